@@ -1,0 +1,43 @@
+// Packs each public package as it would be published, then checks what a user would get.
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const maxPackedBytes = 150_000
+const allowed = /^(dist\/.+\.(js|d\.ts)|package\.json|README\.md|LICENSE)$/
+
+const folder = mkdtempSync(join(tmpdir(), 'tenure-pack-'))
+try {
+  for (const name of readdirSync('packages')) check(join('packages', name))
+} finally {
+  rmSync(folder, { recursive: true })
+}
+
+/** @param {string} directory */
+function check(directory) {
+  if (JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')).private) return
+  const pack = execFileSync('npm', ['pack', `./${directory}`, '--json', '--pack-destination', folder], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  // A lifecycle script may print before the report.
+  const [packed] = JSON.parse(pack.slice(pack.search(/^\[/m)))
+  /** @type {string[]} */
+  const files = packed.files.map((/** @type {{ path: string }} */ file) => file.path)
+  const strangers = files.filter((file) => !allowed.test(file))
+  if (strangers.length > 0) throw new Error(`${packed.filename} holds ${strangers.join(', ')}`)
+  if (packed.size > maxPackedBytes)
+    throw new Error(`${packed.filename} has ${packed.size} bytes, over ${maxPackedBytes}`)
+  console.log(`${packed.filename}: ${files.length} files, ${packed.size} bytes packed`)
+
+  const tarball = join(folder, packed.filename)
+  run('publint', 'run', tarball, '--strict')
+  // Without the option it would ask the registry for types of another package.
+  run('attw', tarball, '--profile', 'esm-only', '--no-definitely-typed')
+}
+
+/** @param {string} tool @param {string[]} args */
+function run(tool, ...args) {
+  execFileSync(join('node_modules', '.bin', tool), args, { stdio: 'inherit' })
+}
