@@ -1,0 +1,101 @@
+import ts from 'typescript'
+
+/** A broken rule, and the line it is broken in. */
+export interface Finding {
+  readonly line: number
+  readonly what: string
+}
+
+const timeAndChance = new Set([
+  'Date.now',
+  'Math.random',
+  'performance.now',
+  'process.hrtime',
+  'process.uptime',
+  'AbortSignal.timeout',
+])
+const timers = new Set(['setTimeout', 'setInterval'])
+const timerModules = /^(node:)?timers(\/promises)?$/
+const chance = new Set(['randomUUID', 'randomBytes', 'randomInt', 'getRandomValues'])
+
+/** Uses of real time and chance, which belong into `clock.ts`. */
+export function findTimeAndChance(text: string): Finding[] {
+  return find(text, (node) => {
+    if (ts.isPropertyAccessExpression(node)) {
+      const name = node.getText().replace(/^globalThis\./, '')
+      return timeAndChance.has(name) ? name : undefined
+    }
+    if (ts.isNewExpression(node) && node.expression.getText() === 'Date' && !node.arguments?.length) return 'new Date()'
+    if (ts.isIdentifier(node) && (timers.has(node.text) || chance.has(node.text))) return node.text
+    if (ts.isStringLiteral(node) && timerModules.test(node.text) && isModuleName(node)) return node.text
+    return undefined
+  })
+}
+
+/** Places where the type checker was told to look away. */
+export function findUnchecked(text: string): Finding[] {
+  const comments = linesOf(text).flatMap(([line, content]) => {
+    const directive = /@ts-(ignore|nocheck|expect-error)/.exec(content)
+    return directive ? [{ line, what: directive[0] }] : []
+  })
+  return [...find(text, (node) => (node.kind === ts.SyntaxKind.AnyKeyword ? 'any' : undefined)), ...comments]
+}
+
+const leaks = [
+  // Hosts that serve packages. Where they come from is the reader's own setting.
+  /https?:\/\/[^/\s"']*(registry|npm|pypi|mirror|artifactory|nexus)[^/\s"']*\.[a-z]{2,}/i,
+  /\bregistry\.[\w-]+\.[a-z]{2,}\b/i,
+  // Folders that exist on one machine only.
+  /(^|[\s"'`(=:[,]|file:\/\/)\/(home|Users|root|work|tmp|private|mnt)\/[\w.-]+/,
+  /\b[A-Z]:\\Users\\/i,
+]
+
+/** Package hosts and paths of somebody's machine. */
+export function findLeaks(text: string): Finding[] {
+  return linesOf(text).flatMap(([line, content]) =>
+    leaks.flatMap((pattern) => {
+      const leak = pattern.exec(content)
+      return leak ? [{ line, what: leak[0].trim() }] : []
+    }),
+  )
+}
+
+/** The modules a file imports or re-exports from. */
+export function findImports(text: string): (Finding & { readonly dynamic: boolean })[] {
+  return find(
+    text,
+    (node) => (ts.isStringLiteral(node) && isModuleName(node) ? node.text : undefined),
+    (node) => ({
+      dynamic: ts.isCallExpression(node.parent),
+    }),
+  )
+}
+
+function isModuleName(node: ts.StringLiteral): boolean {
+  const { parent } = node
+  return (
+    ts.isImportDeclaration(parent) ||
+    ts.isExportDeclaration(parent) ||
+    (ts.isLiteralTypeNode(parent) && ts.isImportTypeNode(parent.parent)) ||
+    (ts.isCallExpression(parent) && parent.expression.kind === ts.SyntaxKind.ImportKeyword)
+  )
+}
+
+function find(text: string, look: (node: ts.Node) => string | undefined): Finding[]
+function find<T>(text: string, look: (node: ts.Node) => string | undefined, more: (node: ts.Node) => T): (Finding & T)[]
+function find(text: string, look: (node: ts.Node) => string | undefined, more?: (node: ts.Node) => object): Finding[] {
+  const source = ts.createSourceFile('source.ts', text, ts.ScriptTarget.Latest, true)
+  const findings: Finding[] = []
+  const visit = (node: ts.Node): void => {
+    const what = look(node)
+    const line = source.getLineAndCharacterOfPosition(node.getStart()).line + 1
+    if (what !== undefined) findings.push({ line, what, ...more?.(node) })
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  return findings
+}
+
+function linesOf(text: string): [line: number, content: string][] {
+  return text.split('\n').map((content, index) => [index + 1, content])
+}
