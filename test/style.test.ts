@@ -69,9 +69,12 @@ const tools = ['simulation/', 'testing/', 'conformance/']
 // The first that fits a file counts. Paths are relative to the library's src.
 const layers: { readonly of: RegExp; readonly knows?: RegExp; readonly not?: RegExp }[] = [
   { of: /^(errors|lease-store)\.ts$/, knows: /^$/ },
-  { of: /^election\.ts$/, knows: /^(lease-store|errors|timings)\.ts$/ },
+  { of: /^election(-state)?\.ts$/, knows: /^(lease-store|errors|timings|election-state)\.ts$/ },
   { of: /^elector\.ts$/, not: /^(styles|stores|kubernetes|fencing|simulation|testing|conformance)\// },
-  { of: /^stores\//, not: /^(styles\/|elect(ion|or)\.ts|fencing\/|simulation\/|testing\/|conformance\/|index\.ts)/ },
+  {
+    of: /^stores\//,
+    not: /^(styles\/|(election|election-state|elector)\.ts|fencing\/|simulation\/|testing\/|conformance\/|index\.ts)/,
+  },
   { of: /^styles\//, not: /^(kubernetes\/|simulation\/|testing\/|conformance\/|index\.ts)/ },
 ]
 
