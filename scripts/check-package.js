@@ -34,7 +34,7 @@ function check(directory) {
   const tarball = join(folder, packed.filename)
   run('publint', 'run', tarball, '--strict')
   // Without the option it would ask the registry for types of another package.
-  run('attw', tarball, '--profile', 'esm-only', '--no-definitely-typed')
+  run('attw', tarball, '--profile', 'esm-only', '--no-definitely-typed', '--format', 'table-flipped')
 }
 
 /** @param {string} tool @param {string[]} args */
