@@ -17,6 +17,8 @@ export default defineConfig({
   test: {
     include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**', '**/.mutants/**'],
+    // Says at the end which suites found no server to run against.
+    globalSetup: ['test/servers/report.ts'],
     pool: 'threads',
     // Each worker loads the library once for all of its files: no module of it keeps state.
     isolate: false,
