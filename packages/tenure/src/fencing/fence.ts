@@ -1,0 +1,84 @@
+import { invalidOption } from '../errors.ts'
+import { checkName } from '../names.ts'
+import { checkTerm, staleTerm } from './term.ts'
+
+/** Options of {@link createFence}. */
+export interface FenceOptions {
+  /** Names the resource in error messages. */
+  readonly resource?: string
+  /** The highest term accepted before, loaded from wherever the resource keeps it. Default: none. */
+  readonly highestTerm?: number
+}
+
+/**
+ * A guard in memory. It protects what this process alone writes, and forgets when the process ends: keep
+ * `highestTerm` with the data and give it back at the start.
+ *
+ * @example
+ * const fence = createFence({ resource: 'report.json', highestTerm: saved.term })
+ * await fence.run(term, () => replaceFile('report.json', { term, rows }))
+ */
+export interface Fence {
+  readonly resource: string
+  /** The highest term accepted so far; 0 if none was. */
+  readonly highestTerm: number
+  /**
+   * Accepts the term and remembers it, or throws `STALE_TERM`. It covers what follows without an `await`; a write that
+   * takes time belongs into `run`.
+   */
+  check(term: number): void
+  /**
+   * Checks the term, waits until every write of a lower term has settled, checks again and writes. Writes of the same
+   * term run side by side. A write that never settles keeps higher terms waiting, so give it a deadline.
+   */
+  run<T>(term: number, write: () => T | Promise<T>): Promise<T>
+}
+
+/**
+ * A guard for one resource of this process. Make one per resource and hold on to it: a guard that is thrown away
+ * forgets its highest term.
+ *
+ * @example
+ * const fence = createFence({ resource: 'cache' })
+ * fence.check(5)
+ * fence.check(5)   // the same leader writes again
+ * fence.check(4)   // throws STALE_TERM
+ */
+export function createFence(options: FenceOptions = {}): Fence {
+  const { resource = 'resource', highestTerm = 0 } = options
+  checkName('resource', resource)
+  if (highestTerm !== 0) checkTerm('highestTerm', highestTerm)
+  let highest = highestTerm
+  const running = new Set<{ readonly term: number; readonly settled: Promise<unknown> }>()
+
+  const fence: Fence = {
+    resource,
+    get highestTerm() {
+      return highest
+    },
+    check(term) {
+      checkTerm('term', term)
+      if (term < highest) throw staleTerm(resource, term, highest)
+      highest = term
+    },
+    async run(term, write) {
+      if (typeof write !== 'function') throw invalidOption('write', write, 'it must be a function')
+      // Raised before the wait: from here on no lower term can start, so one look at the running ones is enough.
+      fence.check(term)
+      const lower = [...running].filter((other) => other.term < term)
+      if (lower.length > 0) {
+        await Promise.allSettled(lower.map((other) => other.settled))
+        fence.check(term)
+      }
+      const settled = (async () => write())()
+      const entry = { term, settled }
+      running.add(entry)
+      try {
+        return await settled
+      } finally {
+        running.delete(entry)
+      }
+    },
+  }
+  return fence
+}

@@ -1,0 +1,86 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { invalidOption, isTenureError } from '../errors.ts'
+import type { Fence } from './fence.ts'
+import { parseTerm } from './term.ts'
+
+/**
+ * The header that carries the sender's term, in decimal digits.
+ *
+ * @example
+ * await fetch(url, { method: 'PUT', headers: { [termHeader]: String(leadership.term) }, body })
+ */
+export const termHeader = 'tenure-term'
+
+/** Options of {@link httpFence}. */
+export interface HttpFenceOptions {
+  readonly fence: Pick<Fence, 'check'>
+  /** Told what the handler threw, other than `STALE_TERM`. Default: a process warning. */
+  readonly onError?: (error: unknown, request: IncomingMessage) => void
+}
+
+/** A handler of `node:http` that is also given the sender's term. */
+export type FencedHandler = (request: IncomingMessage, response: ServerResponse, term: number) => void | Promise<void>
+
+/**
+ * A guard for a handler of `node:http`. A request without exactly one valid term is answered with 400, one with a term
+ * below the highest accepted with 409; the handler sees neither.
+ *
+ * A request is judged when its head arrives, and a newer leader may come while its body is read. So the handler judges
+ * again where it writes, with `fence.run`; a `STALE_TERM` thrown there is answered with 409 too. Whoever can send a
+ * high term locks out everybody else: authenticate first.
+ *
+ * @example
+ * const fence = createFence({ resource: 'report', highestTerm: saved.term })
+ * const server = createServer(httpFence({ fence }, async (request, response, term) => {
+ *   const body = await text(request)
+ *   await fence.run(term, () => save({ term, body }))
+ *   response.end('saved')
+ * }))
+ *
+ * @example
+ * // Several elections: one guard each, for a fixed set of names.
+ * const guarded = new Map(names.map((name) => [name, httpFence({ fence: createFence({ resource: name }) }, handler)]))
+ */
+export function httpFence(
+  options: HttpFenceOptions,
+  handler: FencedHandler,
+): (request: IncomingMessage, response: ServerResponse) => void {
+  const { fence, onError = warn } = options
+  if (typeof fence?.check !== 'function') throw invalidOption('fence', fence, 'it must come from createFence()')
+  if (typeof onError !== 'function') throw invalidOption('onError', onError, 'it must be a function')
+  if (typeof handler !== 'function') throw invalidOption('handler', handler, 'it must be a function')
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // Node joins repeated headers with a comma, which is no digit: two terms are none.
+    const term = parseTerm(String(request.headers[termHeader]))
+    if (term === undefined) {
+      const rule = `The header "${termHeader}" must appear once, with a whole number from 1 to 2^53 - 1 in plain digits.`
+      return refuse(response, 400, 'INVALID_REQUEST', rule)
+    }
+    try {
+      fence.check(term)
+      await handler(request, response, term)
+    } catch (error) {
+      if (isTenureError(error) && error.code === 'STALE_TERM') return refuse(response, 409, error.code, error.message)
+      refuse(response, 500, 'WORK_FAILED', 'The request could not be carried out.')
+      onError(error, request)
+    }
+  }
+
+  return (request, response) => void serve(request, response).catch(warn)
+}
+
+function refuse(response: ServerResponse, status: number, error: string, message: string): void {
+  if (response.writableEnded) return
+  // An answer that has begun can only be cut off, so that the client does not take it for a success.
+  if (response.headersSent) return void response.destroy()
+  // What the handler said about its own body is not true of this one.
+  for (const name of response.getHeaderNames()) if (name.startsWith('content-')) response.removeHeader(name)
+  response.statusCode = status
+  response.setHeader('content-type', 'application/json; charset=utf-8')
+  response.end(JSON.stringify({ ok: false, error, message }))
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error))
+}

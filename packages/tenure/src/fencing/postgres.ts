@@ -1,0 +1,130 @@
+import { invalidOption, TenureError } from '../errors.ts'
+import { checkName } from '../names.ts'
+import { checkTerm, staleTerm } from './term.ts'
+
+/** What the guard needs of a connection. `PoolClient` of `pg` fits. */
+export interface PostgresConnection {
+  query(text: string, values?: unknown[]): Promise<{ rows: { [column: string]: unknown }[]; command: string }>
+  /** Given an error, the pool closes the connection instead of using it again. */
+  release(error?: Error): void
+  on(event: 'error', listener: (error: Error) => void): unknown
+  off(event: 'error', listener: (error: Error) => void): unknown
+}
+
+/** What the guard needs of a pool. `Pool` of `pg` fits. */
+export interface PostgresPool<Connection extends PostgresConnection = PostgresConnection> {
+  connect(): Promise<Connection>
+  /** `pg` has this form too; naming it here lets TypeScript see the type of its connections. */
+  connect(callback: never): void
+}
+
+/** Options of {@link postgresFence}. */
+export interface PostgresFenceOptions<Connection extends PostgresConnection = PostgresConnection> {
+  /** A pool, not a client: each run needs a connection that nobody else sends statements on. */
+  readonly pool: PostgresPool<Connection>
+  /** Everything written under the same name shares one highest term. Often the name of the election. */
+  readonly resource: string
+  /** Where the highest terms are kept. Default: `tenure_fence`. */
+  readonly table?: string
+  /**
+   * How long a transaction may be idle before PostgreSQL ends it. A paused leader that holds the guard's row would
+   * otherwise keep its successor waiting. Default: 10 000.
+   */
+  readonly idleTimeoutMs?: number
+}
+
+/** A guard whose highest term is a row of the same database as the data. */
+export interface PostgresFence<Connection extends PostgresConnection = PostgresConnection> {
+  readonly resource: string
+  /** The statement that creates the table, for a migration. */
+  readonly schema: string
+  /**
+   * Runs `work` in a transaction that has locked the resource's row and found no higher term in it, then commits.
+   * Rejects with `STALE_TERM` without calling `work` if there is one. When `work` throws, everything is rolled back.
+   *
+   * Every statement must go through the connection given to `work`, which must not commit or roll back. A connection
+   * lost during the commit leaves the outcome unknown: the driver's error is thrown, and the work may have been
+   * committed.
+   */
+  run<T>(term: number, work: (connection: Connection) => Promise<T>): Promise<T>
+}
+
+const identifier = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
+const longestIdleMs = 2 ** 31 - 1
+
+/**
+ * A guard for updates in PostgreSQL. The check and the update are one transaction and the row of the highest term
+ * stays locked until it ends, so two terms can never write at the same time, nor in the wrong order.
+ *
+ * @example
+ * const fence = postgresFence({ pool, resource: 'payments' })
+ * await pool.query(fence.schema)   // once, in a migration
+ *
+ * await fence.run(leadership.term, async (connection) => {
+ *   await connection.query('update accounts set balance = balance - $1 where id = $2', [amount, id])
+ * })
+ */
+export function postgresFence<Connection extends PostgresConnection = PostgresConnection>(
+  options: PostgresFenceOptions<Connection>,
+): PostgresFence<Connection> {
+  const { pool, resource, table = 'tenure_fence', idleTimeoutMs = 10_000 } = options
+  if (typeof pool?.connect !== 'function') throw invalidOption('pool', pool, 'it must be a pool such as that of "pg"')
+  checkName('resource', resource)
+  if (!Number.isInteger(idleTimeoutMs) || idleTimeoutMs < 1 || idleTimeoutMs > longestIdleMs) {
+    throw invalidOption('idleTimeoutMs', idleTimeoutMs, 'it must be a whole number from 1 to 2^31 - 1')
+  }
+  const quotedTable = quote(table)
+  const begin = `begin; set local idle_in_transaction_session_timeout = ${idleTimeoutMs}`
+  // The update is unconditional so that it always locks the row, waits for whoever holds it, and tells what is in it.
+  const raise =
+    `insert into ${quotedTable} as fence (resource, term) values ($1, $2::bigint) ` +
+    `on conflict (resource) do update set term = greatest(fence.term, excluded.term) returning term::text as highest`
+
+  async function runOn<T>(connection: Connection, term: number, work: (connection: Connection) => Promise<T>) {
+    await connection.query(begin)
+    const { rows } = await connection.query(raise, [resource, term])
+    const highest = String(rows[0]?.['highest'])
+    if (highest !== String(term)) throw staleTerm(resource, term, highest)
+    const result = await work(connection)
+    const { command } = await connection.query('commit')
+    // After a failed statement PostgreSQL answers a commit with a rollback, and with no error.
+    if (command === 'COMMIT') return result
+    const message = `The work on "${resource}" ignored a failed statement, so PostgreSQL rolled all of it back.`
+    throw new TenureError('WORK_FAILED', message)
+  }
+
+  return {
+    resource,
+    schema: `create table if not exists ${quotedTable} (resource text primary key, term bigint not null check (term > 0))`,
+    async run(term, work) {
+      checkTerm('term', term)
+      if (typeof work !== 'function') throw invalidOption('work', work, 'it must be a function')
+      const connection = await pool.connect()
+      let broken: Error | undefined
+      // Without a listener, a connection lost between two statements would end the process.
+      const onError = (error: Error) => {
+        broken = error
+      }
+      connection.on('error', onError)
+      try {
+        return await runOn(connection, term, work)
+      } catch (error) {
+        await connection.query('rollback').catch((cause: Error) => {
+          broken ??= cause
+        })
+        throw error
+      } finally {
+        connection.release(broken)
+        connection.off('error', onError)
+      }
+    },
+  }
+}
+
+function quote(table: unknown): string {
+  const parts = typeof table === 'string' ? table.split('.') : []
+  if (parts.length >= 1 && parts.length <= 2 && parts.every((part) => identifier.test(part))) {
+    return parts.map((part) => `"${part}"`).join('.')
+  }
+  throw invalidOption('table', table, 'it must be "table" or "schema.table" of letters, digits and underscores')
+}

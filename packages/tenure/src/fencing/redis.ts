@@ -1,0 +1,96 @@
+import { invalidOption } from '../errors.ts'
+import { checkName } from '../names.ts'
+import { checkTerm, staleTerm } from './term.ts'
+
+/** An argument of a Redis command. */
+export type RedisArgument = string | Buffer
+
+/** What the guard needs of a client of `ioredis`: `Redis` and `Cluster` fit. */
+export interface IoredisClient {
+  eval(script: string, numberOfKeys: number, ...keysAndArguments: RedisArgument[]): Promise<unknown>
+  /** Tells this client from the other one. */
+  readonly defineCommand: unknown
+}
+
+/** What the guard needs of a client of `redis`: those of `createClient` and `createCluster` fit. */
+export interface NodeRedisClient {
+  eval(script: string, options: { keys: RedisArgument[]; arguments: RedisArgument[] }): Promise<unknown>
+}
+
+/** Options of {@link redisFence}. */
+export interface RedisFenceOptions {
+  readonly client: IoredisClient | NodeRedisClient
+  /** Everything written under the same name shares one highest term. Often the name of the election. */
+  readonly resource: string
+  /** The highest term is kept at this text followed by the resource. Default: `tenure-fence:`. */
+  readonly prefix?: string
+}
+
+/** A command that writes one key: its name, the key, its arguments. */
+export type RedisWrite = readonly [command: string, key: string, ...args: (RedisArgument | number)[]]
+
+/** A guard whose highest term is a key of the same Redis as the data. */
+export interface RedisFence {
+  readonly resource: string
+  /** The key that holds the highest term. It has no expiry, and must never be evicted or deleted. */
+  readonly key: string
+  /**
+   * Writes if no higher term was accepted, and gives the command's reply; rejects with `STALE_TERM` otherwise. Any other
+   * error leaves the outcome unknown: the command may have been applied, or may still be. A client that sends again
+   * by itself after a lost connection may apply it twice.
+   */
+  write(term: number, command: RedisWrite): Promise<unknown>
+}
+
+// Lua's numbers are doubles: exact for every safe integer. The stored text is the one that was sent, because Lua would
+// print large numbers with an exponent. A stored value that is no number makes the comparison fail, and so the write.
+const script = `
+local highest = redis.call('GET', KEYS[1])
+if highest and not (tonumber(highest) <= tonumber(ARGV[1])) then
+  return { 0, highest }
+end
+redis.call('SET', KEYS[1], ARGV[1])
+return { 1, redis.call(ARGV[2], KEYS[2], unpack(ARGV, 3)) }
+`
+
+/**
+ * A guard for writes to Redis. One script compares the term and writes, and Redis runs nothing between the two.
+ *
+ * In a cluster both keys must be in one slot: give the resource and the keys the same hash tag, as in
+ * `resource: '{report}'` and `['SET', '{report}:html', html]`.
+ *
+ * @example
+ * const fence = redisFence({ client, resource: 'report' })
+ * await fence.write(leadership.term, ['SET', 'report:html', html, 'EX', 3600])
+ */
+export function redisFence(options: RedisFenceOptions): RedisFence {
+  const { client, resource, prefix = 'tenure-fence:' } = options
+  if (typeof client?.eval !== 'function') {
+    throw invalidOption('client', client, 'it must be a client of "ioredis" or "redis"')
+  }
+  checkName('resource', resource)
+  if (typeof prefix !== 'string') throw invalidOption('prefix', prefix, 'it must be text')
+  const key = prefix + resource
+
+  function evaluate(keys: string[], args: RedisArgument[]): Promise<unknown> {
+    if ('defineCommand' in client) return client.eval(script, keys.length, ...keys, ...args)
+    return client.eval(script, { keys, arguments: args })
+  }
+
+  return {
+    resource,
+    key,
+    async write(term, command) {
+      checkTerm('term', term)
+      if (!Array.isArray(command) || command.length < 2) {
+        throw invalidOption('command', command, 'it must be a list of a command, a key and arguments')
+      }
+      const [name, target, ...args] = command as RedisWrite
+      if (target === key) throw invalidOption('command', target, 'the key of the guard itself cannot be written')
+      const texts = args.map((argument) => (typeof argument === 'number' ? String(argument) : argument))
+      const [accepted, reply] = (await evaluate([key, target], [String(term), name, ...texts])) as [unknown, unknown]
+      if (Number(accepted) !== 1) throw staleTerm(resource, term, String(reply))
+      return reply
+    },
+  }
+}

@@ -1,0 +1,163 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { connect, type AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createFence, httpFence, type FencedHandler, type HttpFenceOptions } from '../../src/fencing/index.ts'
+import { makeGate } from './gate.ts'
+
+describe('The HTTP guard', () => {
+  const servers: Server[] = []
+  afterEach(() => {
+    for (const server of servers.splice(0)) {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
+
+  async function listen(options: HttpFenceOptions, handler: FencedHandler): Promise<number> {
+    const server = createServer(httpFence(options, handler)).listen(0, '127.0.0.1')
+    servers.push(server)
+    await once(server, 'listening')
+    return (server.address() as AddressInfo).port
+  }
+
+  const put = (port: number, term: string) =>
+    fetch(`http://127.0.0.1:${port}/`, { method: 'PUT', headers: { 'tenure-term': term }, body: 'data' })
+
+  test('passes rising and equal terms on and answers 409 to lower ones', async () => {
+    const seen: number[] = []
+    const port = await listen({ fence: createFence({ resource: 'report' }) }, (_request, response, term) => {
+      seen.push(term)
+      response.end('written')
+    })
+    for (const term of ['3', '3', '10']) expect((await put(port, term)).status).toBe(200)
+    const late = await put(port, '9')
+    expect(late.status).toBe(409)
+    expect(late.headers.get('content-type')).toMatch(/^application\/json/)
+    expect(await late.json()).toEqual({
+      ok: false,
+      error: 'STALE_TERM',
+      message: expect.stringMatching(/"report".*term 9.*term 10/),
+    })
+    expect(seen).toEqual([3, 3, 10])
+  })
+
+  test.each([
+    ['no term', ''],
+    ['an empty term', 'tenure-term:\r\n'],
+    ['zero', 'tenure-term: 0\r\n'],
+    ['a negative term', 'tenure-term: -1\r\n'],
+    ['a sign', 'tenure-term: +5\r\n'],
+    ['an exponent', 'tenure-term: 1e3\r\n'],
+    ['hexadecimal digits', 'tenure-term: 0x10\r\n'],
+    ['a leading zero', 'tenure-term: 05\r\n'],
+    ['a fraction', 'tenure-term: 5.0\r\n'],
+    ['a space inside', 'tenure-term: 5 5\r\n'],
+    ['a list', 'tenure-term: 5, 5\r\n'],
+    ['two headers', 'tenure-term: 5\r\ntenure-term: 5\r\n'],
+    ['two headers that differ in case', 'tenure-term: 5\r\nTenure-Term: 6\r\n'],
+    ['words', 'tenure-term: NaN\r\n'],
+    ['infinity', 'tenure-term: Infinity\r\n'],
+    ['2^53', 'tenure-term: 9007199254740992\r\n'],
+    ['2^53 + 1', 'tenure-term: 9007199254740993\r\n'],
+    ['a number of many digits', `tenure-term: ${'9'.repeat(400)}\r\n`],
+    ['digits of another script', 'tenure-term: \u0665\r\n'],
+    ['an underscore', 'tenure-term: 1_0\r\n'],
+  ])('answers 400 to %s and forgets nothing', async (_name, header) => {
+    const fence = createFence({ highestTerm: 2 })
+    const port = await listen({ fence }, () => expect.unreachable('the handler was called'))
+    const reply = await exchange(port, `GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n${header}\r\n`)
+    expect(reply).toMatch(/^HTTP\/1\.1 400 /)
+    const body = JSON.parse(reply.slice(reply.indexOf('\r\n\r\n')))
+    expect(body).toEqual({ ok: false, error: 'INVALID_REQUEST', message: expect.stringContaining('tenure-term') })
+    expect(fence.highestTerm).toBe(2)
+  })
+
+  test('accepts the highest term there is', async () => {
+    const fence = createFence()
+    const port = await listen({ fence }, (_request, response) => void response.end())
+    expect((await put(port, '9007199254740991')).status).toBe(200)
+    expect(fence.highestTerm).toBe(Number.MAX_SAFE_INTEGER)
+  })
+
+  test('refuses a write whose body came in after a newer leader wrote', async () => {
+    const fence = createFence()
+    let saved = ''
+    const arrived = makeGate()
+    const port = await listen({ fence }, async (request, response, term) => {
+      if (term === 4) arrived.open()
+      const body = await text(request)
+      await fence.run(term, () => {
+        saved = body
+      })
+      response.end('saved')
+    })
+    const paused = connect(port, '127.0.0.1')
+    paused.write('PUT / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntenure-term: 4\r\ncontent-length: 3\r\n\r\nol')
+    await arrived.opened
+    expect((await put(port, '5')).status).toBe(200)
+    paused.write('d')
+    const reply = await text(paused)
+    expect(reply).toMatch(/^HTTP\/1\.1 409 /)
+    expect(reply).toContain('"error":"STALE_TERM"')
+    expect(saved).toBe('data')
+  })
+
+  test('answers 500 for a handler that fails, tells why to the owner only, and goes on', async () => {
+    const errors: unknown[] = []
+    const failure = new Error('the password is hunter2')
+    const onError = (error: unknown) => void errors.push(error)
+    const port = await listen({ fence: createFence(), onError }, (_request, response) => {
+      response.setHeader('content-length', '4096')
+      throw failure
+    })
+    const reply = await put(port, '5')
+    expect(reply.status).toBe(500)
+    expect(await reply.json()).toEqual({
+      ok: false,
+      error: 'WORK_FAILED',
+      message: expect.not.stringContaining('hunter2'),
+    })
+    expect(errors).toEqual([failure])
+    expect((await put(port, '5')).status).toBe(500)
+  })
+
+  test('cuts off an answer that had begun when the handler failed', async () => {
+    const port = await listen({ fence: createFence(), onError: () => {} }, async (_request, response) => {
+      response.write('the first half')
+      throw new Error('and no second')
+    })
+    await expect(put(port, '5').then((reply) => reply.text())).rejects.toThrow()
+  })
+
+  test('outlives a client that goes away in the middle of its body', async () => {
+    const failed = makeGate()
+    const arrived = makeGate()
+    const port = await listen({ fence: createFence(), onError: failed.open }, async (request, response) => {
+      arrived.open()
+      await text(request)
+      response.end('saved')
+    })
+    const client = connect(port, '127.0.0.1')
+    client.write('PUT / HTTP/1.1\r\nhost: a\r\ntenure-term: 4\r\ncontent-length: 3\r\n\r\nol')
+    await arrived.opened
+    client.resetAndDestroy()
+    await failed.opened
+    expect((await put(port, '4')).status).toBe(200)
+  })
+
+  test('warns when a handler fails and nobody listens', async () => {
+    const port = await listen({ fence: createFence() }, () => Promise.reject(new Error('a lonely failure')))
+    const warned = once(process, 'warning')
+    expect((await put(port, '5')).status).toBe(500)
+    const [warning] = await warned
+    expect(warning).toMatchObject({ message: 'a lonely failure' })
+  })
+})
+
+async function exchange(port: number, request: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  socket.write(request)
+  return text(socket)
+}
