@@ -68,10 +68,16 @@ export interface AcquireClaim {
   readonly attempt: string
   readonly leaseDurationMs: number
   readonly afterTerm: number
-  /** The version whose lease the candidate has watched run out. The store compares and swaps on exactly this version. */
+  /**
+   * The version whose lease the candidate has watched run out; {@link absentVersion} if the record had vanished and the
+   * candidate has waited since. The store compares and swaps on exactly this version.
+   */
   readonly expiredVersion?: string
   readonly metadata: Metadata
 }
+
+/** Stands for the version of a record that is not there. */
+export const absentVersion = ''
 
 /** Names one grant, and the version of the record last seen for it. */
 export interface HeldClaim {
@@ -129,8 +135,9 @@ export interface LeaseStore {
   read(election: string, options: CallOptions): Promise<LeaseRecord | undefined>
   /**
    * The record's own attempt gets the same grant again while it is current, never extended. Any other attempt is
-   * granted a new term if no term above `afterTerm` was ever granted and the record is absent, released, expired on
-   * the store's clock, or (for a store that cannot judge it) at `expiredVersion`.
+   * granted a new term if no term above `afterTerm` was ever granted and the record was never written, is released,
+   * has expired on the store's clock, or (for a store that cannot judge it) is at `expiredVersion`. A record is never
+   * written only if `afterTerm` is 0 too: who has seen a term and finds no record has seen one vanish.
    */
   acquire(claim: AcquireClaim, options: CallOptions): Promise<Outcome>
   /** Restarts the lease's duration, if holder, attempt, term and version match. */

@@ -1,5 +1,13 @@
 import { TenureError } from '../errors.ts'
-import type { AcquireClaim, Granted, HeldClaim, LeaseRecord, Outcome, Refused } from '../lease-store.ts'
+import {
+  absentVersion,
+  type AcquireClaim,
+  type Granted,
+  type HeldClaim,
+  type LeaseRecord,
+  type Outcome,
+  type Refused,
+} from '../lease-store.ts'
 
 /** What a store holds for one election at the moment of a call, read under its lock or for its compare-and-swap. */
 export interface Current {
@@ -29,7 +37,7 @@ export function judgeAcquire(current: Current, claim: AcquireClaim, wallMs: numb
   }
   // Someone led whom the candidate has not seen: this claim may be a late one.
   if (current.highestTerm > claim.afterTerm) return { answer: refused(current) }
-  if (!isFree(current, claim.expiredVersion)) return { answer: refused(current) }
+  if (!isFree(current, claim)) return { answer: refused(current) }
   return {
     write: {
       election: claim.election,
@@ -46,11 +54,11 @@ export function judgeAcquire(current: Current, claim: AcquireClaim, wallMs: numb
   }
 }
 
-function isFree({ record, remainingMs }: Current, expiredVersion: string | undefined): boolean {
+function isFree({ record, remainingMs }: Current, { afterTerm, expiredVersion }: AcquireClaim): boolean {
+  if (record?.released) return true
+  if (remainingMs !== undefined) return remainingMs <= 0
   // A record that was deleted by hand does not end the lease it told of.
-  if (record === undefined) return (remainingMs ?? 0) <= 0
-  if (record.released) return true
-  return remainingMs === undefined ? record.version === expiredVersion : remainingMs <= 0
+  return (record?.version ?? absentVersion) === expiredVersion || (record === undefined && afterTerm === 0)
 }
 
 /** The rules of `LeaseStore.renew`. A store that cannot judge expiry accepts a late renewal of a version nobody took. */

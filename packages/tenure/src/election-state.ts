@@ -1,0 +1,188 @@
+/** What the algorithm of `election.ts` takes, remembers and gives: data only. */
+import type { LossReason } from './errors.ts'
+import type { AcquireClaim, HeldClaim, LeaseRecord, Metadata, Outcome } from './lease-store.ts'
+import { holderShareMs, type Timings } from './timings.ts'
+
+/** What an elector is set to do. Constant for its life. */
+export interface Settings extends Timings {
+  readonly election: string
+  readonly identity: string
+  readonly metadata: Metadata
+  readonly drainTimeoutMs: number
+  readonly releaseOnStop: boolean
+  readonly canWatch: boolean
+  readonly terms: boolean
+  readonly until: 'stopped' | 'lost' | 'refused'
+}
+
+/** What happened, and when. */
+export type Input = { readonly nowMs: number; readonly sleptMs: number } & (
+  | { readonly type: 'start' | 'stop' | 'wake' | 'watch-ended' }
+  | { readonly type: 'step-down'; readonly cooldownMs: number }
+  | { readonly type: 'answer'; readonly call: number; readonly outcome: Outcome }
+  | { readonly type: 'found'; readonly call: number; readonly record: LeaseRecord | undefined }
+  | { readonly type: 'failed'; readonly call: number; readonly error: unknown }
+  | { readonly type: 'observed'; readonly record: LeaseRecord | undefined }
+  | { readonly type: 'work'; readonly pending: number }
+  | { readonly type: 'carry'; readonly text: string }
+)
+
+/** A store call to make. An answer after `boundMs` is dropped, and the call counts as failed. */
+export type Call = { readonly id: number; readonly boundMs: number } & (
+  | { readonly verb: 'acquire'; readonly claim: AcquireClaim }
+  | { readonly verb: 'renew' | 'release'; readonly claim: HeldClaim }
+  | { readonly verb: 'read' }
+)
+
+/** What the driver has to do, in this order. */
+export type Effect =
+  | { readonly type: 'call'; readonly call: Call }
+  | { readonly type: 'cancel' }
+  | { readonly type: 'watch'; readonly open: boolean }
+  | { readonly type: 'new-leader'; readonly record: LeaseRecord }
+  | { readonly type: 'elected'; readonly record: LeaseRecord }
+  | { readonly type: 'renewed'; readonly record: LeaseRecord }
+  | { readonly type: 'renew-failed'; readonly term: number; readonly failures: number; readonly error: unknown }
+  | { readonly type: 'ended'; readonly reason: LossReason }
+  | { readonly type: 'lost'; readonly term: number; readonly reason: LossReason }
+  | { readonly type: 'carried'; readonly text: string }
+  | { readonly type: 'error'; readonly error: unknown }
+  | { readonly type: 'release-failed'; readonly error: unknown }
+  | { readonly type: 'stepped-down' | 'stopped' }
+
+/** A grant this elector believes in, or is winding down. `sentAtMs` counts sleep. */
+export interface Grant {
+  readonly record: LeaseRecord
+  readonly sentAtMs: number
+  readonly validForMs: number
+  readonly failures: number
+  readonly adoptions: number
+  readonly renewAtMs: number
+}
+
+/** What a contender knows: a record, or that there is none although a term was granted. */
+export interface View {
+  readonly record: LeaseRecord | undefined
+  /** When this version was first seen; seeing it again never moves it (I10). */
+  readonly seenAtMs: number
+  readonly holdsForMs: number
+  /** When the store itself said that a try is worth while. */
+  readonly retryAtMs: number | undefined
+}
+
+/** The one store call in flight. `sentAtMs` counts sleep, `startedAtMs` does not. */
+export interface Flight {
+  readonly id: number
+  readonly verb: Call['verb']
+  readonly sentAtMs: number
+  readonly startedAtMs: number
+  readonly carry: string | undefined
+}
+
+/** Leadership that is over, while its work winds down and its lease is given back. */
+export interface Ending {
+  readonly term: number
+  readonly reason: LossReason
+  readonly next: 'campaign' | 'stop'
+  /** Step down and stop keep the lease alive while work winds down, then give it back. */
+  readonly voluntary: boolean
+  readonly drainUntilMs: number
+  readonly announced: boolean
+  /** Set once the release was sent. */
+  readonly releaseUntilMs: number | undefined
+  /** How long a step-down keeps its elector out, from its release. */
+  readonly cooldownMs: number
+}
+
+/** All that the algorithm remembers. */
+export interface ElectionState {
+  readonly settings: Settings
+  /** Prefix of every attempt of this elector: tells its own abandoned attempts from all others. */
+  readonly nonce: string
+  readonly phase: 'idle' | 'standby' | 'leading' | 'ending' | 'stopped'
+  readonly nowMs: number
+  readonly sleptMs: number
+  readonly highestTerm: number
+  readonly announcedTerm: number
+  readonly attempts: number
+  readonly calls: number
+  readonly chance: number
+  readonly work: number
+  readonly flight: Flight | undefined
+  readonly attempt: { readonly id: string; readonly firstSentAtMs: number; readonly afterTerm: number } | undefined
+  readonly view: View | undefined
+  readonly seen: readonly (readonly [key: string, atMs: number])[]
+  readonly tryAtMs: number
+  readonly refusals: number
+  readonly cooldownUntilMs: number
+  readonly stopUntilMs: number | undefined
+  readonly watch: 'closed' | 'open' | 'broken'
+  readonly rewatchAtMs: number
+  readonly grant: Grant | undefined
+  readonly carry: string | undefined
+  readonly ending: Ending | undefined
+}
+
+/** A state under construction, inside one step. */
+export type Draft = { -readonly [K in keyof ElectionState]: ElectionState[K] }
+
+/** The state before `start`. `nonce` is unique to the elector; `chance` seeds its jitter. */
+export function initialState(settings: Settings, nonce: string, chance: number): ElectionState {
+  return {
+    settings,
+    nonce,
+    phase: 'idle',
+    nowMs: 0,
+    sleptMs: 0,
+    highestTerm: 0,
+    announcedTerm: 0,
+    attempts: 0,
+    calls: 0,
+    chance: Math.floor(chance * 2 ** 32),
+    work: 0,
+    flight: undefined,
+    attempt: undefined,
+    view: undefined,
+    seen: [],
+    tryAtMs: 0,
+    refusals: 0,
+    cooldownUntilMs: -Infinity,
+    stopUntilMs: undefined,
+    watch: 'closed',
+    rewatchAtMs: 0,
+    grant: undefined,
+    carry: undefined,
+    ending: undefined,
+  }
+}
+
+/** Whether this state means leadership at a moment. Asked anew each time; never a flag that a timer must clear (I1). */
+export function leadsAt(state: ElectionState, heldMs: number): boolean {
+  return state.phase === 'leading' && heldMs < deadlineOf(state)
+}
+
+/** When `isLeader()` turns false unless renewed, on the clock that counts sleep. */
+export function deadlineOf({ grant, settings }: ElectionState): number {
+  if (!grant) return -Infinity
+  return grant.sentAtMs + settings.renewDeadlineMs * Math.min(1, grant.validForMs / settings.leaseDurationMs)
+}
+
+/** When others may lead at the earliest, on the clock that counts sleep. */
+export function beliefEndOf({ grant, settings }: ElectionState): number {
+  return grant ? grant.sentAtMs + holderShareMs(grant.validForMs, settings.driftRatio) : -Infinity
+}
+
+/** When the driver must send a `wake`, on the monotonic clock; undefined if only a call or an event can change things. */
+export function nextWakeMs(s: ElectionState): number | undefined {
+  const at: number[] = []
+  if (s.phase === 'standby') {
+    if (s.flight) at.push(s.stopUntilMs ?? Infinity)
+    else at.push(Math.max(s.tryAtMs, s.cooldownUntilMs))
+    if (s.watch === 'broken') at.push(s.rewatchAtMs)
+  }
+  if (s.phase === 'leading') at.push(deadlineOf(s) - s.sleptMs)
+  if (s.grant && !s.flight && (s.phase === 'leading' || s.ending?.voluntary)) at.push(s.grant.renewAtMs)
+  if (s.ending) at.push(s.ending.releaseUntilMs === undefined ? s.ending.drainUntilMs : s.flight ? Infinity : s.tryAtMs)
+  const next = Math.min(...at, Infinity)
+  return next === Infinity ? undefined : next
+}

@@ -1,0 +1,556 @@
+/**
+ * The algorithm: a pure function from a state and an input to a state and effects. No I/O, no clock, no chance.
+ *
+ * What it does not guarantee: that work stops when leadership does. A process can be paused between asking whether it
+ * leads and writing. Only a resource that checks the term (`tenure/fencing`) closes that gap.
+ *
+ * The rules name the invariant they keep:
+ *  I1  Beliefs in leadership never overlap in real time.
+ *  I2  Term k+1 is granted only after every belief in k ended, or k was released.
+ *  I3  Terms rise; one term belongs to one attempt for ever.
+ *  I4  A term is never used again.
+ *  I5  An answer of an earlier attempt, or one after belief ended, changes nothing.
+ *  I7  Started and stopped come in pairs; a lease is released only after the work settled.
+ *  I10 A healthy candidate takes over in bounded time, and without a fault nothing changes.
+ *
+ * Two times flow through it. `nowMs` is monotonic and may stand still while the machine sleeps: a contender waits on
+ * it, so a sleep only makes it wait longer. A holder counts `nowMs + sleptMs`, so a sleep always uses up its lease.
+ */
+import {
+  deadlineOf,
+  type Call,
+  type Draft,
+  type Effect,
+  type ElectionState,
+  type Ending,
+  type Flight,
+  type Input,
+  type Settings,
+  type View,
+} from './election-state.ts'
+import type { LossReason } from './errors.ts'
+import { absentVersion, type AcquireClaim, type HeldClaim, type LeaseRecord, type Outcome } from './lease-store.ts'
+
+const seenLimit = 8
+const adoptionLimit = 3
+
+/** One step of the algorithm. */
+export function step(state: ElectionState, input: Input): { state: ElectionState; effects: Effect[] } {
+  const s: Draft = { ...state, nowMs: input.nowMs, sleptMs: input.sleptMs }
+  const effects: Effect[] = []
+  // I1, I5: whatever the input says, belief that ran out has ended before it is looked at.
+  if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')
+  take(s, effects, input)
+  proceed(s, effects)
+  return { state: s, effects }
+}
+
+function take(s: Draft, effects: Effect[], input: Input): void {
+  switch (input.type) {
+    case 'start':
+      if (s.phase !== 'idle') return
+      return enterStandby(s, effects)
+    case 'stop':
+      return stop(s, effects)
+    case 'step-down':
+      return stepDown(s, effects, input.cooldownMs)
+    case 'work':
+      s.work = input.pending
+      return
+    case 'carry':
+      s.carry = input.text
+      if (s.grant && !s.flight) s.grant = { ...s.grant, renewAtMs: s.nowMs }
+      return
+    case 'observed':
+      if (s.phase === 'standby') observe(s, effects, input.record, { watched: true })
+      return
+    case 'watch-ended':
+      if (s.watch !== 'open') return
+      s.watch = 'broken'
+      s.rewatchAtMs = s.nowMs + jittered(s, s.settings.retryIntervalMs)
+      if (s.phase === 'standby') schedule(s, false)
+      return
+    case 'answer':
+    case 'found':
+    case 'failed': {
+      // I5: only the answer of the call in flight counts; a late one, or one of a cancelled call, is dropped.
+      const { flight } = s
+      if (flight?.id !== input.call) return
+      s.flight = undefined
+      return settleCall(s, effects, flight, input)
+    }
+  }
+}
+
+function settleCall(
+  s: Draft,
+  effects: Effect[],
+  flight: Flight,
+  input: Extract<Input, { call: number }>,
+): void {
+  if (flight.verb === 'renew') {
+    if (input.type === 'answer') return renewAnswered(s, effects, flight, input.outcome)
+    if (input.type === 'failed') return renewFailed(s, effects, flight, input.error)
+  } else if (s.phase === 'ending') {
+    return releaseSettled(s, effects, flight, input)
+  } else if (input.type === 'failed') {
+    return contenderFailed(s, effects, flight, input.error)
+  } else if (input.type === 'found') {
+    return found(s, effects, input.record)
+  } else if (flight.verb === 'acquire') {
+    return acquireAnswered(s, effects, input.outcome)
+  } else {
+    const { outcome } = input
+    return observe(s, effects, outcome.record, outcome.ok ? {} : outcome)
+  }
+}
+
+/** Does what is due now. Everything that can be due is decided here, so that no input can forget it. */
+function proceed(s: Draft, effects: Effect[]): void {
+  if (s.phase === 'leading') renewIfDue(s, effects)
+  if (s.phase === 'ending') windDown(s, effects)
+  if (s.phase === 'standby') contend(s, effects)
+}
+
+// Contending
+
+function enterStandby(s: Draft, effects: Effect[]): void {
+  s.phase = 'standby'
+  s.grant = undefined
+  s.ending = undefined
+  s.tryAtMs = s.nowMs
+  s.view = undefined
+  s.refusals = 0
+  if (s.settings.canWatch) openWatch(s, effects)
+}
+
+function contend(s: Draft, effects: Effect[]): void {
+  if (s.watch === 'broken' && s.nowMs >= s.rewatchAtMs) openWatch(s, effects)
+  if (s.stopUntilMs !== undefined) return finishStop(s, effects, s.stopUntilMs)
+  if (s.flight || s.nowMs < s.tryAtMs) return
+  const { view } = s
+  if (view?.record && isAbandoned(s, view.record)) {
+    return send(s, effects, 'release', heldClaim(s, view.record))
+  }
+  if (s.nowMs < s.cooldownUntilMs) {
+    s.tryAtMs = s.cooldownUntilMs
+    return
+  }
+  // An acquire of unknown outcome is resolved by reading before anything else is tried.
+  if (s.attempt) return send(s, effects, 'read')
+  if (view && !isFree(view) && !mayHaveExpired(s, view)) return send(s, effects, 'read')
+  sendAcquire(s, effects)
+}
+
+function sendAcquire(s: Draft, effects: Effect[]): void {
+  const { settings, view } = s
+  // I3: only a call of unknown outcome is repeated with the same attempt. Belief will count from its first transmission.
+  s.attempt ??= { id: `${s.nonce}.${++s.attempts}`, firstSentAtMs: heldNow(s), afterTerm: s.highestTerm }
+  const expired = view && hasExpired(s, view) ? { expiredVersion: view.record?.version ?? absentVersion } : {}
+  send(s, effects, 'acquire', {
+    election: settings.election,
+    holder: settings.identity,
+    attempt: s.attempt.id,
+    leaseDurationMs: settings.leaseDurationMs,
+    // I2, I4: nothing is granted after a term this elector does not know of.
+    afterTerm: s.highestTerm,
+    ...expired,
+    metadata: settings.metadata,
+  })
+}
+
+function acquireAnswered(s: Draft, effects: Effect[], outcome: Outcome): void {
+  if (!outcome.ok) {
+    s.attempt = undefined
+    s.refusals += 1
+    s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
+    observe(s, effects, outcome.record, outcome)
+    if (s.settings.until === 'refused') stop(s, effects)
+    return
+  }
+  claimGrant(s, effects, outcome.record, outcome.validForMs)
+}
+
+/** A read: it resolves an acquire of unknown outcome, or is a poll. */
+function found(s: Draft, effects: Effect[], record: LeaseRecord | undefined): void {
+  const { attempt } = s
+  if (attempt && record?.attempt === attempt.id && !record.released) {
+    return claimGrant(s, effects, record, record.leaseDurationMs)
+  }
+  observe(s, effects, record, {})
+  if (!attempt) return
+  abandonIfOld(s)
+  // Not applied so far, or already over. It may be repeated only if it could be granted now.
+  const free = !s.view || isFree(s.view) || mayHaveExpired(s, s.view)
+  if (!free || record?.attempt === attempt.id || s.stopUntilMs !== undefined) s.attempt = undefined
+  if (s.attempt) sendAcquire(s, effects)
+}
+
+function claimGrant(s: Draft, effects: Effect[], record: LeaseRecord, validForMs: number): void {
+  const { attempt, settings } = s
+  const isNew = attempt && record.term > attempt.afterTerm && record.term >= s.highestTerm
+  const sound = isNew && record.attempt === attempt.id && !record.released
+  s.attempt = undefined
+  // I4: a grant at or below a term that was already seen is never believed.
+  if (!sound) return observe(s, effects, record, {})
+  s.grant = {
+    record,
+    // I1: the lease counts from the first transmission, never from the reply, a retry or the read that resolved it.
+    sentAtMs: attempt.firstSentAtMs,
+    validForMs: Math.min(validForMs, settings.leaseDurationMs),
+    failures: 0,
+    adoptions: 0,
+    renewAtMs: attempt.firstSentAtMs - s.sleptMs + settings.renewIntervalMs,
+  }
+  const unwanted = s.stopUntilMs !== undefined || s.nowMs < s.cooldownUntilMs
+  if (unwanted || heldNow(s) >= deadlineOf(s)) {
+    // I5: too late to lead, so it is an abandoned attempt like any other and is given back.
+    s.grant = undefined
+    return observe(s, effects, record, {})
+  }
+  s.highestTerm = Math.max(s.highestTerm, record.term)
+  s.phase = 'leading'
+  s.view = undefined
+  s.seen = []
+  if (s.watch === 'open') effects.push({ type: 'watch', open: false })
+  s.watch = 'closed'
+  announce(s, effects, record)
+  effects.push({ type: 'elected', record })
+}
+
+function contenderFailed(s: Draft, effects: Effect[], flight: Flight, error: unknown): void {
+  effects.push({ type: 'error', error })
+  s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + jittered(s, s.settings.retryIntervalMs))
+  abandonIfOld(s)
+  if (s.settings.until === 'refused') stop(s, effects)
+  if (s.stopUntilMs !== undefined) s.stopUntilMs = s.nowMs
+}
+
+/** An acquire is repeated only while a grant of it would leave time to lead; after that it is given up for good. */
+function abandonIfOld(s: Draft): void {
+  const lastMs = s.settings.renewDeadlineMs - s.settings.retryIntervalMs
+  if (!s.attempt) return
+  if (heldNow(s) >= s.attempt.firstSentAtMs + lastMs || s.nowMs < s.cooldownUntilMs) s.attempt = undefined
+}
+
+/** Takes note of what a reply or a watch shows. */
+function observe(
+  s: Draft,
+  effects: Effect[],
+  record: LeaseRecord | undefined,
+  from: { readonly watched?: boolean; readonly retryAfterMs?: number },
+): void {
+  const retryAtMs = from.retryAfterMs === undefined ? undefined : s.nowMs + from.retryAfterMs
+  if (record) {
+    const key = `${record.version}${record.released ? ' released' : ''}`
+    const known = s.seen.find(([seenKey]) => seenKey === key)
+    // A replayed event is news of the past. A reply is the store's word and always counts.
+    if (from.watched && (known || record.term < s.highestTerm)) return
+    if (!known) s.seen = [...s.seen.slice(1 - seenLimit), [key, s.nowMs]]
+    const holdsForMs = validDuration(record.leaseDurationMs) ?? lastDuration(s)
+    s.view = { record, seenAtMs: known?.[1] ?? s.nowMs, holdsForMs, retryAtMs }
+    s.highestTerm = Math.max(s.highestTerm, record.term)
+    if (!record.released) announce(s, effects, record)
+  } else if (s.settings.terms && (s.highestTerm > 0 || s.view)) {
+    // I2: a record that is gone does not end the lease it told of, nor one that was granted unseen after a release.
+    const gone = s.view && !s.view.record ? s.view : undefined
+    s.view = gone
+      ? { ...gone, retryAtMs: retryAtMs ?? gone.retryAtMs }
+      : { record: undefined, seenAtMs: s.nowMs, holdsForMs: from.retryAfterMs ?? lastDuration(s), retryAtMs }
+  } else {
+    s.view = undefined
+  }
+  schedule(s, from.watched ?? false)
+}
+
+/** Decides when to try next: at once if the lease is free, else at the moment it runs out (I10). */
+function schedule(s: Draft, watched: boolean): void {
+  const { view, settings } = s
+  const { leaseDurationMs, retryIntervalMs } = settings
+  const watching = s.watch === 'open'
+  if (view?.record && isAbandoned(s, view.record)) {
+    s.tryAtMs = s.nowMs
+  } else if (!view) {
+    s.tryAtMs = s.nowMs + (s.refusals > 0 ? jittered(s, retryIntervalMs) : 0)
+  } else if (isFree(view)) {
+    const spread = s.refusals > 1 ? retryIntervalMs : watched ? leaseDurationMs / 2000 : 0
+    s.tryAtMs = s.nowMs + chance(s) * spread
+  } else {
+    const spread = watching ? leaseDurationMs / 200 : retryIntervalMs
+    s.tryAtMs = (view.retryAtMs ?? view.seenAtMs + view.holdsForMs) + chance(s) * spread
+    if (!watching) s.tryAtMs = Math.min(s.tryAtMs, s.nowMs + jittered(s, retryIntervalMs))
+  }
+  if (!view || !isFree(view)) s.refusals = 0
+}
+
+function announce(s: Draft, effects: Effect[], record: LeaseRecord): void {
+  if (record.term <= s.announcedTerm) return
+  s.announcedTerm = record.term
+  effects.push({ type: 'new-leader', record })
+}
+
+function isFree(view: View): boolean {
+  return view.record?.released ?? false
+}
+
+/** The whole duration of this very version has passed here, so its holder's belief has ended (I2). */
+function hasExpired(s: Draft, view: View): boolean {
+  return s.nowMs >= view.seenAtMs + view.holdsForMs
+}
+
+function mayHaveExpired(s: Draft, view: View): boolean {
+  return hasExpired(s, view) || (view.retryAtMs !== undefined && s.nowMs >= view.retryAtMs)
+}
+
+/** An own attempt that is not the current one: given up, too late, or of a leadership that ended. */
+function isAbandoned(s: Draft, record: LeaseRecord): boolean {
+  return !record.released && record.attempt !== s.attempt?.id && record.attempt.startsWith(`${s.nonce}.`)
+}
+
+function validDuration(ms: number): number | undefined {
+  return ms > 0 && Number.isFinite(ms) ? ms : undefined
+}
+
+function lastDuration(s: Draft): number {
+  return Math.max(s.settings.leaseDurationMs, validDuration(s.view?.record?.leaseDurationMs ?? 0) ?? 0)
+}
+
+function openWatch(s: Draft, effects: Effect[]): void {
+  if (s.watch === 'open') return
+  s.watch = 'open'
+  effects.push({ type: 'watch', open: true })
+}
+
+// Leading
+
+function renewIfDue(s: Draft, effects: Effect[]): void {
+  const { grant } = s
+  if (!grant || s.flight || s.nowMs < grant.renewAtMs) return
+  send(s, effects, 'renew', { ...heldClaim(s, grant.record), ...(s.carry !== undefined && { carry: s.carry }) })
+}
+
+function renewAnswered(s: Draft, effects: Effect[], flight: Flight, outcome: Outcome): void {
+  const { grant, settings } = s
+  // I5: an answer after belief ended extends nothing.
+  if (!grant || heldNow(s) >= deadlineOf(s)) return
+  const { record } = outcome
+  const own = record?.attempt === grant.record.attempt && record.term === grant.record.term && !record.released
+  if (own && outcome.ok) {
+    s.grant = {
+      record,
+      // I1: from the moment it was sent.
+      sentAtMs: flight.sentAtMs,
+      validForMs: Math.min(outcome.validForMs, settings.leaseDurationMs),
+      failures: 0,
+      adoptions: 0,
+      renewAtMs: s.carry === flight.carry ? flight.startedAtMs + settings.renewIntervalMs : s.nowMs,
+    }
+    effects.push({ type: 'renewed', record })
+    if (flight.carry === undefined) return
+    if (flight.carry === s.carry) s.carry = undefined
+    effects.push({ type: 'carried', text: flight.carry })
+  } else if (own) {
+    // An earlier renewal was applied and its reply lost, or someone touched the record. No loss, and no extension.
+    const adoptions = grant.adoptions + 1
+    const renewAtMs = s.nowMs + (adoptions > adoptionLimit ? settings.retryIntervalMs : 0)
+    s.grant = { ...grant, record, adoptions, renewAtMs }
+  } else {
+    if (s.phase === 'leading') endLeadership(s, effects, 'superseded')
+    s.grant = undefined
+    s.highestTerm = Math.max(s.highestTerm, outcome.ok ? 0 : outcome.highestTerm, record?.term ?? 0)
+  }
+}
+
+/** One failed renewal never ends leadership; the deadline always does, a count if one is set. */
+function renewFailed(s: Draft, effects: Effect[], flight: Flight, error: unknown): void {
+  const { grant, settings } = s
+  if (!grant) return
+  const failures = grant.failures + 1
+  const renewAtMs = Math.max(s.nowMs, flight.startedAtMs + settings.retryIntervalMs)
+  s.grant = { ...grant, failures, renewAtMs }
+  effects.push({ type: 'renew-failed', term: grant.record.term, failures, error })
+  if (failures >= settings.maxFailedRenewals && s.phase === 'leading') endLeadership(s, effects, 'expired')
+}
+
+// Ending
+
+function endLeadership(s: Draft, effects: Effect[], reason: LossReason, cooldownMs = 0): void {
+  const voluntary = reason === 'released' || reason === 'stopped'
+  s.phase = 'ending'
+  s.carry = undefined
+  s.ending = {
+    reason,
+    term: s.grant?.record.term ?? 0,
+    next: reason === 'stopped' ? 'stop' : 'campaign',
+    voluntary,
+    drainUntilMs: voluntary ? s.nowMs + s.settings.drainTimeoutMs : Infinity,
+    announced: false,
+    releaseUntilMs: undefined,
+    cooldownMs,
+  }
+  // I5: no renewal counts any more, and none is sent.
+  if (!voluntary) cancel(s, effects)
+  effects.push({ type: 'ended', reason })
+}
+
+function windDown(s: Draft, effects: Effect[]): void {
+  const { ending } = s
+  if (!ending) return
+  if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)
+  if (s.work > 0 && s.nowMs < ending.drainUntilMs) return ending.voluntary ? keepLease(s, effects) : undefined
+  if (!ending.announced) effects.push({ type: 'lost', term: ending.term, reason: ending.reason })
+  s.ending = { ...ending, announced: true }
+  if (s.work > 0) return giveUpDraining(s, effects, ending)
+  const release = ending.voluntary && s.grant && (ending.next === 'campaign' || s.settings.releaseOnStop)
+  if (!release) return finishEnding(s, effects)
+  // I7: the work has settled, so the lease may be given back.
+  cancel(s, effects)
+  s.ending = { ...s.ending, releaseUntilMs: s.nowMs + s.settings.renewIntervalMs }
+  s.tryAtMs = s.nowMs
+  releaseIfDue(s, effects)
+}
+
+/** Renewal goes on while work winds down, by the same deadline as before. */
+function keepLease(s: Draft, effects: Effect[]): void {
+  if (s.grant && heldNow(s) >= deadlineOf(s)) s.grant = { ...s.grant, renewAtMs: Infinity }
+  renewIfDue(s, effects)
+}
+
+/** I7: work that does not settle is never released under. Its lease runs out, and its elector stays out until it ends. */
+function giveUpDraining(s: Draft, effects: Effect[], ending: Ending): void {
+  cancel(s, effects)
+  s.grant = undefined
+  if (ending.next === 'stop') return finishEnding(s, effects)
+  effects.push({ type: 'stepped-down' })
+  s.ending = { ...ending, announced: true, voluntary: false, drainUntilMs: Infinity }
+}
+
+function releaseIfDue(s: Draft, effects: Effect[]): void {
+  if (!s.grant || s.flight || s.nowMs < s.tryAtMs) return
+  send(s, effects, 'release', heldClaim(s, s.grant.record))
+}
+
+function releaseSettled(s: Draft, effects: Effect[], flight: Flight, input: Extract<Input, { call: number }>): void {
+  const { grant, ending } = s
+  const untilMs = ending?.releaseUntilMs
+  if (!grant || untilMs === undefined) return
+  if (input.type === 'failed') {
+    s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + s.settings.retryIntervalMs)
+    if (s.tryAtMs < untilMs) return
+    effects.push({ type: 'release-failed', error: input.error })
+  } else if (input.type === 'answer' && !input.outcome.ok) {
+    const { record } = input.outcome
+    const own = record?.attempt === grant.record.attempt && record.term === grant.record.term && !record.released
+    if (own && s.nowMs < untilMs) {
+      s.grant = { ...grant, record }
+      s.tryAtMs = s.nowMs
+      return
+    }
+  }
+  finishEnding(s, effects)
+}
+
+function finishEnding(s: Draft, effects: Effect[]): void {
+  const { ending } = s
+  if (!ending) return
+  if (ending.next === 'stop' || s.settings.until !== 'stopped') return enterStopped(s, effects)
+  if (ending.voluntary) effects.push({ type: 'stepped-down' })
+  s.cooldownUntilMs = s.nowMs + ending.cooldownMs
+  enterStandby(s, effects)
+}
+
+// Stopping and stepping down
+
+function stop(s: Draft, effects: Effect[]): void {
+  if (s.phase === 'leading') return endLeadership(s, effects, 'stopped')
+  if (s.phase === 'ending' && s.ending) {
+    const drainUntilMs = Math.min(s.ending.drainUntilMs, s.nowMs + s.settings.drainTimeoutMs)
+    s.ending = { ...s.ending, next: 'stop', drainUntilMs }
+    return
+  }
+  if (s.phase === 'idle') return enterStopped(s, effects)
+  if (s.phase !== 'standby' || s.stopUntilMs !== undefined) return
+  // A grant may be on its way: a short wait for it lets it be given back instead of running out.
+  const granting = s.settings.releaseOnStop && s.attempt !== undefined
+  s.stopUntilMs = granting ? s.nowMs + renewBoundMs(s.settings) : s.nowMs
+}
+
+function finishStop(s: Draft, effects: Effect[], untilMs: number): void {
+  if (s.nowMs >= untilMs) return enterStopped(s, effects)
+  if (s.flight) return
+  if (s.view?.record && isAbandoned(s, s.view.record)) return send(s, effects, 'release', heldClaim(s, s.view.record))
+  if (s.attempt) return send(s, effects, 'read')
+  enterStopped(s, effects)
+}
+
+function enterStopped(s: Draft, effects: Effect[]): void {
+  cancel(s, effects)
+  if (s.watch === 'open') effects.push({ type: 'watch', open: false })
+  s.watch = 'closed'
+  s.phase = 'stopped'
+  s.attempt = undefined
+  s.grant = undefined
+  s.ending = undefined
+  effects.push({ type: 'stopped' })
+}
+
+function stepDown(s: Draft, effects: Effect[], cooldownMs: number): void {
+  if (s.phase === 'leading') return endLeadership(s, effects, 'released', cooldownMs)
+  if (s.phase === 'ending' && s.ending) {
+    s.ending = { ...s.ending, cooldownMs }
+    // One that is already under way answers for both.
+    if (!s.ending.voluntary) effects.push({ type: 'stepped-down' })
+    return
+  }
+  s.cooldownUntilMs = s.nowMs + cooldownMs
+  if (!s.flight) s.attempt = undefined
+  effects.push({ type: 'stepped-down' })
+}
+
+// Calls
+
+function send(s: Draft, effects: Effect[], verb: 'read'): void
+function send(s: Draft, effects: Effect[], verb: 'acquire', claim: AcquireClaim): void
+function send(s: Draft, effects: Effect[], verb: 'renew' | 'release', claim: HeldClaim): void
+function send(s: Draft, effects: Effect[], verb: Call['verb'], claim?: AcquireClaim | HeldClaim): void {
+  s.calls += 1
+  const held = verb === 'renew' || verb === 'release'
+  const boundMs = held ? renewBoundMs(s.settings) : s.settings.renewIntervalMs
+  const carry = verb === 'renew' ? s.carry : undefined
+  s.flight = { id: s.calls, verb, sentAtMs: heldNow(s), startedAtMs: s.nowMs, carry }
+  effects.push({ type: 'call', call: { id: s.calls, verb, boundMs, claim } as Call })
+}
+
+function cancel(s: Draft, effects: Effect[]): void {
+  if (s.flight) effects.push({ type: 'cancel' })
+  s.flight = undefined
+}
+
+/** Names a grant by everything the store compares, so that it can touch nothing else (I2). */
+function heldClaim(s: Draft, { attempt, term, version }: LeaseRecord): HeldClaim {
+  const { election, identity, leaseDurationMs } = s.settings
+  return { election, holder: identity, attempt, term, version, leaseDurationMs }
+}
+
+/** Two renewals, or one and another try, fit between the first failure and the deadline. */
+function renewBoundMs({ renewDeadlineMs, renewIntervalMs }: Settings): number {
+  return (renewDeadlineMs - renewIntervalMs) / 2
+}
+
+// Time and chance
+
+function heldNow(s: Draft): number {
+  return s.nowMs + s.sleptMs
+}
+
+function jittered(s: Draft, ms: number): number {
+  return ms * (0.5 + chance(s))
+}
+
+/** The next of a sequence that the seed determines, at least 0 and below 1. */
+function chance(s: Draft): number {
+  s.chance = (s.chance + 0x6d2b79f5) | 0
+  let mixed = Math.imul(s.chance ^ (s.chance >>> 15), 1 | s.chance)
+  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+}

@@ -1,0 +1,534 @@
+import { hostname } from 'node:os'
+import { systemClock, type Clock, type Timer } from './clock.ts'
+import { step } from './election.ts'
+import {
+  beliefEndOf,
+  deadlineOf,
+  initialState,
+  leadsAt,
+  nextWakeMs,
+  type Call,
+  type Effect,
+  type ElectionState,
+  type Input,
+  type Settings,
+} from './election-state.ts'
+import { invalidOption, TenureError, type LeadershipLostError } from './errors.ts'
+import { EventQueue, type ElectionEvent, type Observer } from './events.ts'
+import { explain, type Explanation } from './explain.ts'
+import { Leadership, type Reign } from './leadership.ts'
+import type { LeaseRecord, LeaseStore, Metadata, Outcome } from './lease-store.ts'
+import { checkName } from './names.ts'
+import { SleepMeter, type Sleeper } from './sleep-meter.ts'
+import { checkDuration, resolveTimings, type TimingOptions } from './timings.ts'
+
+/** What an {@link Elector} takes. `store` and `election` are enough. */
+export interface ElectorOptions extends TimingOptions {
+  readonly store: LeaseStore
+  readonly election: string
+  /** Default: the host's name and a random suffix. */
+  readonly identity?: string | undefined
+  /** Shown to others while this elector leads. */
+  readonly metadata?: Metadata | undefined
+  /** Give the lease back on `stop()`, so that others need not wait for it to run out. Default: true. */
+  readonly releaseOnStop?: boolean | undefined
+  /** How long `stop()` and `stepDown()` wait for work to settle. Default: 30 s. */
+  readonly drainTimeoutMs?: number | undefined
+  readonly clock?: Clock | undefined
+  readonly observer?: Observer | undefined
+}
+
+/** What `start` takes. */
+export interface StartOptions {
+  /** Stops the elector when it aborts. */
+  readonly signal?: AbortSignal | undefined
+  /** When to stop by itself: never (default), after the first loss, or after the first refused or failed try as well. */
+  readonly until?: 'stopped' | 'lost' | 'refused' | undefined
+}
+
+const metadataLimitBytes = 4096
+const keptErrors = 3
+
+interface Waiter {
+  resolve(leadership: Leadership): void
+  reject(reason: unknown): void
+}
+
+/**
+ * Takes part in one election until it is stopped.
+ *
+ * @example
+ * const elector = new Elector({ store: memoryStore(), election: 'payments' })
+ * elector.start()
+ * const leadership = await elector.waitForLeadership()
+ * console.log(`leading term ${leadership.term}`)
+ * await elector.stop()
+ */
+export class Elector {
+  readonly election: string
+  readonly identity: string
+  readonly #store: LeaseStore
+  readonly #clock: Clock
+  readonly #observer: Observer | undefined
+  readonly #sleep: SleepMeter
+  #state: ElectionState
+  #inbox: Input[] | undefined
+  #timer: Timer | undefined
+  #timerAtMs: number | undefined
+  #flight: { id: number; controller: AbortController; timer: Timer; startedAtMs: number } | undefined
+  #watcher: AbortController | undefined
+  #leadership: Leadership | undefined
+  #work = 0
+  #waiters: Set<Waiter> | undefined
+  #queues: Set<EventQueue> | undefined
+  #errors: { atMs: number; error: unknown }[] | undefined
+  #carry: { text: string; resolve(): void; reject(reason: unknown): void } | undefined
+  #stepDowns: (() => void)[] | undefined
+  #stopped: { promise: Promise<void>; resolve(): void } | undefined
+  #releaseError: unknown
+  #forgetSignal: (() => void) | undefined
+  readonly #reign: Reign & Sleeper
+
+  constructor(options: ElectorOptions) {
+    const timings = resolveTimings(options)
+    checkStore(options.store)
+    checkName('election', options.election)
+    if (options.identity !== undefined) checkName('identity', options.identity)
+    const drainTimeoutMs = options.drainTimeoutMs ?? 30_000
+    checkDuration('drainTimeoutMs', drainTimeoutMs)
+    const releaseOnStop = options.releaseOnStop ?? true
+    if (typeof releaseOnStop !== 'boolean') throw invalidOption('releaseOnStop', releaseOnStop, 'it must be true or false')
+    this.#store = options.store
+    this.#clock = options.clock ?? systemClock
+    this.#observer = options.observer
+    this.#sleep = SleepMeter.of(this.#clock)
+    this.election = options.election
+    this.identity = options.identity ?? `${hostname()}-${this.#clock.randomId().slice(0, 8)}`
+    this.#reign = this.#makeReign(timings.leaseDurationMs)
+    const settings: Settings = {
+      ...timings,
+      election: this.election,
+      identity: this.identity,
+      metadata: checkMetadata(options.metadata ?? {}),
+      drainTimeoutMs,
+      releaseOnStop,
+      canWatch: options.store.watch !== undefined,
+      terms: options.store.terms,
+      until: 'stopped',
+    }
+    this.#state = initialState(settings, this.#clock.randomId(), this.#clock.random())
+  }
+
+  /** Begins to campaign. An elector starts once; make another to campaign again after `stop()`. */
+  start(options: StartOptions = {}): void {
+    if (this.#state.phase !== 'idle') {
+      throw new TenureError(
+        'ALREADY_STARTED',
+        `The elector for "${this.election}" was started or stopped before; make a new one to campaign again.`,
+      )
+    }
+    const { signal, until = 'stopped' } = options
+    this.#state = { ...this.#state, settings: { ...this.#state.settings, until } }
+    if (signal?.aborted) return void this.stop()
+    const onAbort = () => void this.stop()
+    signal?.addEventListener('abort', onAbort, { once: true })
+    this.#forgetSignal = () => signal?.removeEventListener('abort', onAbort)
+    this.#dispatch({ type: 'start' })
+  }
+
+  /** Whether this elector leads now, by the clock. */
+  isLeader(): boolean {
+    return leadsAt(this.#state, this.#heldMs())
+  }
+
+  /** The last record seen, released ones too; undefined before the first sight and after it vanished. */
+  leader(): LeaseRecord | undefined {
+    return this.#state.grant?.record ?? this.#state.view?.record
+  }
+
+  /** Resolves with the current or the next leadership; rejects when the elector stops or `signal` aborts. */
+  async waitForLeadership(options: { signal?: AbortSignal | undefined } = {}): Promise<Leadership> {
+    const { signal } = options
+    signal?.throwIfAborted()
+    if (this.#leadership && this.isLeader()) return this.#leadership
+    if (this.#state.phase === 'stopped') throw this.#stoppedError()
+    return new Promise((resolve, reject) => {
+      const waiters = (this.#waiters ??= new Set())
+      const onAbort = () => settle(() => reject(signal?.reason))
+      const settle = (outcome: () => void) => {
+        waiters.delete(waiter)
+        signal?.removeEventListener('abort', onAbort)
+        outcome()
+      }
+      const waiter: Waiter = {
+        resolve: (leadership) => settle(() => resolve(leadership)),
+        reject: (reason) => settle(() => reject(reason)),
+      }
+      waiters.add(waiter)
+      signal?.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  /** What happens from now on. A reader that falls behind misses events and gets a `gap` in their place. */
+  events(options: { signal?: AbortSignal | undefined } = {}): AsyncIterableIterator<ElectionEvent, undefined> {
+    const { signal } = options
+    const queues = (this.#queues ??= new Set())
+    const onAbort = () => queue.end()
+    const queue = new EventQueue(() => {
+      queues.delete(queue)
+      signal?.removeEventListener('abort', onAbort)
+    })
+    if (signal?.aborted || this.#state.phase === 'stopped') queue.end()
+    else queues.add(queue)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    return queue
+  }
+
+  /** Why it leads or does not, who does, when the lease ends, and the last errors. */
+  explain(): Explanation {
+    const nowMs = this.#clock.monotonicMs()
+    return explain(this.#state, {
+      nowMs,
+      heldMs: nowMs + this.#sleep.sleptMs(nowMs),
+      pendingWork: this.#work,
+      errors: this.#errors ?? [],
+    })
+  }
+
+  /**
+   * Gives leadership up once its work has settled, and stays out for `cooldownMs` (default: one lease duration).
+   * Resolves when the lease is released, or left to run out because work did not settle.
+   */
+  async stepDown(options: { cooldownMs?: number | undefined } = {}): Promise<void> {
+    const cooldownMs = options.cooldownMs ?? this.#state.settings.leaseDurationMs
+    checkDuration('cooldownMs', cooldownMs)
+    if (this.#state.phase === 'stopped' || this.#state.phase === 'idle') return
+    await new Promise<void>((resolve) => {
+      ;(this.#stepDowns ??= []).push(resolve)
+      this.#dispatch({ type: 'step-down', cooldownMs })
+    })
+  }
+
+  /** Ends the campaign: aborts the leadership's signal, waits for its work, releases. Settles in bounded time. */
+  stop(): Promise<void> {
+    if (!this.#stopped) {
+      let resolve = (): void => undefined
+      const promise = new Promise<void>((settle) => (resolve = settle))
+      this.#stopped = { promise, resolve }
+      this.#dispatch({ type: 'stop' })
+    }
+    return this.#stopped.promise
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  /** Why the release at the end did not succeed, if so. @internal */
+  get releaseError(): unknown {
+    return this.#releaseError
+  }
+
+  #heldMs(): number {
+    const nowMs = this.#clock.monotonicMs()
+    return nowMs + this.#sleep.sleptMs(nowMs)
+  }
+
+  /** Inputs are taken one after another: a listener that calls back in finds its input queued, not nested. */
+  #dispatch(input: InputBody): void {
+    const nowMs = this.#clock.monotonicMs()
+    const timed = { ...input, nowMs, sleptMs: this.#sleep.sleptMs(nowMs) } as Input
+    if (this.#inbox) return void this.#inbox.push(timed)
+    this.#inbox = [timed]
+    for (const next of this.#inbox) {
+      const { state, effects } = step(this.#state, next)
+      this.#state = state
+      for (const effect of effects) this.#perform(effect)
+    }
+    this.#inbox = undefined
+    this.#arm()
+  }
+
+  #arm(): void {
+    const atMs = nextWakeMs(this.#state)
+    if (atMs === this.#timerAtMs) return
+    this.#timer?.cancel()
+    this.#timerAtMs = atMs
+    this.#timer = undefined
+    if (atMs === undefined) return
+    this.#timer = this.#clock.setTimer(atMs - this.#clock.monotonicMs(), () => {
+      this.#timerAtMs = undefined
+      this.#dispatch({ type: 'wake' })
+    })
+  }
+
+  #perform(effect: Effect): void {
+    switch (effect.type) {
+      case 'call':
+        return this.#call(effect.call)
+      case 'cancel':
+        return this.#endFlight(new TenureError('TIMEOUT', 'The call is no longer needed.'))
+      case 'watch':
+        return effect.open ? this.#openWatch() : this.#closeWatch()
+      case 'elected':
+        return this.#begin(effect.record)
+      case 'ended':
+        return this.#end(effect.reason)
+      case 'carried':
+        return this.#carried(effect.text)
+      case 'stepped-down':
+        return this.#resolveStepDowns()
+      case 'stopped':
+        return this.#finish()
+      case 'release-failed':
+        this.#releaseError = effect.error
+        return this.#emit({ type: 'error', error: effect.error })
+      case 'renewed':
+        return this.#emit({ type: 'renewed', term: effect.record.term, record: effect.record })
+      default:
+        return this.#emit(effect)
+    }
+  }
+
+  #call(call: Call): void {
+    const controller = new AbortController()
+    const timer = this.#clock.setTimer(call.boundMs, () => {
+      if (this.#flight?.id !== call.id) return
+      const error = new TenureError(
+        'TIMEOUT',
+        `The store did not answer "${call.verb}" for "${this.election}" within ${call.boundMs} ms.`,
+        { retryable: true },
+      )
+      this.#report(call.verb, 'failed')
+      this.#endFlight(error)
+      this.#dispatch({ type: 'failed', call: call.id, error })
+    })
+    this.#flight = { id: call.id, controller, timer, startedAtMs: this.#clock.monotonicMs() }
+    invoke(this.#store, this.election, call, controller.signal).then(
+      (answer) => this.#answered(call, answer),
+      (error: unknown) => {
+        if (this.#flight?.id !== call.id) return
+        this.#report(call.verb, 'failed')
+        this.#landFlight()
+        this.#dispatch({ type: 'failed', call: call.id, error })
+      },
+    )
+  }
+
+  #answered(call: Call, answer: Answer): void {
+    if (this.#flight?.id !== call.id) return
+    this.#report(call.verb, answer.outcome?.ok === false ? 'refused' : 'ok')
+    this.#landFlight()
+    if (answer.outcome) this.#dispatch({ type: 'answer', call: call.id, outcome: answer.outcome })
+    else this.#dispatch({ type: 'found', call: call.id, record: answer.record })
+  }
+
+  #landFlight(): void {
+    this.#flight?.timer.cancel()
+    this.#flight = undefined
+  }
+
+  #endFlight(reason: TenureError): void {
+    const flight = this.#flight
+    this.#landFlight()
+    flight?.controller.abort(reason)
+  }
+
+  #openWatch(): void {
+    const controller = new AbortController()
+    this.#watcher = controller
+    void this.#follow(controller)
+  }
+
+  #closeWatch(): void {
+    const controller = this.#watcher
+    this.#watcher = undefined
+    controller?.abort()
+  }
+
+  async #follow(controller: AbortController): Promise<void> {
+    try {
+      const changes = this.#store.watch?.(this.election, { signal: controller.signal }) ?? []
+      for await (const record of changes) {
+        if (this.#watcher !== controller) return
+        this.#dispatch({ type: 'observed', record })
+      }
+    } catch (error) {
+      if (this.#watcher === controller) this.#emit({ type: 'error', error })
+    }
+    if (this.#watcher !== controller) return
+    this.#watcher = undefined
+    this.#dispatch({ type: 'watch-ended' })
+  }
+
+  #begin(record: LeaseRecord): void {
+    const leadership = new Leadership(this.#reign, record.term)
+    this.#leadership = leadership
+    this.#sleep.watchFor(this.#reign)
+    this.#emit({ type: 'elected', term: record.term, record })
+    for (const waiter of this.#waiters ?? []) waiter.resolve(leadership)
+  }
+
+  #end(reason: LeadershipLostError['reason']): void {
+    this.#sleep.forget(this.#reign)
+    const loss = this.#leadership?.end(reason)
+    this.#carry?.reject(loss)
+    this.#carry = undefined
+  }
+
+  #carried(text: string): void {
+    if (this.#carry?.text !== text) return
+    this.#carry.resolve()
+    this.#carry = undefined
+  }
+
+  #resolveStepDowns(): void {
+    const resolves = this.#stepDowns ?? []
+    this.#stepDowns = undefined
+    for (const resolve of resolves) resolve()
+  }
+
+  #finish(): void {
+    this.#forgetSignal?.()
+    this.#resolveStepDowns()
+    for (const waiter of this.#waiters ?? []) waiter.reject(this.#stoppedError())
+    for (const queue of this.#queues ?? []) queue.end()
+    void this.stop()
+    this.#stopped?.resolve()
+  }
+
+  #stoppedError(): TenureError {
+    return new TenureError('STOPPED', `The elector for "${this.election}" was stopped.`)
+  }
+
+  #emit(body: EventBody): void {
+    if (body.type === 'error' || body.type === 'renew-failed') this.#keepError(body.error)
+    if (!this.#observer?.onEvent && !this.#queues?.size) return
+    const event = { ...body, election: this.election, identity: this.identity } as ElectionEvent
+    for (const queue of this.#queues ?? []) queue.push(event)
+    this.#contain(() => this.#observer?.onEvent?.(event))
+  }
+
+  #report(verb: Call['verb'], result: 'ok' | 'refused' | 'failed'): void {
+    if (!this.#observer?.onCall) return
+    const durationMs = this.#clock.monotonicMs() - (this.#flight?.startedAtMs ?? 0)
+    const report = { election: this.election, identity: this.identity, verb, result, durationMs }
+    this.#contain(() => this.#observer?.onCall?.(report))
+  }
+
+  /** A listener's mistake must not end leadership, so it is reported to everyone but that listener. */
+  #contain(callListener: () => void): void {
+    try {
+      callListener()
+    } catch (cause) {
+      const error = new TenureError('WORK_FAILED', `The observer of "${this.election}" threw.`, { cause })
+      this.#keepError(error)
+      for (const queue of this.#queues ?? []) {
+        queue.push({ type: 'error', error, election: this.election, identity: this.identity })
+      }
+    }
+  }
+
+  #keepError(error: unknown): void {
+    this.#errors = [...(this.#errors ?? []).slice(1 - keptErrors), { atMs: this.#clock.wallMs(), error }]
+  }
+
+  #makeReign(leaseDurationMs: number): Reign & Sleeper {
+    const isCurrent = (leadership: Leadership) => leadership === this.#leadership
+    return {
+      election: this.election,
+      identity: this.identity,
+      leaseDurationMs,
+      onSleep: () => this.#dispatch({ type: 'wake' }),
+      leads: (leadership) => isCurrent(leadership) && this.isLeader(),
+      remainingMs: (leadership) => {
+        const leading = isCurrent(leadership) && this.#state.phase === 'leading'
+        return leading ? Math.max(0, deadlineOf(this.#state) - this.#heldMs()) : 0
+      },
+      drainMs: (leadership) => (isCurrent(leadership) ? Math.max(0, beliefEndOf(this.#state) - this.#heldMs()) : 0),
+      carry: (leadership) => (isCurrent(leadership) ? (this.#state.grant?.record.carry ?? '') : ''),
+      setCarry: (leadership, text) => this.#setCarry(leadership, text),
+      track: (leadership, work) => this.#track(leadership, work),
+    }
+  }
+
+  /** One at a time, so that each caller learns of its own text. */
+  async #setCarry(leadership: Leadership, text: string): Promise<void> {
+    while (this.#carry) await this.#settled(this.#carry)
+    leadership.throwIfLost()
+    await new Promise<void>((resolve, reject) => {
+      this.#carry = { text, resolve, reject }
+      this.#dispatch({ type: 'carry', text })
+    })
+  }
+
+  #settled(carry: { resolve(): void; reject(reason: unknown): void }): Promise<void> {
+    return new Promise((settle) => {
+      const { resolve, reject } = carry
+      carry.resolve = () => (resolve(), settle())
+      carry.reject = (reason) => (reject(reason), settle())
+    })
+  }
+
+  #track(leadership: Leadership, work: Promise<unknown>): void {
+    const settled = Promise.resolve(work).then(
+      () => undefined,
+      (cause: unknown) => {
+        const text = `Work of "${this.election}" in term ${leadership.term} failed.`
+        this.#emit({ type: 'error', error: new TenureError('WORK_FAILED', text, { cause }) })
+      },
+    )
+    const active = this.#state.phase === 'leading' || this.#state.phase === 'ending'
+    // Too late to wait for: its term has been released or has passed on.
+    if (leadership !== this.#leadership || !active) throw leadership.loss ?? this.#stoppedError()
+    this.#dispatch({ type: 'work', pending: ++this.#work })
+    void settled.then(() => this.#dispatch({ type: 'work', pending: --this.#work }))
+  }
+}
+
+type Untimed<T> = T extends unknown ? Omit<T, 'nowMs' | 'sleptMs'> : never
+type InputBody = Untimed<Input>
+type Anonymous<T> = T extends unknown ? Omit<T, 'election' | 'identity'> : never
+type EventBody = Anonymous<ElectionEvent>
+
+interface Answer {
+  readonly outcome?: Outcome
+  readonly record?: LeaseRecord | undefined
+}
+
+async function invoke(store: LeaseStore, election: string, call: Call, signal: AbortSignal): Promise<Answer> {
+  const options = { signal, timeoutMs: call.boundMs }
+  switch (call.verb) {
+    case 'read':
+      return { record: await store.read(election, options) }
+    case 'acquire':
+      return { outcome: await store.acquire(call.claim, options) }
+    case 'renew':
+      return { outcome: await store.renew(call.claim, options) }
+    case 'release':
+      return { outcome: await store.release(call.claim, options) }
+  }
+}
+
+function checkStore(store: unknown): asserts store is LeaseStore {
+  const verbs = ['read', 'acquire', 'renew', 'release'] as const
+  const usable =
+    typeof store === 'object' && store !== null && verbs.every((verb) => typeof Reflect.get(store, verb) === 'function')
+  if (!usable) throw invalidOption('store', store, 'it must be a LeaseStore, such as memoryStore() or fileStore(...)')
+}
+
+function checkMetadata(metadata: unknown): Metadata {
+  const rule = `it must be a JSON object of at most ${metadataLimitBytes} bytes`
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) {
+    throw invalidOption('metadata', metadata, rule)
+  }
+  let text: string
+  try {
+    text = JSON.stringify(metadata)
+  } catch {
+    throw invalidOption('metadata', metadata, rule)
+  }
+  if (Buffer.byteLength(text) > metadataLimitBytes) throw invalidOption('metadata', metadata, rule)
+  // A copy: what the caller changes later must not reach a record.
+  return JSON.parse(text) as Metadata
+}

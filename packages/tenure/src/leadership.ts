@@ -1,0 +1,110 @@
+import { invalidOption, LeadershipLostError, type LossReason } from './errors.ts'
+
+/** What a leadership asks of the elector that made it. */
+export interface Reign {
+  readonly election: string
+  readonly identity: string
+  leads(leadership: Leadership): boolean
+  remainingMs(leadership: Leadership): number
+  drainMs(leadership: Leadership): number
+  carry(leadership: Leadership): string
+  setCarry(leadership: Leadership, text: string): Promise<void>
+  track(leadership: Leadership, work: Promise<unknown>): void
+}
+
+const carryLimitBytes = 4096
+
+/**
+ * One term of leadership. It is over for good once its signal has aborted.
+ *
+ * @example
+ * const leadership = await elector.waitForLeadership()
+ * leadership.waitUntil(work({ signal: leadership.signal, fence: leadership.term }))
+ */
+export class Leadership {
+  /** The fencing token. Hand it to whatever this leader writes to. */
+  readonly term: number
+  readonly #reign: Reign
+  #controller: AbortController | undefined
+  #loss: LeadershipLostError | undefined
+
+  /** @internal */
+  constructor(reign: Reign, term: number) {
+    this.#reign = reign
+    this.term = term
+  }
+
+  get election(): string {
+    return this.#reign.election
+  }
+
+  get identity(): string {
+    return this.#reign.identity
+  }
+
+  /** Aborts when leadership ends, with a {@link LeadershipLostError} as its reason. */
+  get signal(): AbortSignal {
+    // Made on demand: ten thousand leaders whose code only asks isLeader() need none.
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      if (this.#loss) this.#controller.abort(this.#loss)
+    }
+    return this.#controller.signal
+  }
+
+  /** Whether this term leads now, by the clock. */
+  isLeader(): boolean {
+    return this.#reign.leads(this)
+  }
+
+  /** Throws a {@link LeadershipLostError} unless this term leads now. */
+  throwIfLost(): void {
+    if (!this.isLeader()) throw this.#lossNow()
+  }
+
+  /** Registers work that must settle before the lease is released. What it rejects with is reported, not thrown. */
+  waitUntil(work: Promise<unknown>): void {
+    this.#reign.track(this, work)
+  }
+
+  /** A small text that outlives this leadership: the next leader finds it here. */
+  get carry(): string {
+    return this.#reign.carry(this)
+  }
+
+  /** Replaces the carry; resolves once the store has it. A rejection means that it may or may not have been stored. */
+  async setCarry(text: string): Promise<void> {
+    if (typeof text !== 'string' || Buffer.byteLength(text) > carryLimitBytes || !text.isWellFormed()) {
+      throw invalidOption('carry', text, `it must be well-formed text of at most ${carryLimitBytes} bytes`)
+    }
+    this.throwIfLost()
+    await this.#reign.setCarry(this, text)
+  }
+
+  /** How long until `isLeader()` turns false unless the lease is renewed; 0 once it has. */
+  remainingMs(): number {
+    return this.#reign.remainingMs(this)
+  }
+
+  /** How long until others may lead at the earliest: the time left to wind down once the signal has aborted. */
+  drainMs(): number {
+    return this.#reign.drainMs(this)
+  }
+
+  /** @internal */
+  end(reason: LossReason): LeadershipLostError {
+    this.#loss ??= new LeadershipLostError(this.election, this.term, reason)
+    this.#controller?.abort(this.#loss)
+    return this.#loss
+  }
+
+  /** @internal */
+  get loss(): LeadershipLostError | undefined {
+    return this.#loss
+  }
+
+  #lossNow(): LeadershipLostError {
+    // The clock may say so before the timer that ends this term has run.
+    return this.#loss ?? new LeadershipLostError(this.election, this.term, 'expired')
+  }
+}

@@ -1,0 +1,94 @@
+import type { Clock, Timer } from './clock.ts'
+
+const disagreementMs = 50
+const slowestTickMs = 1_000
+
+/** Told when the machine turns out to have slept. */
+export interface Sleeper {
+  readonly leaseDurationMs: number
+  onSleep(): void
+}
+
+/**
+ * Measures how long this machine has slept. A monotonic clock stands still in a sleep, so a holder that counted on it
+ * alone would wake up with time left that it no longer has.
+ *
+ * Boot time counts sleep but is slow to read, so it is looked at only when wall and monotonic time have moved apart,
+ * and once per tick while someone leads. A wall clock that somebody set causes such a look and nothing else.
+ */
+export class SleepMeter {
+  readonly #clock: Clock
+  readonly #bootAheadMs: number
+  readonly #leaders = new Set<Sleeper>()
+  #wallAheadMs: number
+  #sleptMs = 0
+  #tick: Timer | undefined
+  #tickMs = slowestTickMs
+
+  static readonly #meters = new WeakMap<Clock, SleepMeter>()
+
+  /** One meter serves all electors on one clock. */
+  static of(clock: Clock): SleepMeter {
+    let meter = SleepMeter.#meters.get(clock)
+    if (!meter) SleepMeter.#meters.set(clock, (meter = new SleepMeter(clock)))
+    return meter
+  }
+
+  private constructor(clock: Clock) {
+    this.#clock = clock
+    // In this order, and the other way round in #look: a stall between the two readings then looks like a sleep, never
+    // the opposite.
+    const bootMs = clock.bootMs()
+    const nowMs = clock.monotonicMs()
+    this.#bootAheadMs = bootMs - nowMs
+    this.#wallAheadMs = clock.wallMs() - nowMs
+  }
+
+  /** The sleep known by now. It never shrinks. */
+  sleptMs(nowMs: number): number {
+    const apartMs = this.#clock.wallMs() - nowMs - this.#wallAheadMs
+    if (apartMs > disagreementMs || apartMs < -disagreementMs) this.#look(nowMs)
+    return this.#sleptMs
+  }
+
+  /** Starts the tick that notices a sleep for a leader whose code asks nothing. */
+  watchFor(leader: Sleeper): void {
+    const tickMs = Math.min(slowestTickMs, leader.leaseDurationMs / 10)
+    this.#leaders.add(leader)
+    if (this.#tick && tickMs >= this.#tickMs) return
+    this.#tickMs = tickMs
+    this.#startTick()
+  }
+
+  forget(leader: Sleeper): void {
+    this.#leaders.delete(leader)
+    if (this.#leaders.size > 0) return
+    this.#tick?.cancel()
+    this.#tick = undefined
+    this.#tickMs = slowestTickMs
+  }
+
+  #startTick(): void {
+    this.#tick?.cancel()
+    this.#tick = this.#clock.setTimer(
+      this.#tickMs,
+      () => {
+        this.#startTick()
+        this.#look(this.#clock.monotonicMs())
+      },
+      { background: true },
+    )
+  }
+
+  #look(nowMs: number): void {
+    const sleptMs = this.#clock.bootMs() - nowMs - this.#bootAheadMs
+    this.#wallAheadMs = this.#clock.wallMs() - nowMs
+    if (sleptMs <= this.#sleptMs) return
+    this.#sleptMs = sleptMs
+    if (this.#leaders.size === 0) return
+    // Not from here: whoever asks whether it leads must not find its own abort handlers run inside the question.
+    this.#clock.setTimer(0, () => {
+      for (const leader of this.#leaders) leader.onSleep()
+    })
+  }
+}

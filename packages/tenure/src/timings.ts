@@ -1,0 +1,93 @@
+import { invalidOption } from './errors.ts'
+
+/** How long things last. `leaseDurationMs` alone is enough; the rest follows from it. */
+export interface TimingOptions {
+  /** How long a grant lasts without renewal. Default: 15 s. */
+  readonly leaseDurationMs?: number | undefined
+  /** How often a leader renews. Default: a third of the lease. */
+  readonly renewIntervalMs?: number | undefined
+  /** A leader that could not renew for so long stops. Default: two thirds of the lease. */
+  readonly renewDeadlineMs?: number | undefined
+  /** How long to wait after a failed call, and between polls where a store cannot watch. Default: 2/15 of the lease. */
+  readonly retryIntervalMs?: number | undefined
+  /** How far each clock's rate may be off, the same in the whole fleet. Default: 0.01, one percent. */
+  readonly driftRatio?: number | undefined
+  /** End leadership after so many failed renewals in a row, even before the deadline. Default: only the deadline. */
+  readonly maxFailedRenewals?: number | undefined
+}
+
+/** Timings that are known to be safe. */
+export interface Timings {
+  readonly leaseDurationMs: number
+  readonly renewIntervalMs: number
+  readonly renewDeadlineMs: number
+  readonly retryIntervalMs: number
+  readonly driftRatio: number
+  readonly maxFailedRenewals: number
+}
+
+const shortestLeaseMs = 100
+const endMs = 2 ** 31
+
+/** Fills in defaults and rejects what cannot be safe. */
+export function resolveTimings(options: TimingOptions): Timings {
+  const leaseDurationMs = options.leaseDurationMs ?? 15_000
+  checkDuration('leaseDurationMs', leaseDurationMs, shortestLeaseMs)
+  const timings: Timings = {
+    leaseDurationMs,
+    renewIntervalMs: options.renewIntervalMs ?? leaseDurationMs / 3,
+    renewDeadlineMs: options.renewDeadlineMs ?? (leaseDurationMs * 2) / 3,
+    retryIntervalMs: options.retryIntervalMs ?? (leaseDurationMs * 2) / 15,
+    driftRatio: options.driftRatio ?? 0.01,
+    maxFailedRenewals: options.maxFailedRenewals ?? Infinity,
+  }
+  checkDuration('renewIntervalMs', timings.renewIntervalMs, 1)
+  checkDuration('renewDeadlineMs', timings.renewDeadlineMs, 1)
+  checkDuration('retryIntervalMs', timings.retryIntervalMs, 1)
+  checkCounts(timings)
+  checkRelations(timings)
+  return timings
+}
+
+/** A duration that a timer can wait for. */
+export function checkDuration(option: string, value: unknown, leastMs = 0): asserts value is number {
+  if (typeof value === 'number' && value >= leastMs && value < endMs) return
+  throw invalidOption(option, value, `it must be a number of milliseconds from ${leastMs} to below 2^31 (${endMs})`)
+}
+
+function checkCounts({ driftRatio, maxFailedRenewals }: Timings): void {
+  if (!(typeof driftRatio === 'number' && driftRatio >= 0 && driftRatio < 1)) {
+    throw invalidOption('driftRatio', driftRatio, 'it must be a number from 0 to below 1')
+  }
+  if (maxFailedRenewals === Infinity) return
+  if (!(Number.isSafeInteger(maxFailedRenewals) && maxFailedRenewals >= 2)) {
+    throw invalidOption('maxFailedRenewals', maxFailedRenewals, 'one failed renewal must not end leadership: at least 2')
+  }
+}
+
+function checkRelations(timings: Timings): void {
+  const { leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio } = timings
+  if (renewDeadlineMs < renewIntervalMs + retryIntervalMs) {
+    throw invalidOption(
+      'renewDeadlineMs',
+      renewDeadlineMs,
+      `it must be at least renewIntervalMs + retryIntervalMs (${renewIntervalMs} + ${retryIntervalMs}), so that a failed renewal can be tried again`,
+    )
+  }
+  const beliefMs = holderShareMs(leaseDurationMs, driftRatio)
+  if (beliefMs < renewDeadlineMs + leaseDurationMs / 20) {
+    throw invalidOption(
+      'renewDeadlineMs',
+      renewDeadlineMs,
+      `it must leave a twentieth of the lease for work to wind down: with leaseDurationMs ${leaseDurationMs} and driftRatio ${driftRatio} at most ${Math.floor(beliefMs - leaseDurationMs / 20)}; otherwise two could lead at once`,
+    )
+  }
+}
+
+/**
+ * How much of a lease its holder may count on. The holder's clock may be slow and the other side's fast, each by
+ * `driftRatio`; the holder alone makes room for both, so that others can wait exactly the lease's duration.
+ */
+export function holderShareMs(leaseDurationMs: number, driftRatio: number): number {
+  return (leaseDurationMs * (1 - driftRatio)) / (1 + driftRatio)
+}
