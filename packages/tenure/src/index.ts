@@ -1,0 +1,23 @@
+/** Leader election that stays right when machines stall, networks split and clocks lie. */
+export type { Clock, Timer } from './clock.ts'
+export { Elector, type ElectorOptions, type StartOptions } from './elector.ts'
+export { isTenureError, LeadershipLostError, TenureError, type ErrorCode, type LossReason } from './errors.ts'
+export type { CallReport, ElectionEvent, Observer } from './events.ts'
+export type { Explanation } from './explain.ts'
+export type { Leadership } from './leadership.ts'
+export {
+  absentVersion,
+  type AcquireClaim,
+  type CallOptions,
+  type Granted,
+  type HeldClaim,
+  type JsonValue,
+  type LeaseRecord,
+  type LeaseStore,
+  type Metadata,
+  type Outcome,
+  type Refused,
+} from './lease-store.ts'
+export { casStore, type CompareAndSwap, type VersionedValue } from './stores/cas.ts'
+export { memoryStore, type MemoryStore } from './stores/memory.ts'
+export type { TimingOptions } from './timings.ts'

@@ -1,0 +1,49 @@
+import { LeadershipLostError, type LossReason } from '../errors.ts'
+import { Leadership } from '../leadership.ts'
+
+/** A leadership for tests of one's own work: it lasts until told otherwise. */
+export interface FakeLeadership extends Leadership {
+  /** Ends it: the signal aborts, `isLeader()` turns false. Default reason: `expired`. */
+  lose(reason?: LossReason): void
+  /** Settles when everything given to `waitUntil` has; rejects with the first failure. */
+  settled(): Promise<void>
+}
+
+/**
+ * Makes a leadership without an election.
+ *
+ * @example
+ * const leadership = fakeLeadership({ term: 7 })
+ * const done = work(leadership)
+ * leadership.lose()
+ * await done
+ */
+export function fakeLeadership(
+  options: { term?: number; election?: string; identity?: string; carry?: string } = {},
+): FakeLeadership {
+  const { term = 1, election = 'fake-election', identity = 'fake-identity' } = options
+  const work: Promise<unknown>[] = []
+  let carry = options.carry ?? ''
+  const leads = () => leadership.loss === undefined
+  const leadership = new Leadership(
+    {
+      election,
+      identity,
+      leads,
+      remainingMs: () => (leads() ? 10_000 : 0),
+      drainMs: () => (leads() ? 14_700 : 4_700),
+      carry: () => carry,
+      setCarry: async (_leadership, text) => void (carry = text),
+      track: (_leadership, promise) => {
+        if (!leads()) throw leadership.loss ?? new LeadershipLostError(election, term, 'expired')
+        promise.catch(() => undefined)
+        work.push(promise)
+      },
+    },
+    term,
+  )
+  return Object.assign(leadership, {
+    lose: (reason: LossReason = 'expired') => void leadership.end(reason),
+    settled: async () => void (await Promise.all(work)),
+  })
+}
