@@ -52,9 +52,11 @@ export function casStore(backend: CompareAndSwap, options: { clock?: Clock } = {
     if ('answer' in verdict) return verdict.answer
     const version = await backend.putIfVersion(claim.election, encodeRecord(verdict.write), record?.version, call)
     if (version !== undefined) return granted({ ...verdict.write, version }, claim)
-    // Somebody wrote in between; what they wrote is the answer.
+    // Somebody wrote in between, and that is judged instead: it may be this very attempt, by an earlier call.
     const winner = await read(claim.election, call)
-    return { ok: false, ...(winner && { record: winner }), highestTerm: winner?.term ?? 0 }
+    const highestTerm = winner?.term ?? 0
+    const second = judge({ record: winner, highestTerm, remainingMs: undefined })
+    return 'answer' in second ? second.answer : { ok: false, ...(winner && { record: winner }), highestTerm }
   }
 
   return {

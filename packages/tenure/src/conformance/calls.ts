@@ -1,0 +1,61 @@
+import type { CallOptions } from '../lease-store.ts'
+import type { Case } from './case.ts'
+import { granted, held, same, type Scene } from './scene.ts'
+
+/** How calls end: by an answer, by their signal, and when the store closes. */
+export const callsCases: Case[] = [
+  {
+    name: 'every call settles when its signal has aborted already',
+    async run(scene) {
+      await settles(scene, scene.call(AbortSignal.abort()), () => {})
+    },
+  },
+  {
+    name: 'every call settles when its signal aborts while it runs',
+    async run(scene) {
+      const controller = new AbortController()
+      await settles(scene, scene.call(controller.signal), () => controller.abort())
+    },
+  },
+  {
+    name: 'an answered call is not undone when its signal aborts later',
+    async run(scene) {
+      const controller = new AbortController()
+      const claim = scene.claim()
+      const outcome = await scene.within('acquire', scene.store.acquire(claim, scene.call(controller.signal)))
+      const { record } = granted('acquire', outcome, 'The election is free.')
+      controller.abort()
+      await scene.expectStored(record, 'The call had been answered before its signal aborted.')
+      granted('renew', await scene.renew(record), 'The call had been answered before its signal aborted.')
+    },
+  },
+  {
+    name: 'a store closes, and closes again',
+    async run(scene) {
+      await scene.grant()
+      for (const what of ['close', 'A second close']) {
+        const answer = await scene.within(what, Promise.resolve(scene.store.close?.()))
+        same(what, answer, undefined, 'It gives nothing.')
+      }
+    },
+  },
+]
+
+/** Whether a call was applied is unknown then; only that it settles, either way, is promised. */
+async function settles(scene: Scene, options: CallOptions, during: () => void): Promise<void> {
+  const { store } = scene
+  const { record } = await scene.grant()
+  const claim = scene.claim({ election: `${scene.election} too` })
+  const calls = {
+    read: settled(store.read(scene.election, options)),
+    acquire: settled(store.acquire(claim, options)),
+    renew: settled(store.renew(held(record), options)),
+    release: settled(store.release(held(record), options)),
+  }
+  during()
+  for (const [name, call] of Object.entries(calls)) await scene.within(`${name} whose signal aborted`, call)
+}
+
+async function settled(call: Promise<unknown>): Promise<void> {
+  await Promise.allSettled([call])
+}

@@ -1,0 +1,176 @@
+import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
+import type { Case } from './case.ts'
+import { check, granted, refused, same, show, type Scene } from './scene.ts'
+
+const contenders = 16
+
+/** What holds when many call at once, and from more than one handle. */
+export const concurrencyCases: Case[] = [
+  {
+    name: 'of many contenders for a new election exactly one wins',
+    async run(scene) {
+      await contend(scene, {})
+    },
+  },
+  {
+    name: 'of many contenders for a released lease exactly one wins',
+    async run(scene) {
+      const { record } = await scene.grant()
+      await scene.release(record)
+      await contend(scene, { afterTerm: record.term })
+    },
+  },
+  {
+    name: 'of many contenders that watched a version run out exactly one wins',
+    needs: ['observed'],
+    async run(scene) {
+      const { record } = await scene.grant()
+      await contend(scene, { afterTerm: record.term, expiredVersion: record.version })
+    },
+  },
+  {
+    name: 'one attempt sent many times at once gets one grant',
+    async run(scene) {
+      const claim = scene.claim()
+      const outcomes = await Promise.all(Array.from({ length: contenders }, () => scene.acquire(claim)))
+      const [first, ...others] = outcomes.map((outcome) =>
+        granted('acquire', outcome, 'The attempt holds the lease, whichever of its calls came first.'),
+      )
+      for (const other of others) same('A grant', other.record, first?.record, 'One attempt has one grant.')
+    },
+  },
+  {
+    name: 'of many renewals of one version exactly one wins',
+    async run(scene) {
+      const { record } = await scene.grant()
+      const outcomes = await settle(Array.from({ length: contenders }, () => scene.renew(record)))
+      onlyWinner('renewals of one version', outcomes)
+    },
+  },
+  {
+    name: 'of a renewal and a release of one version exactly one wins',
+    needs: ['terms'],
+    async run(scene) {
+      let afterTerm = 0
+      for (let round = 0; round < contenders; round++) {
+        const { record } = await scene.grant({ afterTerm })
+        const outcomes = await settle([scene.renew(record), scene.release(record)])
+        const winner = onlyWinner('calls, a renewal and a release of one version,', outcomes)
+        if (winner) await scene.expectStored(winner, 'It must be what the winner was shown.')
+        const stored = await scene.read()
+        if (stored && !stored.released) granted('release', await scene.release(stored), 'It names the grant as it is.')
+        afterTerm = record.term
+      }
+    },
+  },
+  {
+    name: 'while one holds the lease nobody else gets it, over many hand-overs',
+    async run(scene) {
+      const stores = await handles(scene)
+      const terms: number[] = []
+      let holding: number | undefined
+      const campaign = async (store: LeaseStore) => {
+        let afterTerm = 0
+        for (let round = 0; round < 200 && terms.length < 24; round++) {
+          const outcome = await scene.acquire({ afterTerm }, store)
+          if (!outcome.ok) {
+            afterTerm = Math.max(afterTerm, outcome.highestTerm)
+            continue
+          }
+          const { record } = outcome
+          check(holding === undefined, `Term ${record.term} was granted while term ${holding} was held.`)
+          const last = terms.at(-1) ?? 0
+          check(!scene.store.terms || record.term > last, `Term ${record.term} was granted after term ${last}.`)
+          holding = record.term
+          terms.push(record.term)
+          const renewed = granted('renew', await scene.renew(record, {}, store), 'The lease is held.')
+          holding = undefined
+          granted('release', await scene.release(renewed.record, {}, store), 'The lease is held.')
+          afterTerm = record.term
+        }
+      }
+      await Promise.all(Array.from({ length: 8 }, (_, index) => campaign(stores[index % stores.length] ?? scene.store)))
+      check(terms.length >= 8, `Only ${terms.length} grants in 1600 tries: ${show(terms)}.`)
+    },
+  },
+  {
+    name: 'a second handle sees and guards the same record',
+    needs: ['open', 'terms'],
+    async run(scene) {
+      const { record } = await scene.grant()
+      const other = await scene.open()
+      const seen = await scene.within('read', other.read(scene.election, scene.call()))
+      same('The record at the second handle', seen, record, 'Both handles have the same data.')
+      const stranger = await scene.acquire({ holder: 'bob', afterTerm: record.term }, other)
+      refused('acquire at the second handle', stranger, 'The lease is held.')
+      const renewed = granted('renew at the second handle', await scene.renew(record, {}, other), 'Everything matches.')
+      await scene.expectStored(renewed.record, 'Both handles have the same data.')
+      refused('renew', await scene.renew(record), 'The second handle has replaced that version.')
+      granted('release at the second handle', await scene.release(renewed.record, {}, other), 'Everything matches.')
+      await scene.grant({ afterTerm: record.term }, 'The second handle released the lease.')
+    },
+  },
+  {
+    name: 'a second handle cannot win what the first holds',
+    needs: ['open'],
+    async run(scene) {
+      const { record } = await scene.grant()
+      const other = await scene.open()
+      refused('acquire', await scene.acquire({ holder: 'bob', afterTerm: record.term }, other), 'The lease is held.')
+      granted('release', await scene.release(record), 'Everything matches.')
+      granted(
+        'acquire',
+        await scene.acquire({ holder: 'bob', afterTerm: record.term }, other),
+        'The lease is released.',
+      )
+    },
+  },
+  {
+    name: 'closing a second handle leaves the first as it is',
+    needs: ['open'],
+    async run(scene) {
+      const { record } = await scene.grant()
+      const other = await scene.open()
+      await scene.within('close', Promise.resolve(other.close?.()))
+      granted('renew', await scene.renew(record), 'Only the second handle was closed.')
+    },
+  },
+]
+
+async function handles(scene: Scene): Promise<LeaseStore[]> {
+  return scene.under.open ? [scene.store, await scene.open()] : [scene.store]
+}
+
+async function contend(scene: Scene, claim: Partial<AcquireClaim>): Promise<void> {
+  const stores = await handles(scene)
+  const outcomes = await settle(
+    Array.from({ length: contenders }, (_, index) =>
+      scene.acquire({ holder: `contender ${index}`, ...claim }, stores[index % stores.length]),
+    ),
+  )
+  const winner = onlyWinner('contenders', outcomes)
+  if (!winner || !scene.store.terms) return
+  await scene.expectStored(winner, 'It must be what the winner was shown.')
+  for (const outcome of outcomes) {
+    if (outcome.status === 'rejected' || outcome.value.ok) continue
+    same('A loser’s record', outcome.value.record, winner, 'Nothing but the winner’s grant can be in the way.')
+    same('A loser’s highestTerm', outcome.value.highestTerm, winner.term, 'It is the highest term granted so far.')
+  }
+}
+
+// A call that throws has an unknown outcome: it may be the one that was applied.
+async function settle(calls: Promise<Outcome>[]): Promise<PromiseSettledResult<Outcome>[]> {
+  return Promise.allSettled(calls)
+}
+
+function onlyWinner(what: string, outcomes: PromiseSettledResult<Outcome>[]): LeaseRecord | undefined {
+  const winners = outcomes.flatMap((outcome) =>
+    outcome.status === 'fulfilled' && outcome.value.ok ? [outcome.value.record] : [],
+  )
+  const errors = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : []))
+  const count = `Of ${outcomes.length} ${what} ${winners.length} won`
+  check(winners.length <= 1, `${count}: ${show(winners)}.`)
+  check(winners.length === 1 || errors.length > 0, `${count}, and none of the others has an unknown outcome.`)
+  check(errors.length < outcomes.length, `All ${outcomes.length} ${what} failed; the first with "${errors[0]}".`)
+  return winners[0]
+}

@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import type { Case } from './case.ts'
+import { check, granted, same, show } from './scene.ts'
+
+/** Election names are any text; no two of them may meet in the store. */
+export const namesCases: Case[] = [
+  {
+    name: 'no two elections collide, however odd their names',
+    async run(scene) {
+      const names = oddNames(scene.election.slice(-8))
+      check(new Set(names).size === names.length, 'The suite’s own names collide.')
+      const grants = new Map<string, string>()
+      for (const election of names) {
+        const before = await scene.read(election)
+        check(
+          before?.election === undefined || before.election === election,
+          `read(${show(election)}) gave ${show(before)}.`,
+        )
+        const claim = scene.claim({
+          election,
+          afterTerm: before?.term ?? 0,
+          ...(before && { expiredVersion: before.version }),
+        })
+        const outcome = await scene.acquire(claim)
+        const { record } = granted(
+          `acquire of ${show(election)}`,
+          outcome,
+          'It must not meet another election’s record.',
+        )
+        same('The record’s election', record.election, election, 'A store keeps the name as it was given.')
+        grants.set(election, claim.attempt)
+      }
+      for (const [election, attempt] of grants) {
+        if (!scene.store.terms) continue
+        const record = await scene.read(election)
+        same(`The attempt that holds ${show(election)}`, record?.attempt, attempt, 'Another election has touched it.')
+        if (record) granted('release', await scene.release(record), `${show(election)} is held.`)
+      }
+    },
+  },
+]
+
+function oddNames(id: string): string[] {
+  const plain = [
+    `${id}-Case`,
+    `${id}-case`,
+    `${id}-CASE`,
+    `${id}-é`,
+    `${id}-e\u0301`,
+    `${id}-ß`,
+    `${id}-ss`,
+    `${id}-K`,
+    `${id}-\u212a`,
+    `${id}-🦊`,
+    `${id}-日本語`,
+    `${id}-\u202eright to left`,
+    ` ${id}`,
+    `${id} `,
+    `${id}  `,
+    `${id}.`,
+    `${id}/`,
+    `/${id}`,
+    `${id}//`,
+    `./${id}`,
+    `../${id}`,
+    `../../${id}`,
+    `${id}/a`,
+    `${id}%2Fa`,
+    `${id}%252Fa`,
+    `${id}\\a`,
+    `${id}:a`,
+    `${id}?a`,
+    `${id}#a`,
+    `${id}*`,
+    `${id}_`,
+    `${id}%`,
+    `${id}+a`,
+    `${id} a`,
+    `${id}.json`,
+    `${id}.lock`,
+    `${id}.tmp`,
+    `${id}'; drop table leases; --`,
+    `"${id}"`,
+    `$\{${id}}`,
+    `{${id}}`,
+    id.padEnd(256, 'a'),
+    id.padEnd(255, 'a'),
+    id.padEnd(255, 'a') + 'b',
+    id.padEnd(128, 'a') + 'ü'.repeat(64),
+    'constructor',
+    '__proto__',
+    '.',
+    '..',
+  ]
+  // A name that looks like the hashed form of another must not be taken for it.
+  const hash = (name: string) => createHash('sha256').update(name).digest('hex')
+  return [...plain, `h--${hash(`../${id}`)}`, `h--${hash(`${id} a`)}`, hash(`../${id}`), `h--${id}`]
+}

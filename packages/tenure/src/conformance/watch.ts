@@ -1,0 +1,140 @@
+import { fail } from 'node:assert/strict'
+import type { LeaseRecord } from '../lease-store.ts'
+import type { Case } from './case.ts'
+import { check, granted, same, type Scene } from './scene.ts'
+
+/** What `watch` promises where a store has it. It may skip states, but the newest one arrives. */
+export const watchCases: Case[] = [
+  {
+    name: 'a watch begins with the state as it is',
+    needs: ['watch'],
+    async run(scene) {
+      const empty = new Watch(scene)
+      same('The first state', await empty.next(), undefined, 'Nothing was ever written for this election.')
+      await empty.end()
+      const { record } = await scene.grant()
+      const full = new Watch(scene)
+      same('The first state', await full.next(), record, 'A watch begins with the record as it is.')
+      await full.end()
+    },
+  },
+  {
+    name: 'a watch shows a grant, a renewal and a release',
+    needs: ['watch'],
+    async run(scene) {
+      const watch = new Watch(scene)
+      await watch.next()
+      const { record } = await scene.grant()
+      await watch.until('the grant', (seen) => seen?.version === record.version)
+      const renewed = granted('renew', await scene.renew(record), 'It names the grant as it is.')
+      await watch.until('the renewal', (seen) => seen?.version === renewed.record.version)
+      const freed = granted('release', await scene.release(renewed.record), 'It names the grant as it is.')
+      const last = await watch.until('the release', (seen) => seen?.released === true)
+      same('The released record', last, freed.record, 'A watch shows records as they are stored.')
+      await watch.end()
+    },
+  },
+  {
+    name: 'a watch shows a removal',
+    needs: ['watch', 'remove'],
+    async run(scene) {
+      await scene.grant()
+      const watch = new Watch(scene)
+      await watch.next()
+      await scene.remove()
+      await watch.until('the removal', (seen) => seen === undefined)
+      await watch.end()
+    },
+  },
+  {
+    name: 'two watches both see a release, and one goes on when the other ends',
+    needs: ['watch'],
+    async run(scene) {
+      const { record } = await scene.grant()
+      const [one, two, ended] = [new Watch(scene), new Watch(scene), new Watch(scene)]
+      for (const watch of [one, two, ended]) await watch.next()
+      await ended.end()
+      await scene.release(record)
+      for (const watch of [one, two]) await watch.until('the release', (seen) => seen?.released === true)
+      await one.end()
+      const next = await scene.grant({ afterTerm: record.term })
+      await two.until('the next grant', (seen) => seen?.version === next.record.version)
+      await two.end()
+    },
+  },
+  {
+    name: 'a watch ends when its signal aborts while it waits',
+    needs: ['watch'],
+    async run(scene) {
+      const watch = new Watch(scene)
+      await watch.next()
+      const waiting = watch.pull()
+      watch.abort()
+      const { done } = await scene.within('A watch whose signal aborted', waiting)
+      check(done === true, 'The watch went on after its signal aborted.')
+    },
+  },
+  {
+    name: 'a watch whose signal has aborted already ends at once',
+    needs: ['watch'],
+    async run(scene) {
+      const watch = new Watch(scene, AbortSignal.abort())
+      for (let states = 0; states < 3; states++) {
+        if ((await scene.within('A watch whose signal had aborted', watch.pull())).done) return
+      }
+      fail('The watch went on although its signal had aborted.')
+    },
+  },
+  {
+    name: 'leaving a watch ends it',
+    needs: ['watch'],
+    async run(scene) {
+      const { record } = await scene.grant()
+      const leave = async () => {
+        for await (const seen of scene.store.watch?.(scene.election, scene.call()) ?? []) return seen
+        return undefined
+      }
+      same('The first state', await scene.within('Leaving a watch', leave()), record, 'It was granted before.')
+      granted('renew', await scene.renew(record), 'A watch that ended changes nothing.')
+    },
+  },
+]
+
+class Watch {
+  readonly #scene: Scene
+  readonly #abort = new AbortController()
+  readonly #states: AsyncIterator<LeaseRecord | undefined>
+
+  constructor(scene: Scene, signal?: AbortSignal) {
+    this.#scene = scene
+    const states = scene.store.watch?.(scene.election, { signal: signal ?? this.#abort.signal })
+    if (!states) throw new Error('This case needs `watch`.')
+    this.#states = states[Symbol.asyncIterator]()
+  }
+
+  pull(): Promise<IteratorResult<LeaseRecord | undefined, unknown>> {
+    return this.#states.next()
+  }
+
+  async next(what = 'a state'): Promise<LeaseRecord | undefined> {
+    const { done, value } = await this.#scene.within(`Waiting for ${what} from the watch`, this.pull())
+    if (done) fail(`The watch ended by itself before it showed ${what}.`)
+    return value
+  }
+
+  async until(what: string, wanted: (seen: LeaseRecord | undefined) => boolean): Promise<LeaseRecord | undefined> {
+    for (;;) {
+      const seen = await this.next(what)
+      if (wanted(seen)) return seen
+    }
+  }
+
+  abort(): void {
+    this.#abort.abort()
+  }
+
+  async end(): Promise<void> {
+    this.abort()
+    await this.#scene.within('Leaving a watch', Promise.resolve(this.#states.return?.()))
+  }
+}

@@ -1,0 +1,67 @@
+import type { CallOptions } from '../../src/lease-store.ts'
+import type { CompareAndSwap, VersionedValue } from '../../src/stores/cas.ts'
+
+/** A linearizable compare-and-swap map in this process, with one revision counter for all keys, as etcd has. */
+export class CasMap {
+  readonly #values = new Map<string, VersionedValue>()
+  readonly #watchers = new Set<() => void>()
+  #revision = 0
+  #chance = 20_261_115
+
+  /** One client of the map. Calls take a few turns of the event loop on their way in and out, so they overtake. */
+  backend(options: { watch?: boolean } = {}): CompareAndSwap {
+    return {
+      get: async (election) => {
+        await this.#travel()
+        const found = this.#values.get(election)
+        await this.#travel()
+        return found
+      },
+      putIfVersion: async (election, value, version) => {
+        await this.#travel()
+        const applied = this.#values.get(election)?.version === version
+        const next = String(++this.#revision)
+        if (applied) this.#set(election, { value, version: next })
+        await this.#travel()
+        return applied ? next : undefined
+      },
+      ...(options.watch && { watch: (election: string, { signal }: CallOptions) => this.#watch(election, signal) }),
+    }
+  }
+
+  remove(election: string): void {
+    this.#set(election, undefined)
+  }
+
+  async #travel(): Promise<void> {
+    this.#chance = (this.#chance * 48_271) % 2_147_483_647
+    for (let turns = this.#chance % 4; turns >= 0; turns--) await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  #set(election: string, value: VersionedValue | undefined): void {
+    if (value) this.#values.set(election, value)
+    else this.#values.delete(election)
+    for (const wake of this.#watchers) wake()
+  }
+
+  async *#watch(election: string, signal: AbortSignal): AsyncGenerator<VersionedValue | undefined> {
+    let wake = () => {}
+    const onChange = () => wake()
+    this.#watchers.add(onChange)
+    signal.addEventListener('abort', onChange, { once: true })
+    try {
+      let shown: string | undefined | null = null
+      while (!signal.aborted) {
+        const changed = new Promise<void>((resolve) => (wake = resolve))
+        const found = this.#values.get(election)
+        if (found?.version !== shown) {
+          shown = found?.version
+          yield found
+        } else await changed
+      }
+    } finally {
+      this.#watchers.delete(onChange)
+      signal.removeEventListener('abort', onChange)
+    }
+  }
+}

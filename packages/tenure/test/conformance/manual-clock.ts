@@ -1,0 +1,19 @@
+import { systemClock, type Clock } from '../../src/clock.ts'
+
+/** Time that stands still until it is told to pass. It has no timers: the stores tested here need none. */
+export function manualClock(): Clock & { pass(ms: number): void } {
+  let nowMs = 1_000
+  return {
+    ...systemClock,
+    monotonicMs: () => nowMs,
+    machineMs: () => nowMs,
+    bootMs: () => nowMs,
+    wallMs: () => 1_700_000_000_000 + nowMs,
+    setTimer: () => {
+      throw new Error('This clock has no timers.')
+    },
+    pass(ms) {
+      nowMs += ms
+    },
+  }
+}

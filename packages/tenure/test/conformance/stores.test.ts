@@ -1,0 +1,33 @@
+import { describe, test } from 'vitest'
+import { storeConformance } from '../../src/conformance/index.ts'
+import { casStore } from '../../src/stores/cas.ts'
+import { memoryStore } from '../../src/stores/memory.ts'
+import { CasMap } from './cas-map.ts'
+import { manualClock } from './manual-clock.ts'
+
+describe('memoryStore', () => {
+  const makeStore = () => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    return { store, pass: clock.pass, remove: store.delete }
+  }
+  for (const { name, run } of storeConformance(makeStore)) test(name, run)
+})
+
+describe('memoryStore in real time', () => {
+  for (const { name, run } of storeConformance(() => ({ store: memoryStore() }))) test.concurrent(name, run)
+})
+
+describe.each([{ watch: true }, { watch: false }])('casStore over a map, watch: $watch', (options) => {
+  const makeStore = () => {
+    const map = new CasMap()
+    return {
+      store: casStore(map.backend(options)),
+      open: () => casStore(map.backend(options)),
+      remove: (election: string) => map.remove(election),
+      forgetsTerms: true,
+      pass: () => {},
+    }
+  }
+  for (const { name, run } of storeConformance(makeStore)) test(name, run)
+})
