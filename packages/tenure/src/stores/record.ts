@@ -69,7 +69,8 @@ export function objectField(value: Record<string, unknown>, name: string): Metad
   throw invalid(`"${name}" is not an object`)
 }
 
-function invalid(what: string, cause?: unknown): TenureError {
+/** The error for a record that cannot be used; `what` says why. */
+export function invalid(what: string, cause?: unknown): TenureError {
   return new TenureError(
     'RECORD_INVALID',
     `The stored record cannot be used: ${what}. Nobody is elected until it is repaired or removed.`,

@@ -1,0 +1,273 @@
+import { basename, join } from 'node:path'
+import { systemClock, type Clock } from '../clock.ts'
+import { invalidOption, TenureError } from '../errors.ts'
+import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
+import { ownClockDomain, remainingMs, sameKernel, type ClockReading } from './file/clock-domain.ts'
+import { DirectoryWatch } from './file/directory-watch.ts'
+import type { StoredLease, TermMark } from './file/file-format.ts'
+import { asStoreError, prepareDirectory } from './file/filesystem.ts'
+import { withKernelLock } from './file/kernel-lock.ts'
+import { LeaseFiles, type LeaseState } from './file/lease-files.ts'
+import { OpenSigns } from './file/open-signs.ts'
+import { RecordWatch } from './file/record-watch.ts'
+import { reach, removeSocket, type SignOfLife } from './file/sign-of-life.ts'
+import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
+
+export type { SignOfLife } from './file/sign-of-life.ts'
+
+/** Options of {@link fileStore}. Exactly one of `directory` and `path` must be given. */
+export interface FileStoreOptions {
+  /** Where the files of any number of elections are kept. It is created if it is missing. */
+  readonly directory?: string
+  /** The file of one election. Two more, with the endings `.lock` and `.term`, are kept beside it. */
+  readonly path?: string
+  readonly clock?: Clock
+  /** Accepts a directory on a network or FUSE file system, where a lock may be local to one host. Default: false. */
+  readonly allowNetworkFilesystem?: boolean
+  /**
+   * Whether others may take over as soon as this process is dead. Default: true. Choose false for work that starts
+   * subprocesses: those may outlive it, so others should wait for the lease to expire.
+   */
+  readonly fastTakeover?: boolean
+  /**
+   * Lets another process serve the sign of life: its socket must stay open as long as the work may run. It is called
+   * under the election's lock, so it should answer fast.
+   */
+  readonly signOfLife?: (attempt: string) => SignOfLife | Promise<SignOfLife>
+}
+
+/**
+ * Holds leases in files of a local directory, for processes of one machine. Needs the package `fs-native-extensions`.
+ *
+ * @example
+ * const store = fileStore({ directory: './leases' })
+ * await lead({ store, election: 'nightly-report' }, async ({ signal }) => report({ signal }))
+ */
+export function fileStore(options: FileStoreOptions): LeaseStore {
+  checkOptions(options)
+  const store = new FileStore(options)
+  return {
+    expiry: 'own-clock',
+    terms: true,
+    read: (election, call) => store.read(election, call),
+    acquire: (claim, call) => store.acquire(claim, call),
+    renew: (claim, call) => store.renew(claim, call),
+    release: (claim, call) => store.release(claim, call),
+    watch: (election, call) => store.watch(election, call),
+    close: () => store.close(),
+  }
+}
+
+class FileStore {
+  readonly #clock: Clock
+  readonly #files: LeaseFiles
+  readonly #signs: OpenSigns
+  readonly #changes: DirectoryWatch
+  readonly #watches = new Set<RecordWatch>()
+  readonly #allowNetworkFilesystem: boolean
+  #prepared: Promise<void> | undefined
+  #closed = false
+
+  constructor(options: FileStoreOptions) {
+    this.#clock = options.clock ?? systemClock
+    this.#files = new LeaseFiles(options)
+    const server = options.fastTakeover === false ? 'nobody' : (options.signOfLife ?? 'self')
+    this.#signs = new OpenSigns(this.#files.directory, server)
+    this.#changes = new DirectoryWatch(this.#files.directory)
+    this.#allowNetworkFilesystem = options.allowNetworkFilesystem ?? false
+  }
+
+  read(election: string, { signal }: CallOptions): Promise<LeaseRecord | undefined> {
+    return this.#call(signal, async () => {
+      const lease = await this.#files.loadLease(election)
+      return lease && (await this.#isDead(lease)) ? { ...lease.record, released: true } : lease?.record
+    })
+  }
+
+  acquire(claim: AcquireClaim, { signal }: CallOptions): Promise<Outcome> {
+    const judge = async (state: LeaseState): Promise<Verdict> => {
+      const current = await this.#currentOf(state)
+      const mayBeDead = state.lease !== undefined && state.lease.record.attempt !== claim.attempt
+      const isDead = mayBeDead && (await this.#isDead(state.lease))
+      return judgeAcquire(isDead ? { ...current, remainingMs: 0 } : current, claim, this.#wallMs())
+    }
+    return this.#call(signal, async () => {
+      // Most claims are refused, and that needs no lock: one look at a file that is replaced in one step is enough.
+      const seen = await this.#files.load(claim.election)
+      const verdict = await judge(seen)
+      if (seen.lease && 'answer' in verdict && !verdict.answer.ok) return verdict.answer
+      return this.#change(claim, signal, judge)
+    })
+  }
+
+  renew(claim: HeldClaim, { signal }: CallOptions): Promise<Outcome> {
+    const judge = async (state: LeaseState): Promise<Verdict> =>
+      judgeRenew(await this.#currentOf(state), claim, this.#wallMs())
+    return this.#call(signal, () => this.#change(claim, signal, judge))
+  }
+
+  release(claim: HeldClaim, { signal }: CallOptions): Promise<Outcome> {
+    const judge = async (state: LeaseState): Promise<Verdict> => judgeRelease(await this.#currentOf(state), claim)
+    return this.#call(signal, () => this.#change(claim, signal, judge))
+  }
+
+  watch(election: string, { signal }: CallOptions): AsyncIterable<LeaseRecord | undefined> {
+    const end = (): void => watch.end()
+    const watch = new RecordWatch(
+      {
+        load: () => this.#call(signal, () => this.#files.loadLease(election)),
+        reach: (lease) => this.#reach(lease),
+        listen: (listener) =>
+          this.#call(signal, async () => this.#changes.listen(this.#files.fileName(election), listener)),
+      },
+      () => {
+        signal.removeEventListener('abort', end)
+        this.#watches.delete(watch)
+      },
+    )
+    this.#watches.add(watch)
+    signal.addEventListener('abort', end, { once: true })
+    if (signal.aborted || this.#closed) end()
+    return watch
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const watch of this.#watches) watch.end()
+    await this.#signs.close()
+  }
+
+  /** The read-modify-write that every change is. */
+  #change(
+    claim: { readonly election: string; readonly leaseDurationMs: number },
+    signal: AbortSignal,
+    judge: (state: LeaseState) => Promise<Verdict>,
+  ): Promise<Outcome> {
+    const { election } = claim
+    return withKernelLock(this.#files.lockPath(election), this.#clock, signal, async () => {
+      const state = await this.#files.load(election)
+      await this.#signs.closeAllBut(state.lease?.record, election)
+      const verdict = await judge(state)
+      if ('answer' in verdict) return withWait(verdict.answer, state.mark)
+      signal.throwIfAborted()
+      const record = await this.#write(state, verdict.write)
+      await this.#signs.closeAllBut(record, election)
+      return granted(record, claim)
+    })
+  }
+
+  /**
+   * The highest term is durable before the record that carries it, so no crash loses a term that someone was told.
+   * It names the socket before that is opened, so that none is left behind for good.
+   */
+  async #write({ lease, mark }: LeaseState, draft: Draft): Promise<LeaseRecord> {
+    const isGrant = draft.attempt !== lease?.record.attempt
+    const record = { ...draft, leaseDurationMs: Math.ceil(draft.leaseDurationMs), version: nextVersion(draft, lease) }
+    const { election, leaseDurationMs } = record
+    const highestTerm = Math.max(record.term, mark?.highestTerm ?? 0)
+    const socket = isGrant ? this.#signs.socketFor(record) : mark?.socket
+    const clock = await this.#now()
+
+    if (!record.released) {
+      await this.#files.saveMark({ election, highestTerm, leaseDurationMs, socket, clock }, { durable: isGrant })
+    }
+    const signOfLife = isGrant ? await this.#signs.open(record, socket) : lease.signOfLife
+    await this.#files.saveLease({ record, clock, signOfLife })
+
+    if (isGrant && mark?.socket) await removeSocket(join(this.#files.directory, basename(mark.socket)))
+    return record
+  }
+
+  async #currentOf({ lease, mark }: LeaseState): Promise<Current> {
+    const now = await this.#now()
+    return {
+      record: lease?.record,
+      highestTerm: Math.max(lease?.record.term ?? 0, mark?.highestTerm ?? 0),
+      remainingMs: lease
+        ? remainingMs(lease.clock, lease.record.leaseDurationMs, now)
+        : mark && remainingMs(mark.clock, mark.leaseDurationMs, now),
+    }
+  }
+
+  async #isDead(lease: StoredLease): Promise<boolean> {
+    if (lease.record.released) return false
+    const reached = await this.#reach(lease)
+    if (typeof reached !== 'string') reached.destroy()
+    return reached === 'dead'
+  }
+
+  async #reach({ clock, signOfLife }: StoredLease): ReturnType<typeof reach> {
+    if (!signOfLife || !sameKernel(clock, await ownClockDomain())) return 'unknown'
+    return reach(this.#files.directory, signOfLife)
+  }
+
+  /** Bounds a call by its signal. What was begun goes on behind it, and lets go of the lock by itself. */
+  async #call<T>(signal: AbortSignal, action: () => Promise<T>): Promise<T> {
+    const { directory } = this.#files
+    signal.throwIfAborted()
+    if (this.#closed) throw new TenureError('STOPPED', `The file store of "${directory}" was closed.`)
+    let abort = (): void => {}
+    const aborted = new Promise<never>((_, reject) => {
+      abort = () => reject(signal.reason)
+      signal.addEventListener('abort', abort, { once: true })
+    })
+    try {
+      return await Promise.race([this.#prepare().then(action), aborted])
+    } catch (error) {
+      throw asStoreError(error, directory)
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  async #prepare(): Promise<void> {
+    try {
+      await (this.#prepared ??= prepareDirectory(this.#files.directory, this.#allowNetworkFilesystem))
+    } catch (error) {
+      this.#prepared = undefined
+      throw error
+    }
+  }
+
+  async #now(): Promise<ClockReading | undefined> {
+    const domain = await ownClockDomain()
+    return domain && { ...domain, ms: this.#clock.machineMs() }
+  }
+
+  #wallMs(): number {
+    return Math.trunc(this.#clock.wallMs())
+  }
+}
+
+/** The term and a count within it: still unique when the count starts again after a file was deleted. */
+function nextVersion(draft: Draft, lease: StoredLease | undefined): string {
+  const before = lease?.record.term === draft.term ? Number(lease.record.version.split('.')[1]) : 0
+  return `${draft.term}.${before + 1}`
+}
+
+/** A record that vanished and cannot be judged on our clock: whoever asks waits for the duration it had. */
+function withWait(answer: Outcome, mark: TermMark | undefined): Outcome {
+  if (answer.ok || answer.record || answer.retryAfterMs !== undefined || !mark) return answer
+  return { ...answer, retryAfterMs: mark.leaseDurationMs }
+}
+
+function checkOptions(options: FileStoreOptions): void {
+  const { directory, path, clock, allowNetworkFilesystem, fastTakeover, signOfLife } = options ?? {}
+  if ((directory === undefined) === (path === undefined)) {
+    const rule = 'exactly one of "directory" (many elections) and "path" (one election) must be given'
+    throw invalidOption('directory', directory, rule)
+  }
+  for (const [name, value] of Object.entries({ directory, path })) {
+    const valid = value === undefined || (typeof value === 'string' && value !== '' && !value.includes('\0'))
+    if (!valid) throw invalidOption(name, value, 'it must be a path')
+  }
+  for (const [name, value] of Object.entries({ allowNetworkFilesystem, fastTakeover })) {
+    if (value !== undefined && typeof value !== 'boolean') throw invalidOption(name, value, 'it must be true or false')
+  }
+  if (clock !== undefined && typeof clock?.machineMs !== 'function') {
+    throw invalidOption('clock', clock, 'it must be a Clock')
+  }
+  if (signOfLife === undefined) return
+  if (typeof signOfLife !== 'function') throw invalidOption('signOfLife', signOfLife, 'it must be a function')
+  if (fastTakeover === false) throw invalidOption('fastTakeover', false, 'with "signOfLife" it must not be')
+}

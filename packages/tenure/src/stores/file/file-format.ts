@@ -1,0 +1,187 @@
+import { createHash } from 'node:crypto'
+import { TenureError } from '../../errors.ts'
+import type { LeaseRecord } from '../../lease-store.ts'
+import { booleanField, invalid, numberField, objectField, parseObject, textField } from '../record.ts'
+import type { ClockReading } from './clock-domain.ts'
+
+const format = 1
+
+/** Where the holder's sign of life is: a path (relative ones start at the leases' directory), and which file it was. */
+export interface SignAddress {
+  readonly path: string
+  readonly device: string
+  readonly inode: string
+}
+
+/** What the election's file holds. */
+export interface StoredLease {
+  readonly record: LeaseRecord
+  /** When it was granted or renewed, on the machine's clock; undefined if the writer's system has no such clock. */
+  readonly clock: ClockReading | undefined
+  readonly signOfLife: SignAddress | undefined
+}
+
+/** What is kept apart from the record, so that terms go on when someone deletes the election's file. */
+export interface TermMark {
+  readonly election: string
+  readonly highestTerm: number
+  readonly leaseDurationMs: number
+  /** File name of the socket that was opened for this term, for whoever has to clear it away. */
+  readonly socket: string | undefined
+  /** When the lease was last granted or renewed: it does not end because its record was deleted. */
+  readonly clock: ClockReading | undefined
+}
+
+/** The text of an election's file. The first fields are those that document 000 gives the file. */
+export function encodeLease({ record, clock, signOfLife }: StoredLease): string {
+  return seal({
+    // A released lease has no holder; who held it last is kept for the checks of a late release.
+    holder: record.released ? '' : record.holder,
+    renewTime: new Date(record.renewedAt).toISOString(),
+    leaseDuration: encodeDuration(record.leaseDurationMs),
+    format,
+    election: record.election,
+    lastHolder: record.holder,
+    term: record.term,
+    acquireTime: new Date(record.acquiredAt).toISOString(),
+    released: record.released,
+    attempt: record.attempt,
+    version: record.version,
+    metadata: record.metadata,
+    carry: record.carry,
+    clock: clock ?? null,
+    signOfLife: signOfLife ?? null,
+  })
+}
+
+/** The inverse of {@link encodeLease}. Whatever is not wholly understood is refused: guessing could elect two leaders. */
+export function decodeLease(path: string, election: string, text: string): StoredLease {
+  return explain(path, () => {
+    const value = unseal(text)
+    const record: LeaseRecord = {
+      election: textField(value, 'election'),
+      holder: textField(value, 'lastHolder'),
+      attempt: textField(value, 'attempt'),
+      term: numberField(value, 'term', isTerm),
+      leaseDurationMs: decodeDuration(textField(value, 'leaseDuration')),
+      acquiredAt: timeField(value, 'acquireTime'),
+      renewedAt: timeField(value, 'renewTime'),
+      released: booleanField(value, 'released'),
+      metadata: objectField(value, 'metadata'),
+      carry: textField(value, 'carry'),
+      version: textField(value, 'version'),
+    }
+    checkElection(record.election, election)
+    const sign = optionalField(value, 'signOfLife')
+    return {
+      record,
+      clock: clockField(value, 'clock'),
+      signOfLife: sign && {
+        path: textField(sign, 'path'),
+        device: textField(sign, 'device'),
+        inode: textField(sign, 'inode'),
+      },
+    }
+  })
+}
+
+/** The text of the file that keeps the highest term. */
+export function encodeMark(mark: TermMark): string {
+  return seal({
+    format,
+    election: mark.election,
+    highestTerm: mark.highestTerm,
+    leaseDuration: encodeDuration(mark.leaseDurationMs),
+    socket: mark.socket ?? '',
+    clock: mark.clock ?? null,
+  })
+}
+
+/** The inverse of {@link encodeMark}. */
+export function decodeMark(path: string, election: string, text: string): TermMark {
+  return explain(path, () => {
+    const value = unseal(text)
+    checkElection(textField(value, 'election'), election)
+    return {
+      election,
+      highestTerm: numberField(value, 'highestTerm', isTerm),
+      leaseDurationMs: decodeDuration(textField(value, 'leaseDuration')),
+      socket: textField(value, 'socket') || undefined,
+      clock: clockField(value, 'clock'),
+    }
+  })
+}
+
+/** Durations as Go writes them, which document 000's file uses: whole seconds, else milliseconds, rounded up. */
+export function encodeDuration(ms: number): string {
+  const whole = Math.ceil(ms)
+  return whole % 1000 === 0 ? `${whole / 1000}s` : `${whole}ms`
+}
+
+function decodeDuration(text: string): number {
+  const [, digits = '', unit] = /^(\d{1,10})(s|ms)$/.exec(text) ?? []
+  const ms = Number(digits) * (unit === 's' ? 1000 : 1)
+  if (ms > 0 && ms < 2 ** 31) return ms
+  throw invalid(`"leaseDuration" is ${JSON.stringify(text)}`)
+}
+
+function seal(fields: Record<string, unknown>): string {
+  return `${JSON.stringify({ ...fields, checksum: checksumOf(fields) }, undefined, 2)}\n`
+}
+
+function unseal(text: string): Record<string, unknown> {
+  const { checksum, ...fields } = parseObject(text)
+  if (fields['format'] === undefined && 'holder' in fields) {
+    throw invalid('it was written by another program ("format" is missing), whose locks and clock are not known')
+  }
+  if (fields['format'] !== format) {
+    throw invalid(`its format is ${JSON.stringify(fields['format'])}, and this version reads format ${format}`)
+  }
+  if (checksum !== checksumOf(fields)) {
+    throw invalid('its checksum does not match: it was damaged, or edited by hand')
+  }
+  return fields
+}
+
+function checksumOf(fields: Record<string, unknown>): string {
+  return createHash('sha256').update(JSON.stringify(fields)).digest('hex').slice(0, 16)
+}
+
+function checkElection(found: string, wanted: string): void {
+  if (found !== wanted) throw invalid(`it belongs to election "${found}", not to "${wanted}"`)
+}
+
+function isTerm(term: number): boolean {
+  return Number.isSafeInteger(term) && term > 0
+}
+
+function timeField(value: Record<string, unknown>, name: string): number {
+  const ms = Date.parse(textField(value, name))
+  if (Number.isFinite(ms)) return ms
+  throw invalid(`"${name}" is not a time`)
+}
+
+function optionalField(value: Record<string, unknown>, name: string): Record<string, unknown> | undefined {
+  return value[name] === null ? undefined : { ...objectField(value, name) }
+}
+
+function clockField(value: Record<string, unknown>, name: string): ClockReading | undefined {
+  const clock = optionalField(value, name)
+  return (
+    clock && {
+      boot: textField(clock, 'boot'),
+      machine: textField(clock, 'machine'),
+      timeNamespace: textField(clock, 'timeNamespace'),
+      ms: numberField(clock, 'ms', Number.isFinite),
+    }
+  )
+}
+
+function explain<T>(path: string, decode: () => T): T {
+  try {
+    return decode()
+  } catch (cause) {
+    const what = cause instanceof Error ? cause.message : String(cause)
+    throw new TenureError('RECORD_INVALID', `Lease file "${path}": ${what}`, { cause })
+  }
+}

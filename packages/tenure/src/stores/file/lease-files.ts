@@ -1,0 +1,70 @@
+import { basename, dirname, join, resolve } from 'node:path'
+import { encodeName } from '../../names.ts'
+import { decodeLease, decodeMark, encodeLease, encodeMark, type StoredLease, type TermMark } from './file-format.ts'
+import { readText, replaceFile, syncDirectory } from './filesystem.ts'
+
+/** What the files of an election say at one moment. */
+export interface LeaseState {
+  readonly lease: StoredLease | undefined
+  readonly mark: TermMark | undefined
+}
+
+// Lower case only: some file systems do not tell A from a.
+const plainName = /^[a-z0-9][a-z0-9._-]{0,99}$/
+
+/**
+ * The files of the elections: `<name>.json` with the record, `<name>.json.term` with the highest term, and
+ * `<name>.json.lock`, which is only ever locked.
+ */
+export class LeaseFiles {
+  readonly directory: string
+  readonly #path: string | undefined
+
+  constructor(location: { readonly directory?: string; readonly path?: string }) {
+    this.#path = location.path === undefined ? undefined : resolve(location.path)
+    this.directory = this.#path === undefined ? resolve(location.directory ?? '.') : dirname(this.#path)
+  }
+
+  /** The name of the file with the record. */
+  fileName(election: string): string {
+    return basename(this.#leasePath(election))
+  }
+
+  lockPath(election: string): string {
+    return `${this.#leasePath(election)}.lock`
+  }
+
+  async load(election: string): Promise<LeaseState> {
+    const path = this.#markPath(election)
+    // The mark first: read without the lock it may be behind the record, which is then the one that counts.
+    const text = await readText(path)
+    const mark = text === undefined ? undefined : decodeMark(path, election, text)
+    return { lease: await this.loadLease(election), mark }
+  }
+
+  async loadLease(election: string): Promise<StoredLease | undefined> {
+    const path = this.#leasePath(election)
+    const text = await readText(path)
+    return text === undefined ? undefined : decodeLease(path, election, text)
+  }
+
+  /** Only under the lock. Durable when it is done. */
+  async saveLease(lease: StoredLease): Promise<void> {
+    await replaceFile(this.#leasePath(lease.record.election), encodeLease(lease))
+    await syncDirectory(this.directory)
+  }
+
+  /** Only under the lock. A new term must be durable before the record that carries it; a renewal is with its record. */
+  async saveMark(mark: TermMark, options: { durable: boolean }): Promise<void> {
+    await replaceFile(this.#markPath(mark.election), encodeMark(mark))
+    if (options.durable) await syncDirectory(this.directory)
+  }
+
+  #leasePath(election: string): string {
+    return this.#path ?? join(this.directory, `${encodeName(election, plainName)}.json`)
+  }
+
+  #markPath(election: string): string {
+    return `${this.#leasePath(election)}.term`
+  }
+}

@@ -1,0 +1,130 @@
+import type { Socket } from 'node:net'
+import type { LeaseRecord } from '../../lease-store.ts'
+import type { StoredLease } from './file-format.ts'
+
+/** What a watch needs of the store. */
+export interface WatchSource {
+  load(): Promise<StoredLease | undefined>
+  /** Connects to the holder's sign of life. */
+  reach(lease: StoredLease): Promise<Socket | 'dead' | 'unknown'>
+  /** Calls back when the file may have changed, or once with an error. Gives a function that ends it. */
+  listen(listener: (error?: Error) => void): Promise<() => void>
+}
+
+/** A connection to the sign of life of one attempt. */
+interface Line {
+  readonly attempt: string
+  readonly version: string
+  socket: Socket | undefined
+}
+
+/** Shows one election's record as it changes, and as released as soon as its holder is known to be dead. */
+export class RecordWatch implements AsyncIterableIterator<LeaseRecord | undefined> {
+  readonly #source: WatchSource
+  readonly #onEnd: () => void
+  readonly #records: AsyncGenerator<LeaseRecord | undefined, undefined>
+  #line: Line | undefined
+  #changed = true
+  #error: Error | undefined
+  #ended = false
+  #stop = (): void => {}
+  #wake = (): void => {}
+
+  constructor(source: WatchSource, onEnd: () => void) {
+    this.#source = source
+    this.#onEnd = onEnd
+    this.#records = this.#follow()
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<IteratorResult<LeaseRecord | undefined, undefined>> {
+    return this.#records.next()
+  }
+
+  return(): Promise<IteratorResult<LeaseRecord | undefined, undefined>> {
+    // Without this a generator that waits for a change would keep the caller waiting too.
+    this.end()
+    return this.#records.return(undefined)
+  }
+
+  /** Ends the watch; a reader that waits gets the end. */
+  end(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#stop()
+    this.#hangUp()
+    this.#onEnd()
+    this.#wake()
+  }
+
+  async *#follow(): AsyncGenerator<LeaseRecord | undefined, undefined> {
+    try {
+      // Listening starts before the first look, so that no change falls in between.
+      if (!this.#ended) this.#stop = await this.#source.listen((error) => this.#notice(error))
+      if (this.#ended) this.#stop()
+      let shown: string | undefined
+      while (!this.#ended) {
+        if (this.#error) throw this.#error
+        if (!this.#changed) {
+          await new Promise<void>((resolve) => (this.#wake = resolve))
+          continue
+        }
+        this.#changed = false
+        const record = await this.#look()
+        const state = record ? `${record.version} ${record.released}` : ''
+        if (state === shown || this.#ended) continue
+        shown = state
+        yield record
+      }
+    } catch (error) {
+      if (!this.#ended) throw error
+    } finally {
+      this.end()
+    }
+  }
+
+  #notice(error?: Error): void {
+    this.#error ??= error
+    this.#changed = true
+    this.#wake()
+  }
+
+  async #look(): Promise<LeaseRecord | undefined> {
+    const lease = await this.#source.load()
+    if (!lease || lease.record.released || !lease.signOfLife) {
+      this.#hangUp()
+      return lease?.record
+    }
+    return (await this.#holderIsDead(lease)) ? { ...lease.record, released: true } : lease.record
+  }
+
+  async #holderIsDead(lease: StoredLease): Promise<boolean> {
+    const { attempt, version } = lease.record
+    const line = this.#line
+    if (line?.attempt === attempt && line.socket) return false
+    const reached = await this.#source.reach(lease)
+    if (typeof reached === 'string' || this.#ended || line?.version === version) {
+      // A holder that cuts each connection is asked again only after its next renewal, or this would never rest.
+      this.#line = { attempt, version, socket: undefined }
+      if (typeof reached !== 'string') reached.destroy()
+      return reached === 'dead'
+    }
+    this.#hangUp()
+    const held: Line = { attempt, version, socket: reached }
+    this.#line = held
+    reached.once('close', () => {
+      held.socket = undefined
+      if (this.#line === held) this.#notice()
+    })
+    return false
+  }
+
+  #hangUp(): void {
+    const socket = this.#line?.socket
+    this.#line = undefined
+    socket?.destroy()
+  }
+}

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import { lstat, unlink } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import { resolve } from 'node:path'
+import type { SignAddress } from './file-format.ts'
+import { errnoOf } from './filesystem.ts'
+
+/**
+ * A Unix socket that is open as long as the work may run. The kernel closes it when its process dies.
+ *
+ * @example
+ * const store = fileStore({ directory: './leases', signOfLife: (attempt) => supervisor.serveSocket(attempt) })
+ */
+export interface SignOfLife {
+  /** The socket's path: at most 103 bytes, and never used for another attempt. */
+  readonly path: string
+  /** Must unlink the path before it closes the socket: a socket that is closed but still there means death. */
+  close(): void | Promise<void>
+}
+
+// What fits into sockaddr_un on every system; Node cuts a longer path silently.
+const longestPathBytes = 103
+
+/** Whether a socket can be at this path. */
+export function fitsSocket(path: string): boolean {
+  return Buffer.byteLength(path) <= longestPathBytes
+}
+
+/** A socket's file name that belongs to one attempt alone, so that closing an old one touches nobody else's. */
+export function socketName(election: string, attempt: string): string {
+  return `${createHash('sha256').update(`${election}\0${attempt}`).digest('hex').slice(0, 24)}.sock`
+}
+
+/** Listens, and keeps every connection, without keeping the process alive. */
+export async function listen(path: string): Promise<SignOfLife> {
+  const connections = new Set<Socket>()
+  const server = createServer((connection) => {
+    connections.add(connection)
+    connection.unref()
+    connection.on('error', () => {})
+    connection.once('close', () => connections.delete(connection))
+    // Reading is how the end of a connection is noticed.
+    connection.resume()
+  })
+  server.unref()
+  await new Promise<void>((listening, failed) => {
+    server.once('error', failed)
+    // Exclusive: in a cluster the worker itself must own the socket, or it would outlive the worker.
+    server.listen({ path, exclusive: true }, listening)
+  })
+  server.on('error', () => {})
+  return {
+    path,
+    async close() {
+      try {
+        await unlink(path)
+      } catch (error) {
+        // A socket that is closed but still there would look like death: then it stays open.
+        if (errnoOf(error) !== 'ENOENT') return
+      }
+      server.close()
+      for (const connection of connections) connection.destroy()
+    },
+  }
+}
+
+/** The address to record for a socket, or undefined if others could not use it. */
+export async function addressOf(directory: string, path: string): Promise<SignAddress | undefined> {
+  if (!fitsSocket(resolve(directory, path))) return undefined
+  const found = await lstat(resolve(directory, path), { bigint: true }).catch(() => undefined)
+  return found?.isSocket() ? { path, device: String(found.dev), inode: String(found.ino) } : undefined
+}
+
+/**
+ * Connects to a holder's sign of life. Gives the connection, or 'dead' if its process is gone for sure, or 'unknown'.
+ * Only a refused connection to the very socket that was recorded is proof.
+ */
+export async function reach(directory: string, address: SignAddress): Promise<Socket | 'dead' | 'unknown'> {
+  const path = resolve(directory, address.path)
+  if (!fitsSocket(path)) return 'unknown'
+  const reached = await connectTo(path)
+  if (reached !== 'refused') return reached
+  // After the refusal, not before: closing unlinks first, so a path that is still there was never closed.
+  const found = await addressOf(directory, address.path)
+  return found?.device === address.device && found.inode === address.inode ? 'dead' : 'unknown'
+}
+
+function connectTo(path: string): Promise<Socket | 'refused' | 'unknown'> {
+  return new Promise((settle) => {
+    const socket = connect({ path })
+    socket.on('error', (error) => settle(errnoOf(error) === 'ECONNREFUSED' ? 'refused' : 'unknown'))
+    socket.once('connect', () => {
+      socket.unref()
+      socket.resume()
+      settle(socket)
+    })
+  })
+}
+
+/** Clears away the socket of an attempt that can never lead again. Anything but a socket stays. */
+export async function removeSocket(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined)
+  if (found?.isSocket()) await unlink(path).catch(() => {})
+}
