@@ -1,9 +1,9 @@
 import { AssertionError } from 'node:assert'
 import { describe, expect, test } from 'vitest'
 import { storeConformance, type StoreUnderTest } from '../../src/conformance/index.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 import { loadMutant, type Mutant } from '../mutants/mutate.ts'
 import { CasMap } from './cas-map.ts'
-import { manualClock } from './manual-clock.ts'
 import { storeMutations, type StoreMutation } from './store-mutants.ts'
 
 describe('the conformance suite notices that', () => {
@@ -40,9 +40,9 @@ const stores: Record<StoreMutation['store'], (mutant: Mutant) => Promise<() => S
   async memory(mutant) {
     const { memoryStore } = await mutant.load<typeof import('../../src/stores/memory.ts')>('stores/memory.ts')
     return () => {
-      const clock = manualClock()
+      const clock = fakeClock()
       const store = memoryStore({ clock })
-      return { store, pass: clock.pass, remove: store.delete }
+      return { store, pass: clock.advance, remove: store.delete }
     }
   },
   async cas(mutant) {

@@ -2,14 +2,14 @@ import { describe, test } from 'vitest'
 import { storeConformance } from '../../src/conformance/index.ts'
 import { casStore } from '../../src/stores/cas.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 import { CasMap } from './cas-map.ts'
-import { manualClock } from './manual-clock.ts'
 
 describe('memoryStore', () => {
   const makeStore = () => {
-    const clock = manualClock()
+    const clock = fakeClock()
     const store = memoryStore({ clock })
-    return { store, pass: clock.pass, remove: store.delete }
+    return { store, pass: clock.advance, remove: store.delete }
   }
   for (const { name, run } of storeConformance(makeStore)) test(name, run)
 })

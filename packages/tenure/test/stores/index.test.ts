@@ -1,0 +1,62 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { AcquireClaim } from '../../src/lease-store.ts'
+import { openStore } from '../../src/stores/index.ts'
+
+const call = { signal: new AbortController().signal }
+
+function claim(election: string, attempt: string): AcquireClaim {
+  return { election, holder: attempt, attempt, leaseDurationMs: 10_000, afterTerm: 0, metadata: {} }
+}
+
+describe('openStore', () => {
+  let folder: string | undefined
+  afterEach(async () => {
+    if (folder) await rm(folder, { recursive: true })
+    folder = undefined
+  })
+
+  test('gives all callers of "memory:" one store, so that only one of them leads', async () => {
+    const [one, other] = await Promise.all([openStore('memory:'), openStore('memory:')])
+    const outcomes = [
+      await one.acquire(claim('open store', 'a1'), call),
+      await other.acquire(claim('open store', 'b1'), call),
+    ]
+    expect(outcomes.map(({ ok }) => ok)).toEqual([true, false])
+  })
+
+  test('opens a directory', async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tenure open store '))
+    const store = await openStore(pathToFileURL(join(folder, 'léases')).href)
+    expect(await store.acquire(claim('open store', 'a1'), call)).toMatchObject({ ok: true })
+    await store.close?.()
+    expect((await readdir(folder)).map((name) => name.normalize())).toEqual(['léases'])
+  })
+
+  test.each([
+    ['flie:///leases', 'There is no store for "flie:". Did you mean "file:"? Known are "memory:", "file:".'],
+    ['mem:', 'There is no store for "mem:". Did you mean "memory:"? Known are "memory:", "file:".'],
+    ['constructor:', 'There is no store for "constructor:". Known are "memory:", "file:".'],
+    ['quux://user:password@host', 'There is no store for "quux:". Known are "memory:", "file:".'],
+  ])('names what it knows when it does not know %s', async (url, message) => {
+    await expect(openStore(url)).rejects.toMatchObject({ code: 'UNKNOWN_STORE', retryable: false, message })
+  })
+
+  test.each([
+    '',
+    'leases',
+    '/var/lib/leases',
+    'memory:mine',
+    'file:leases',
+    'file://host/leases',
+    'file:///a?b',
+    'file:///%2F',
+  ])('refuses "%s", which it would have to guess at', async (url) => {
+    const refusal = expect(openStore(url)).rejects
+    await refusal.toThrow(TypeError)
+    await expect(openStore(url)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+})

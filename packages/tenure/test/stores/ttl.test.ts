@@ -1,0 +1,214 @@
+import { describe, expect, test } from 'vitest'
+import { storeConformance } from '../../src/conformance/index.ts'
+import { Elector } from '../../src/elector.ts'
+import type { AcquireClaim, HeldClaim, LeaseRecord, Outcome } from '../../src/lease-store.ts'
+import { memoryTtlStorage } from '../../src/stores/memory-ttl.ts'
+import { ttlLease, ttlStore, type TtlStorage } from '../../src/stores/ttl.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+
+const call = { signal: new AbortController().signal }
+const leaseDurationMs = 10_000
+
+function claim(attempt: string, change: Partial<AcquireClaim> = {}): AcquireClaim {
+  return { election: 'jobs', holder: 'ada', attempt, leaseDurationMs, afterTerm: 0, metadata: {}, ...change }
+}
+
+function held({ election, holder, attempt, term, version }: LeaseRecord): HeldClaim {
+  return { election, holder, attempt, term, version, leaseDurationMs }
+}
+
+function recordOf(outcome: Outcome): LeaseRecord {
+  if (!outcome.ok) throw new Error(`Refused: ${JSON.stringify(outcome)}`)
+  return outcome.record
+}
+
+/** A real storage behind a bad network: a fault can lose the next request, lose its answer, or hold the answer back. */
+function faulty(storage: TtlStorage<string, string>) {
+  type Fault = 'lose request' | 'lose answer' | 'hold answer'
+  const faults: Fault[] = []
+  const sent: string[] = []
+  const heldBack: (() => void)[] = []
+  const pass = async (verb: string, request: () => Promise<boolean>) => {
+    sent.push(verb)
+    const fault = faults.shift()
+    if (fault === 'lose request') throw new Error('connection reset')
+    const answer = await request()
+    if (fault === 'lose answer') throw new Error('connection reset')
+    if (fault === 'hold answer') await new Promise<void>((resolve) => heldBack.push(resolve))
+    return answer
+  }
+  const through: TtlStorage<string, string> = {
+    insertIfNotExist: (...args) => pass('insert', () => storage.insertIfNotExist(...args)),
+    compareAndSwap: (...args) => pass('swap', () => storage.compareAndSwap(...args)),
+    compareAndDelete: (...args) => pass('delete', () => storage.compareAndDelete(...args)),
+  }
+  const deliver = async () => {
+    heldBack.shift()?.()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { storage: through, next: (...wanted: Fault[]) => faults.push(...wanted), sent, deliver }
+}
+
+function setUp() {
+  const clock = fakeClock()
+  const real = memoryTtlStorage<string, string>({ clock })
+  const network = faulty(real)
+  return { clock, network, store: ttlStore(network.storage, { clock }), other: ttlStore(real, { clock }) }
+}
+
+describe('ttlStore', () => {
+  const makeStore = () => {
+    const clock = fakeClock()
+    const storage = memoryTtlStorage<string, string>({ clock })
+    return { store: ttlStore(storage, { clock }), open: () => ttlStore(storage, { clock }), pass: clock.advance }
+  }
+  for (const { name, run } of storeConformance(makeStore)) test(name, run)
+})
+
+describe('an insert of unknown outcome', () => {
+  test.each([
+    { fault: 'lose answer', sent: ['insert', 'insert', 'swap'] },
+    { fault: 'lose request', sent: ['insert', 'insert'] },
+  ] as const)('is resolved by repeating the attempt ($fault)', async ({ fault, sent }) => {
+    const { network, store, other } = setUp()
+    network.next(fault)
+    await expect(store.acquire(claim('a1'), call)).rejects.toThrow('connection reset')
+    expect(await store.acquire(claim('a1'), call)).toMatchObject({ ok: true, record: { attempt: 'a1', term: 1 } })
+    expect(network.sent).toEqual(sent)
+    expect(await other.acquire(claim('b1', { holder: 'bob' }), call)).toMatchObject({ ok: false })
+  })
+
+  test('is not resolved in favour of an attempt that this store never sent', async () => {
+    const { network, store, other } = setUp()
+    await other.acquire(claim('a1'), call)
+    expect(await store.acquire(claim('a1'), call)).toEqual({ ok: false, highestTerm: 0 })
+    expect(network.sent).toEqual(['insert'])
+  })
+
+  test('stays unknown when the swap that would resolve it fails too', async () => {
+    const { network, store } = setUp()
+    network.next('lose answer')
+    await expect(store.acquire(claim('a1'), call)).rejects.toThrow('connection reset')
+    network.next('hold answer', 'lose answer')
+    const second = expect(store.acquire(claim('a1'), call)).rejects.toThrow('connection reset')
+    await network.deliver()
+    await network.deliver()
+    await second
+    expect(await store.acquire(claim('a1'), call)).toMatchObject({ ok: true, record: { attempt: 'a1' } })
+  })
+
+  test('is refused when somebody else holds the lease', async () => {
+    const { network, store, other } = setUp()
+    await other.acquire(claim('b1', { holder: 'bob' }), call)
+    network.next('lose request')
+    await expect(store.acquire(claim('a1'), call)).rejects.toThrow('connection reset')
+    expect(await store.acquire(claim('a1'), call)).toMatchObject({ ok: false })
+  })
+
+  test('counts from its first call, so the repeated attempt is spent when that lease would be over', async () => {
+    const { clock, network, store } = setUp()
+    network.next('lose answer')
+    await expect(store.acquire(claim('a1'), call)).rejects.toThrow('connection reset')
+    await clock.advance(leaseDurationMs - 1)
+    expect(await store.acquire(claim('a1'), call)).toMatchObject({ ok: true })
+    await clock.advance(1)
+    expect(await store.acquire(claim('a1'), call)).toMatchObject({ ok: false })
+  })
+
+  test('ends its wait when the signal aborts, and a late answer is kept for the same attempt', async () => {
+    const { network, store } = setUp()
+    const controller = new AbortController()
+    network.next('hold answer')
+    const first = store.acquire(claim('a1'), { signal: controller.signal })
+    controller.abort(new Error('too slow'))
+    await expect(first).rejects.toThrow('too slow')
+    await network.deliver()
+    expect(await store.acquire(claim('a1'), call)).toMatchObject({ ok: true, record: { attempt: 'a1' } })
+    expect(network.sent).toEqual(['insert'])
+  })
+
+  test('does not hide a later grant when its answer arrives after its lease', async () => {
+    const { clock, network, store } = setUp()
+    network.next('hold answer')
+    const late = store.acquire(claim('a1'), call)
+    await clock.advance(leaseDurationMs)
+    const successor = recordOf(await store.acquire(claim('b1', { holder: 'bob' }), call))
+    await network.deliver()
+    expect(await late).toMatchObject({ ok: false, highestTerm: successor.term })
+    expect(await store.renew(held(successor), call)).toMatchObject({ ok: true })
+  })
+})
+
+describe('a held lease', () => {
+  test('is renewed again with the same version when the answer of a renewal was lost', async () => {
+    const { network, store } = setUp()
+    const record = recordOf(await store.acquire(claim('a1'), call))
+    network.next('lose answer')
+    await expect(store.renew(held(record), call)).rejects.toThrow('connection reset')
+    expect(await store.renew(held(record), call)).toMatchObject({ ok: true })
+  })
+
+  test('is refused without a record once the storage has lost it, and its attempt is spent', async () => {
+    const { clock, store, other } = setUp()
+    const record = recordOf(await store.acquire(claim('a1'), call))
+    await clock.advance(leaseDurationMs)
+    await other.acquire(claim('b1', { holder: 'bob' }), call)
+    expect(await store.renew(held(record), call)).toEqual({ ok: false, highestTerm: record.term })
+    expect(await store.acquire(claim('a1', { afterTerm: record.term }), call)).toMatchObject({ ok: false })
+  })
+
+  test('stays released when a renewal that overtook the release is answered last', async () => {
+    const { network, store } = setUp()
+    const record = recordOf(await store.acquire(claim('a1'), call))
+    network.next('hold answer')
+    const renewal = store.renew(held(record), call)
+    expect(await store.release(held(record), call)).toMatchObject({ ok: true, record: { released: true } })
+    await network.deliver()
+    expect(await renewal).toMatchObject({ ok: false, record: { released: true } })
+    expect(await store.acquire(claim('a2', { afterTerm: record.term }), call)).toMatchObject({ ok: true })
+  })
+
+  test('does not disturb a successor when the answer of its release is late', async () => {
+    const { network, store } = setUp()
+    const record = recordOf(await store.acquire(claim('a1'), call))
+    network.next('hold answer')
+    const release = store.release(held(record), call)
+    const successor = recordOf(await store.acquire(claim('b1', { holder: 'bob', afterTerm: record.term }), call))
+    await network.deliver()
+    expect(await release).toMatchObject({ ok: true, record: { attempt: 'a1', released: true } })
+    expect(await store.renew(held(successor), call)).toMatchObject({ ok: true })
+  })
+})
+
+test('ttlLease takes keys and values of any kind', async () => {
+  const clock = fakeClock()
+  const key = Symbol('key')
+  const value = { worker: 7 }
+  const storage = memoryTtlStorage<symbol, object>({ clock })
+  const store = ttlLease({ storage, key: () => key, value: () => value, clock })
+  const record = recordOf(await store.acquire(claim('a1'), call))
+  expect(await storage.insertIfNotExist(key, {}, 1)).toBe(false)
+  expect(await store.release(held(record), call)).toMatchObject({ ok: true })
+  expect(await storage.insertIfNotExist(key, {}, 1)).toBe(true)
+})
+
+test('electors over one TTL storage hand leadership over, with a store object each', async () => {
+  const clock = fakeClock()
+  const storage = memoryTtlStorage<string, string>({ clock })
+  const [first, second] = ['ada', 'bob'].map(
+    (identity) =>
+      new Elector({ store: ttlStore(storage, { clock }), election: 'jobs', identity, leaseDurationMs, clock }),
+  ) as [Elector, Elector]
+  first.start()
+  await clock.advance(1)
+  second.start()
+  await clock.advance(3 * leaseDurationMs)
+  expect([first.isLeader(), second.isLeader()]).toEqual([true, false])
+  const stopped = first.stop()
+  await clock.advance(leaseDurationMs)
+  await stopped
+  expect([first.isLeader(), second.isLeader()]).toEqual([false, true])
+  const ended = second.stop()
+  await clock.advance(leaseDurationMs)
+  await ended
+})
