@@ -97,9 +97,7 @@ async function launch(kind: ServerKind, place: Place): Promise<ChildProcess> {
   child.stdout.on('data', keep)
   child.stderr.on('data', keep)
   child.on('error', (error) => keep(Buffer.from(error.message)))
-  const endWithTests = () => child.kill('SIGKILL')
-  process.once('exit', endWithTests)
-  child.once('exit', () => process.off('exit', endWithTests))
+  if (child.pid !== undefined) endWithTests(child, kind, place)
 
   const deadline = performance.now() + readyWithinMs
   while (isRunning(child) && performance.now() < deadline) {
@@ -112,6 +110,20 @@ async function launch(kind: ServerKind, place: Place): Promise<ChildProcess> {
   }
   await end(child, 'SIGKILL')
   throw new Error(`${kind.name} did not get ready on port ${place.port}:\n${output}`)
+}
+
+/**
+ * A test run that is killed cannot end its servers. This shell can: its input closes with the process that started it,
+ * however that ended.
+ */
+function endWithTests(child: ChildProcess, kind: ServerKind, place: Place): void {
+  const script = 'read _; kill -s "$1" "$2"; sleep 1; rm -rf "$3"'
+  const args = ['-c', script, 'sh', kind.stopSignal.replace('SIG', ''), String(child.pid), place.directory]
+  const watchdog = spawn('sh', args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+  child.once('exit', () => {
+    watchdog.kill('SIGKILL')
+    watchdog.stdin.destroy()
+  })
 }
 
 function isRunning(child: ChildProcess): boolean {

@@ -42,8 +42,8 @@ export interface RedisFence {
   write(term: number, command: RedisWrite): Promise<unknown>
 }
 
-// Lua's numbers are doubles: exact for every safe integer. The stored text is the one that was sent, because Lua would
-// print large numbers with an exponent. A stored value that is no number makes the comparison fail, and so the write.
+// Lua's numbers are doubles: exact for every term. A stored value that is no number makes the comparison fail, and so
+// the write: nobody knows what it replaced.
 const script = `
 local highest = redis.call('GET', KEYS[1])
 if highest and not (tonumber(highest) <= tonumber(ARGV[1])) then
