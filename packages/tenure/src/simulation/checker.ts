@@ -1,0 +1,160 @@
+import type { ElectionEvent } from '../events.ts'
+import type { LeaseRecord } from '../lease-store.ts'
+import type { Candidate } from './candidate.ts'
+import type { Timeline } from './timeline.ts'
+import type { World } from './world.ts'
+
+/** What a run has seen. A run that saw no handover proves nothing about handovers. */
+export interface Counts {
+  grants: number
+  handovers: number
+  expiries: number
+  superseded: number
+  releases: number
+  fencedWrites: number
+  acceptedWrites: number
+  unknownOutcomes: number
+  unknownResolved: number
+  longPauses: number
+  sleeps: number
+  crashes: number
+  wallJumps: number
+  vanished: number
+  gaps: number
+}
+
+/** Which promises hold in a run: clocks beyond their bound break belief, deletion may break terms, fencing always holds. */
+export interface Promises {
+  readonly belief: boolean
+  readonly terms: boolean
+  readonly liveness: boolean
+  readonly leaseDurationMs: number
+  /** After so long without a fault, somebody leads. */
+  readonly leaderWithinMs: number
+}
+
+/** Asserts the invariants of the design while a simulation runs. */
+export class Checker {
+  readonly violations: string[] = []
+  readonly counts: Counts = {
+    grants: 0,
+    handovers: 0,
+    expiries: 0,
+    superseded: 0,
+    releases: 0,
+    fencedWrites: 0,
+    acceptedWrites: 0,
+    unknownOutcomes: 0,
+    unknownResolved: 0,
+    longPauses: 0,
+    sleeps: 0,
+    crashes: 0,
+    wallJumps: 0,
+    vanished: 0,
+    gaps: 0,
+  }
+  readonly #world: World
+  readonly #timeline: Timeline
+  readonly #promises: Promises
+  readonly #termOfAttempt = new Map<string, number>()
+  #highestTerm = 0
+  #lastHolder: string | undefined
+  #fenceTerm = 0
+  #faultAtMs = 0
+  #ledAtMs = 0
+
+  constructor(world: World, timeline: Timeline, promises: Promises) {
+    this.#world = world
+    this.#timeline = timeline
+    this.#promises = promises
+  }
+
+  /** Something went wrong until `untilMs`: no promise of liveness before that. */
+  fault(untilMs: number): void {
+    this.#faultAtMs = Math.max(this.#faultAtMs, untilMs)
+  }
+
+  /** I1, I10: looks at every candidate after each event. */
+  inspect(candidates: readonly Candidate[]): void {
+    const believers = candidates.filter((candidate) => candidate.believes())
+    if (believers.length > 0) this.#ledAtMs = this.#world.nowMs
+    if (believers.length > 1 && this.#promises.belief) {
+      this.violate('I1', `${believers.map(({ name, term }) => `${name} (term ${term})`).join(' and ')} lead at once`)
+    }
+    if (!this.#promises.liveness) return
+    const quietSinceMs = Math.max(this.#faultAtMs, this.#ledAtMs)
+    if (this.#world.nowMs - quietSinceMs <= this.#promises.leaderWithinMs) return
+    this.violate('I10', `nobody led for ${Math.round(this.#world.nowMs - quietSinceMs)} ms without a fault`)
+    this.#ledAtMs = this.#world.nowMs
+  }
+
+  /** I2, I3, I4: the store granted something. */
+  granted(record: LeaseRecord, candidates: readonly Candidate[]): void {
+    const known = this.#termOfAttempt.get(record.attempt)
+    if (known === record.term) return
+    this.counts.grants += 1
+    if (this.#lastHolder !== undefined && this.#lastHolder !== record.holder) this.counts.handovers += 1
+    this.#lastHolder = record.holder
+    this.#timeline.add(this.#world.nowMs, 'store', `grants term ${record.term} to ${record.holder} (${record.attempt})`)
+    if (this.#promises.terms) {
+      if (known !== undefined) this.violate('I3', `attempt ${record.attempt} got terms ${known} and ${record.term}`)
+      if (record.term <= this.#highestTerm) this.violate('I4', `term ${record.term} after term ${this.#highestTerm}`)
+    }
+    this.#termOfAttempt.set(record.attempt, record.term)
+    this.#highestTerm = Math.max(this.#highestTerm, record.term)
+    if (!this.#promises.belief) return
+    for (const candidate of candidates) {
+      if (candidate.believes() && candidate.term !== record.term) {
+        this.violate('I2', `term ${record.term} was granted while ${candidate.name} believed in term ${candidate.term}`)
+      }
+    }
+  }
+
+  /** I7: the store carried a release out. */
+  released(record: LeaseRecord, candidates: readonly Candidate[]): void {
+    this.counts.releases += 1
+    this.#timeline.add(this.#world.nowMs, 'store', `term ${record.term} of ${record.holder} is released`)
+    const owner = candidates.find((candidate) => candidate.owns(record.attempt))
+    if (owner && owner.runsWorkOf(record.term)) {
+      this.violate('I7', `term ${record.term} was released while ${owner.name} still worked in it`)
+    }
+    if (owner?.term === record.term && owner.believes()) {
+      this.violate('I2', `term ${record.term} was released while ${owner.name} believed in it`)
+    }
+  }
+
+  /** I6: a write of a leader arrives at a guarded resource, at last. */
+  write(term: number): void {
+    if (term < this.#fenceTerm) {
+      this.counts.fencedWrites += 1
+      return
+    }
+    this.counts.acceptedWrites += 1
+    this.#fenceTerm = term
+  }
+
+  /** I7, I10: an elector reported something. */
+  event(candidate: Candidate, event: ElectionEvent): void {
+    if (event.type === 'elected') {
+      if (candidate.openTerm !== undefined) this.violate('I7', `${candidate.name} was elected twice without a loss`)
+      if (event.term <= candidate.lastTerm) this.violate('I7', `${candidate.name} went back to term ${event.term}`)
+    } else if (event.type === 'lost') {
+      if (candidate.openTerm !== event.term) this.violate('I7', `${candidate.name} lost term ${event.term} it had not`)
+      if (event.reason === 'expired') this.counts.expiries += 1
+      if (event.reason === 'superseded') this.counts.superseded += 1
+      const unforced = event.reason === 'expired' || event.reason === 'superseded'
+      const calm = this.#world.nowMs - this.#faultAtMs > 2 * this.#promises.leaseDurationMs
+      if (unforced && calm && this.#promises.liveness) {
+        this.violate('I10', `${candidate.name} lost term ${event.term} (${event.reason}) without a fault`)
+      }
+    } else if (event.type === 'gap') {
+      this.counts.gaps += 1
+    }
+  }
+
+  violate(invariant: string, what: string): void {
+    const text = `${invariant}: ${what}, at ${(this.#world.nowMs / 1000).toFixed(3)} s`
+    this.#timeline.add(this.#world.nowMs, 'CHECK', `*** ${text}`)
+    if (this.violations.length < 20) this.violations.push(text)
+  }
+}

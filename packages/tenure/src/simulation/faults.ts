@@ -1,0 +1,159 @@
+import type { Candidate } from './candidate.ts'
+import type { Checker } from './checker.ts'
+import type { Fleet } from './fleet.ts'
+import type { Weather } from './link.ts'
+import type { Random } from './random.ts'
+import type { Timeline } from './timeline.ts'
+import type { World } from './world.ts'
+
+/** The kinds of fault a simulation knows. */
+export const faultKinds = [
+  'crash',
+  'pause',
+  'sleep',
+  'wall-jump',
+  'partition',
+  'deaf',
+  'mute',
+  'lossy',
+  'hang',
+  'errors',
+  'broken-watch',
+  'silent-watch',
+  'touched-record',
+  'deleted-record',
+  'stop',
+  'step-down',
+] as const
+
+/** One kind of fault. */
+export type FaultKind = (typeof faultKinds)[number]
+
+/** Makes things go wrong, at random times, for random durations, to random candidates. */
+export class Faults {
+  readonly #world: World
+  readonly #random: Random
+  readonly #timeline: Timeline
+  readonly #checker: Checker
+  readonly #fleet: Fleet
+  readonly #kinds: readonly FaultKind[]
+  readonly #leaseDurationMs: number
+  readonly #meanMs: number
+  #over = false
+
+  constructor(options: {
+    world: World
+    random: Random
+    timeline: Timeline
+    checker: Checker
+    fleet: Fleet
+    kinds: readonly FaultKind[]
+    leaseDurationMs: number
+    meanMs: number
+  }) {
+    this.#world = options.world
+    this.#random = options.random
+    this.#timeline = options.timeline
+    this.#checker = options.checker
+    this.#fleet = options.fleet
+    this.#kinds = options.kinds
+    this.#leaseDurationMs = options.leaseDurationMs
+    this.#meanMs = options.meanMs
+  }
+
+  start(): void {
+    if (this.#kinds.length === 0) return
+    this.#world.after(this.#random.waiting(this.#meanMs), () => {
+      if (this.#over) return
+      this.#cause(this.#random.pick(this.#kinds))
+      this.start()
+    })
+  }
+
+  stop(): void {
+    this.#over = true
+  }
+
+  #cause(kind: FaultKind): void {
+    const victim = this.#victim()
+    const forMs = this.#random.magnitude(this.#leaseDurationMs / 30, this.#leaseDurationMs * 3)
+    this.#timeline.add(this.#world.nowMs, 'FAULT', `${kind} of ${victim.name} for ${Math.round(forMs)} ms`)
+    this.#checker.fault(this.#world.nowMs + forMs)
+    const { counts } = this.#checker
+    const { machine, link } = victim
+    switch (kind) {
+      case 'crash':
+        counts.crashes += 1
+        machine.crash()
+        return this.#later(forMs, () => this.#fleet.replace(victim))
+      case 'pause':
+        if (forMs > this.#leaseDurationMs) counts.longPauses += 1
+        machine.pause()
+        return this.#later(forMs, () => machine.resume())
+      case 'sleep':
+        counts.sleeps += 1
+        machine.sleep()
+        return this.#later(forMs, () => machine.resume())
+      case 'wall-jump':
+        counts.wallJumps += 1
+        return machine.jumpWall(this.#random.pick([-3_600_000, -1_000, -1, 40, 60_000, 3_600_000]))
+      case 'partition':
+        return this.#storm(victim, forMs, { cutUp: true, cutDown: true })
+      case 'deaf':
+        return this.#storm(victim, forMs, { cutDown: true })
+      case 'mute':
+        return this.#storm(victim, forMs, { cutUp: true })
+      case 'lossy':
+        return this.#storm(victim, forMs, {
+          lost: this.#random.next() * 0.5,
+          doubled: this.#random.next() * 0.5,
+          delayed: this.#random.next() * 0.5,
+          delayMs: this.#random.magnitude(100, 2 * this.#leaseDurationMs),
+          latencyMs: this.#random.magnitude(1, this.#leaseDurationMs / 3),
+        })
+      case 'hang':
+        return this.#fleet.server.hang(forMs)
+      case 'errors':
+        return this.#fleet.server.fail(forMs)
+      case 'broken-watch':
+        return link.breakWatches()
+      case 'silent-watch':
+        return this.#storm(victim, forMs, { silentWatch: true })
+      case 'touched-record':
+        return void this.#fleet.touchRecord()
+      case 'deleted-record':
+        counts.vanished += 1
+        return this.#fleet.deleteRecord()
+      case 'stop':
+        if (victim.stopping || machine.state === 'dead') return
+        victim.stopping = true
+        return void victim.elector.stop().then(() => this.#later(forMs, () => this.#replaceStopped(victim)))
+      case 'step-down':
+        return void victim.elector.stepDown({ cooldownMs: this.#random.next() * this.#leaseDurationMs })
+    }
+  }
+
+  #replaceStopped(victim: Candidate): void {
+    // A crash meanwhile has replaced it already.
+    if (this.#fleet.candidates.includes(victim)) this.#fleet.replace(victim)
+  }
+
+  /** Leaders are the interesting victims. */
+  #victim(): Candidate {
+    const { candidates } = this.#fleet
+    const leaders = candidates.filter((candidate) => candidate.openTerm !== undefined)
+    return this.#random.pick(leaders.length > 0 && this.#random.chance(0.6) ? leaders : candidates)
+  }
+
+  #storm({ link }: Candidate, forMs: number, change: Partial<Weather>): void {
+    const fair = link.weather
+    link.weather = { ...fair, ...change }
+    // What was sent in bad weather is still under way for a while after it.
+    this.#checker.fault(this.#world.nowMs + forMs + (change.delayMs ?? 0))
+    this.#later(forMs, () => (link.weather = fair))
+  }
+
+  #later(forMs: number, run: () => void): void {
+    this.#world.after(forMs, run)
+  }
+}

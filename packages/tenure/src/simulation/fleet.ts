@@ -1,0 +1,151 @@
+import type { LeaseRecord, LeaseStore } from '../lease-store.ts'
+import { casStore } from '../stores/cas.ts'
+import { memoryStore } from '../stores/memory.ts'
+import { decodeRecord } from '../stores/record.ts'
+import { Candidate, type WorkHabits } from './candidate.ts'
+import type { Checker } from './checker.ts'
+import { fairWeather, Link, linkKv, linkStore, Server } from './link.ts'
+import { Machine } from './machine.ts'
+import { Random } from './random.ts'
+import { simulatedKv } from './simulated-kv.ts'
+import type { Timeline } from './timeline.ts'
+import type { World } from './world.ts'
+
+/** The election that every simulated fleet holds. */
+export const simulatedElection = 'simulated'
+
+/** What the fleet elects on: a store of the library, or the one under test. */
+export type StoreChoice = 'memory' | 'cas-watched' | 'cas-polled' | ((clock: Machine['clock']) => LeaseStore)
+
+/** The size and habits of a fleet. */
+export interface FleetPlan {
+  readonly size: number
+  readonly store: StoreChoice
+  readonly leaseDurationsMs: readonly number[]
+  readonly driftRatio: number
+  /** The true error of each clock's rate is at most this. */
+  readonly clockErrorRatio: number
+  readonly habits: WorkHabits
+}
+
+/** Candidates that come and go, and the server they elect on. */
+export class Fleet {
+  readonly server: Server
+  candidates: Candidate[] = []
+  readonly #world: World
+  readonly #random: Random
+  readonly #timeline: Timeline
+  readonly #checker: Checker
+  readonly #plan: FleetPlan
+  readonly #storeFor: (link: Link, clock: Machine['clock']) => LeaseStore
+  /** The server's own view of the store, for faults that happen there. */
+  readonly #inside: LeaseStore
+  readonly #delete: (() => void) | undefined
+
+  constructor(world: World, random: Random, timeline: Timeline, checker: Checker, plan: FleetPlan) {
+    this.#world = world
+    this.#random = random
+    this.#timeline = timeline
+    this.#checker = checker
+    this.#plan = plan
+    this.server = new Server(world)
+    if (plan.store === 'cas-watched' || plan.store === 'cas-polled') {
+      const kv = simulatedKv({ watch: plan.store === 'cas-watched' })
+      const watched = { ...kv, putIfVersion: this.#watchPuts(kv.putIfVersion) }
+      this.#storeFor = (link, clock) => casStore(linkKv(link, watched), { clock })
+      this.#inside = casStore(watched, { clock: this.#machine().clock })
+      this.#delete = () => kv.delete(simulatedElection)
+    } else {
+      const { clock } = this.#machine()
+      const memory = memoryStore({ clock })
+      const store = this.#watchGrants(plan.store === 'memory' ? memory : plan.store(clock))
+      this.#storeFor = (link) => linkStore(link, store)
+      this.#inside = store
+      this.#delete = plan.store === 'memory' ? () => memory.delete(simulatedElection) : undefined
+    }
+    for (let index = 0; index < plan.size; index += 1) this.#add(`node-${index}`)
+  }
+
+  get canDelete(): boolean {
+    return this.#delete !== undefined
+  }
+
+  /** Deletes the record the way an operator would. */
+  deleteRecord(): void {
+    this.#timeline.add(this.#world.nowMs, 'FAULT', 'the record is deleted')
+    this.#delete?.()
+  }
+
+  /** Somebody else writes the record without changing it, or a late copy of a renewal is applied. */
+  async touchRecord(): Promise<void> {
+    const call = { signal: new AbortController().signal }
+    const record = await this.#inside.read(simulatedElection, call)
+    if (record) await this.#inside.renew(record, call)
+  }
+
+  /** A new process takes a dead or stopped one's place, under the same name. */
+  replace(old: Candidate): void {
+    this.candidates = this.candidates.filter((candidate) => candidate !== old)
+    this.#add(old.name)
+  }
+
+  #add(name: string): void {
+    const machine = this.#machine()
+    const random = this.#random.fork()
+    const weather = fairWeather(this.#random.magnitude(0.5, 30))
+    const link = new Link({ world: this.#world, random, machine, server: this.server, weather })
+    const candidate = new Candidate({
+      name,
+      world: this.#world,
+      random,
+      machine,
+      link,
+      checker: this.#checker,
+      timeline: this.#timeline,
+      habits: this.#plan.habits,
+      elector: {
+        store: this.#storeFor(link, machine.clock),
+        election: simulatedElection,
+        leaseDurationMs: this.#random.pick(this.#plan.leaseDurationsMs),
+        driftRatio: this.#plan.driftRatio,
+        drainTimeoutMs: 20_000,
+      },
+    })
+    this.candidates.push(candidate)
+    candidate.start()
+  }
+
+  #machine(): Machine {
+    const error = this.#plan.clockErrorRatio
+    // The extremes are where bounds break, so half of all clocks sit there.
+    const off = this.#random.chance(0.5) ? this.#random.pick([-error, error]) : this.#random.between(-error, error)
+    return new Machine(this.#world, this.#random.fork(), 1 + off)
+  }
+
+  #watchGrants(store: LeaseStore): LeaseStore {
+    return {
+      ...store,
+      acquire: async (claim, call) => {
+        const outcome = await store.acquire(claim, call)
+        if (outcome.ok) this.#checker.granted(outcome.record, this.candidates)
+        return outcome
+      },
+      release: async (claim, call) => {
+        const outcome = await store.release(claim, call)
+        if (outcome.ok) this.#checker.released(outcome.record, this.candidates)
+        return outcome
+      },
+    }
+  }
+
+  #watchPuts(put: ReturnType<typeof simulatedKv>['putIfVersion']): typeof put {
+    return async (election, value, version, call) => {
+      const written = await put(election, value, version, call)
+      if (written === undefined) return undefined
+      const record: LeaseRecord = { ...decodeRecord(value), version: written }
+      if (record.released) this.#checker.released(record, this.candidates)
+      else this.#checker.granted(record, this.candidates)
+      return written
+    }
+  }
+}

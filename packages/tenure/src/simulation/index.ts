@@ -1,0 +1,142 @@
+/**
+ * A deterministic simulator: whole fleets of the real engine in virtual time, with everything going wrong that can.
+ * A seed reproduces a run exactly.
+ */
+import { Checker, type Counts } from './checker.ts'
+import { faultKinds, Faults, type FaultKind } from './faults.ts'
+import { Fleet, type StoreChoice } from './fleet.ts'
+import { Random } from './random.ts'
+import { Timeline } from './timeline.ts'
+import { World } from './world.ts'
+
+export { faultKinds } from './faults.ts'
+export type { Counts, FaultKind, StoreChoice }
+
+/** What to simulate. */
+export interface SimulationOptions {
+  /** Decides everything that is left to chance. */
+  readonly seed: number
+  /** How long, in virtual time. Default: 1. */
+  readonly hours?: number
+  /** How many electors. Default: 5 to 8, by the seed. */
+  readonly electors?: number
+  /** Default: 15 s. */
+  readonly leaseDurationMs?: number
+  /** What to elect on; a function makes a store of your own, on the server's clock. Default: by the seed. */
+  readonly store?: StoreChoice
+  /** What may go wrong. Default: everything. */
+  readonly faults?: readonly FaultKind[]
+  /** The mean time between two faults. Default: by the seed, 20 s to 5 minutes. */
+  readonly faultEveryMs?: number
+  /** Let clocks run wrong by more than the electors allow for. Belief may then overlap; fencing must still hold. */
+  readonly clocksBeyondBound?: boolean
+}
+
+/** What came out. `ok` is what a test asserts; `toString()` is what it prints if not. */
+export interface SimulationReport {
+  readonly seed: number
+  readonly ok: boolean
+  readonly hours: number
+  readonly violations: readonly string[]
+  readonly counts: Counts
+  /** The seed, the violations, and the last things that happened. */
+  toString(): string
+}
+
+/**
+ * Simulates one fleet.
+ *
+ * @example
+ * const report = await simulate({ seed: 7, hours: 10, store: (clock) => myStore({ clock }) })
+ * assert.ok(report.ok, String(report))
+ */
+export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
+  const { seed, hours = 1, leaseDurationMs = 15_000 } = options
+  const random = new Random(seed)
+  const world = new World()
+  const timeline = new Timeline(200)
+  const store = options.store ?? drawStore(random)
+  const kinds = drawFaults(random, options.faults ?? faultKinds, store)
+  const driftRatio = random.pick([0.001, 0.01, 0.05])
+  // A tenth of the fleets has members with leases of other lengths.
+  const mixed = random.chance(0.1)
+  const longestLeaseMs = mixed ? leaseDurationMs * 2 : leaseDurationMs
+  const checker = new Checker(world, timeline, {
+    belief: !options.clocksBeyondBound,
+    terms: store === 'memory' || !kinds.includes('deleted-record'),
+    liveness: !options.clocksBeyondBound,
+    leaseDurationMs: longestLeaseMs,
+    // A step-down's cool-down, a wind-down, a lease that runs out, and a few tries.
+    leaderWithinMs: longestLeaseMs * 4 + 30_000,
+  })
+  const fleet = new Fleet(world, random.fork(), timeline, checker, {
+    size: options.electors ?? 5 + Math.floor(random.next() * 4),
+    store,
+    leaseDurationsMs: mixed ? [leaseDurationMs, leaseDurationMs / 2, leaseDurationMs * 2] : [leaseDurationMs],
+    driftRatio,
+    clockErrorRatio: options.clocksBeyondBound ? 0.3 : driftRatio,
+    habits: {
+      windDownMs: random.pick([0, 100, leaseDurationMs]),
+      writeDelayMs: leaseDurationMs * 4,
+      writeEveryMs: leaseDurationMs,
+    },
+  })
+  const meanMs = options.faultEveryMs ?? random.magnitude(20_000, 300_000)
+  const faultOptions = { world, random: random.fork(), timeline, checker, fleet, kinds, leaseDurationMs, meanMs }
+  const faults = new Faults(faultOptions)
+  faults.start()
+  const inspect = () => checker.inspect(fleet.candidates)
+  await world.runUntil(hours * 3_600_000, inspect)
+  faults.stop()
+  await stopAll(world, fleet, checker)
+  return report(seed, hours, checker, timeline)
+}
+
+function drawStore(random: Random): StoreChoice {
+  // Polling fleets cost the most to simulate, so there are few of them.
+  const draw = random.next()
+  return draw < 0.45 ? 'memory' : draw < 0.9 ? 'cas-watched' : 'cas-polled'
+}
+
+/**
+ * A compare-and-swap store loses its terms with its record, and a process that starts after that cannot know them: its
+ * guarantee table says so. Fleets on it see either deletions or new processes.
+ */
+function drawFaults(random: Random, faults: readonly FaultKind[], store: StoreChoice): readonly FaultKind[] {
+  if (typeof store === 'function') return faults.filter((kind) => kind !== 'deleted-record')
+  if (store === 'memory') return faults
+  const excluded: readonly FaultKind[] = random.chance(0.3) ? ['crash', 'stop'] : ['deleted-record']
+  return faults.filter((kind) => !excluded.includes(kind))
+}
+
+/** I11: every elector stops in bounded time, whatever is going on, and leaves nothing behind. */
+async function stopAll(world: World, fleet: Fleet, checker: Checker): Promise<void> {
+  const alive = fleet.candidates.filter(({ machine }) => machine.state !== 'dead')
+  let stopped = 0
+  for (const { elector, machine } of alive) {
+    machine.resume()
+    void elector.stop().then(() => (stopped += 1))
+  }
+  await world.runUntil(world.nowMs + 4_000_000, () => undefined)
+  if (stopped < alive.length) checker.violate('I11', `${alive.length - stopped} electors did not stop`)
+  for (const { name, machine, link } of alive) {
+    if (machine.state === 'dead') continue
+    if (machine.timers > 0) checker.violate('I11', `${name} left ${machine.timers} timers behind`)
+    if (link.watches > 0) checker.violate('I11', `${name} left ${link.watches} watches open`)
+  }
+}
+
+function report(seed: number, hours: number, checker: Checker, timeline: Timeline): SimulationReport {
+  const { violations, counts } = checker
+  return {
+    seed,
+    ok: violations.length === 0,
+    hours,
+    violations,
+    counts,
+    toString: () =>
+      violations.length === 0
+        ? `seed ${seed}: ${hours} hours without a violation`
+        : `seed ${seed} violates\n${violations.join('\n')}\n\nThe last things that happened:\n${timeline.toString()}`,
+  }
+}

@@ -1,0 +1,194 @@
+import { TenureError } from '../errors.ts'
+import type { CallOptions, LeaseStore } from '../lease-store.ts'
+import type { CompareAndSwap } from '../stores/cas.ts'
+import type { Machine } from './machine.ts'
+import type { Random } from './random.ts'
+import type { World } from './world.ts'
+
+/** What is wrong with the store's server, for everybody. */
+export class Server {
+  readonly #world: World
+  #hangsUntilMs = 0
+  #failsUntilMs = 0
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  /** Requests wait until it goes on. */
+  hang(ms: number): void {
+    this.#hangsUntilMs = this.#world.nowMs + ms
+  }
+
+  /** Requests are answered with an error at once. */
+  fail(ms: number): void {
+    this.#failsUntilMs = this.#world.nowMs + ms
+  }
+
+  handle(work: () => void): void {
+    if (this.#world.nowMs < this.#hangsUntilMs) this.#world.at(this.#hangsUntilMs, work)
+    else work()
+  }
+
+  get fails(): boolean {
+    return this.#world.nowMs < this.#failsUntilMs
+  }
+}
+
+/** How bad the network between one machine and the store is right now. */
+export interface Weather {
+  latencyMs: number
+  /** Chances for each message. */
+  lost: number
+  doubled: number
+  delayed: number
+  /** How late a delayed or doubled message is at most. */
+  delayMs: number
+  cutUp: boolean
+  cutDown: boolean
+  silentWatch: boolean
+}
+
+/** A network without faults. */
+export function fairWeather(latencyMs: number): Weather {
+  return { latencyMs, lost: 0, doubled: 0, delayed: 0, delayMs: 0, cutUp: false, cutDown: false, silentWatch: false }
+}
+
+/** The way from one machine to the store's server: every request and every answer is a message that may go wrong. */
+export class Link {
+  weather: Weather
+  readonly #world: World
+  readonly #random: Random
+  readonly #machine: Machine
+  readonly #server: Server
+  readonly #breakers = new Set<() => void>()
+
+  constructor(options: { world: World; random: Random; machine: Machine; server: Server; weather: Weather }) {
+    this.#world = options.world
+    this.#random = options.random
+    this.#machine = options.machine
+    this.#server = options.server
+    this.weather = options.weather
+  }
+
+  /** Ends all watches, as a server that restarts does. */
+  breakWatches(): void {
+    for (const breaker of this.#breakers) breaker()
+  }
+
+  get watches(): number {
+    return this.#breakers.size
+  }
+
+  /** Sends a request; what `apply` does happens at the server, once, twice, later or never. */
+  send<T>({ signal }: CallOptions, apply: (options: CallOptions) => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason)
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+      const request = () => {
+        if (this.#server.fails) return this.#transmit('down', () => reject(unavailable()))
+        this.#server.handle(() => {
+          // The server does not know that the caller gave up.
+          apply({ signal: new AbortController().signal }).then(
+            (answer) => this.#transmit('down', () => resolve(answer)),
+            (error: unknown) => this.#transmit('down', () => reject(error)),
+          )
+        })
+      }
+      this.#transmit('up', request)
+    })
+  }
+
+  #transmit(direction: 'up' | 'down', arrive: () => void): void {
+    const { weather } = this
+    const copies = this.#random.chance(weather.doubled) ? 2 : 1
+    for (let copy = 0; copy < copies; copy += 1) {
+      const cut = direction === 'up' ? weather.cutUp : weather.cutDown
+      if (cut || this.#random.chance(weather.lost)) continue
+      const late = copy > 0 || this.#random.chance(weather.delayed) ? this.#random.next() * weather.delayMs : 0
+      const inMs = weather.latencyMs * this.#random.between(0.5, 1.5) + late
+      // A request on its way arrives even if its sender has died meanwhile.
+      this.#world.after(inMs, direction === 'up' ? arrive : () => this.#machine.deliver(arrive))
+    }
+  }
+
+  /** Passes a watch on. Its events may be lost, late, doubled or replayed, and it may fall silent. */
+  async *follow<T>({ signal }: CallOptions, watch: (options: CallOptions) => AsyncIterable<T>): AsyncIterable<T> {
+    const arrived: T[] = []
+    const ended = new AbortController()
+    let broken = false
+    let wake: (() => void) | undefined
+    const breaker = () => {
+      broken = true
+      wake?.()
+    }
+    const onAbort = () => {
+      ended.abort()
+      wake?.()
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    this.#breakers.add(breaker)
+    const arrive = (event: T) => {
+      arrived.push(event)
+      wake?.()
+    }
+    void this.#pump(watch({ signal: ended.signal }), arrive)
+    try {
+      while (!signal.aborted) {
+        while (arrived.length > 0 && !signal.aborted) yield arrived.shift() as T
+        if (broken) throw unavailable()
+        if (!signal.aborted) await new Promise<void>((resolve) => (wake = resolve))
+      }
+    } finally {
+      this.#breakers.delete(breaker)
+      ended.abort()
+    }
+  }
+
+  async #pump<T>(events: AsyncIterable<T>, arrive: (event: T) => void): Promise<void> {
+    const past: T[] = []
+    for await (const event of events) {
+      if (this.weather.silentWatch) continue
+      this.#transmit('down', () => arrive(event))
+      past.push(event)
+      if (past.length > 4) past.shift()
+      // Some servers replay history after a reconnect.
+      if (!this.#random.chance(this.weather.doubled)) continue
+      const replayed = this.#random.pick(past)
+      this.#transmit('down', () => arrive(replayed))
+    }
+  }
+}
+
+/** A lease store behind a link. */
+export function linkStore(link: Link, store: LeaseStore): LeaseStore {
+  const { watch } = store
+  return {
+    expiry: store.expiry,
+    terms: store.terms,
+    read: (election, call) => link.send(call, (options) => store.read(election, options)),
+    acquire: (claim, call) => link.send(call, (options) => store.acquire(claim, options)),
+    renew: (claim, call) => link.send(call, (options) => store.renew(claim, options)),
+    release: (claim, call) => link.send(call, (options) => store.release(claim, options)),
+    ...(watch && {
+      watch: (election, call) => link.follow(call, (options) => watch.call(store, election, options)),
+    }),
+  }
+}
+
+/** A compare-and-swap server behind a link: reading and writing are two requests, with time in between. */
+export function linkKv(link: Link, kv: CompareAndSwap): CompareAndSwap {
+  const { watch } = kv
+  return {
+    get: (election, call) => link.send(call, (options) => kv.get(election, options)),
+    putIfVersion: (election, value, version, call) =>
+      link.send(call, (options) => kv.putIfVersion(election, value, version, options)),
+    ...(watch && {
+      watch: (election, call) => link.follow(call, (options) => watch.call(kv, election, options)),
+    }),
+  }
+}
+
+function unavailable(): TenureError {
+  return new TenureError('BACKEND_UNAVAILABLE', 'The simulated server refused the connection.', { retryable: true })
+}

@@ -1,0 +1,145 @@
+import type { Clock, Timer } from '../clock.ts'
+import type { Random } from './random.ts'
+import type { Scheduled, World } from './world.ts'
+
+interface MachineTimer extends Timer {
+  readonly dueMs: number
+  readonly callback: () => void
+  scheduled: Scheduled | undefined
+}
+
+/** A machine with one process on it: a clock of its own, and the ways in which it can stop. */
+export class Machine {
+  readonly clock: Clock
+  state: 'running' | 'paused' | 'asleep' | 'dead' = 'running'
+  /** How many things that happened during a pause are still to be worked off. */
+  backlog = 0
+  wokeAtMs = -Infinity
+  readonly #world: World
+  readonly #random: Random
+  readonly #rate: number
+  readonly #timers = new Set<MachineTimer>()
+  readonly #waiting: (() => void)[] = []
+  #anchorMs: number
+  #atAnchorMs: number
+  #sleptMs = 0
+  #wallAheadMs: number
+  #ids = 0
+
+  constructor(world: World, random: Random, rate: number) {
+    this.#world = world
+    this.#random = random
+    this.#rate = rate
+    this.#anchorMs = world.nowMs
+    this.#atAnchorMs = random.between(1e3, 1e7)
+    this.#wallAheadMs = random.between(1.7e12, 1.9e12)
+    const prefix = Math.floor(random.next() * 2 ** 32).toString(36)
+    this.clock = {
+      monotonicMs: () => this.#monotonicMs(),
+      machineMs: () => this.#monotonicMs(),
+      bootMs: () => Math.floor((this.#monotonicMs() + this.#sleptMs) / 10) * 10,
+      wallMs: () => this.#monotonicMs() + this.#sleptMs + this.#wallAheadMs,
+      setTimer: (delayMs, callback) => this.#setTimer(delayMs, callback),
+      random: () => random.next(),
+      randomId: () => `${prefix}${(++this.#ids).toString(36)}`,
+    }
+  }
+
+  get timers(): number {
+    return this.#timers.size
+  }
+
+  /** Something arrives from outside. A stopped machine gets it when it goes on, a dead one never. */
+  deliver(run: () => void): void {
+    if (this.state === 'running' && this.backlog === 0) run()
+    else if (this.state !== 'dead') this.#waiting.push(run)
+  }
+
+  jumpWall(ms: number): void {
+    this.#wallAheadMs += ms
+  }
+
+  /** The process stands still; clocks go on. */
+  pause(): void {
+    if (this.state === 'running') this.state = 'paused'
+  }
+
+  /** The whole machine stands still, its monotonic clock too. */
+  sleep(): void {
+    if (this.state !== 'running') return
+    this.#atAnchorMs = this.#monotonicMs()
+    this.#anchorMs = this.#world.nowMs
+    this.state = 'asleep'
+    for (const timer of this.#timers) unschedule(timer)
+  }
+
+  resume(): void {
+    if (this.state === 'asleep') {
+      this.#sleptMs += (this.#world.nowMs - this.#anchorMs) * this.#rate
+      this.#anchorMs = this.#world.nowMs
+      this.wokeAtMs = this.#world.nowMs
+      this.state = 'running'
+      for (const timer of this.#timers) this.#schedule(timer)
+    }
+    if (this.state !== 'running' && this.state !== 'paused') return
+    this.state = 'running'
+    this.#workOff()
+  }
+
+  crash(): void {
+    this.state = 'dead'
+    for (const timer of this.#timers) unschedule(timer)
+    this.#timers.clear()
+    this.#waiting.length = 0
+  }
+
+  /** Timers and messages that came due meanwhile run in any order, as in a real event loop. */
+  #workOff(): void {
+    const waiting = this.#random.shuffle(this.#waiting.splice(0))
+    this.backlog += waiting.length
+    for (const run of waiting) {
+      this.#world.after(0, () => {
+        this.backlog -= 1
+        if (this.state === 'running') run()
+        else if (this.state !== 'dead') this.#waiting.push(run)
+        if (this.backlog === 0 && this.state === 'running' && this.#waiting.length > 0) this.#workOff()
+      })
+    }
+  }
+
+  #monotonicMs(): number {
+    if (this.state === 'asleep') return this.#atAnchorMs
+    return this.#atAnchorMs + (this.#world.nowMs - this.#anchorMs) * this.#rate
+  }
+
+  #setTimer(delayMs: number, callback: () => void): Timer {
+    const timer: MachineTimer = {
+      dueMs: this.#monotonicMs() + Math.max(0, delayMs),
+      callback,
+      scheduled: undefined,
+      cancel: () => {
+        this.#timers.delete(timer)
+        unschedule(timer)
+      },
+    }
+    if (this.state === 'dead') return timer
+    this.#timers.add(timer)
+    if (this.state !== 'asleep') this.#schedule(timer)
+    return timer
+  }
+
+  #schedule(timer: MachineTimer): void {
+    const lateMs = this.#random.next() * 2
+    const inMs = (timer.dueMs - this.#monotonicMs()) / this.#rate + lateMs
+    timer.scheduled = this.#world.after(inMs, () => {
+      const fire = () => {
+        if (this.#timers.delete(timer)) timer.callback()
+      }
+      this.deliver(fire)
+    })
+  }
+}
+
+function unschedule(timer: MachineTimer): void {
+  if (timer.scheduled) timer.scheduled.run = undefined
+}

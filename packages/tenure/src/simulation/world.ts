@@ -1,0 +1,68 @@
+/** Something that will happen. */
+export interface Scheduled {
+  readonly atMs: number
+  readonly order: number
+  run: (() => void) | undefined
+}
+
+/** True time, which no machine in the simulation can see, and everything that is going to happen in it. */
+export class World {
+  nowMs = 0
+  #order = 0
+  readonly #heap: Scheduled[] = []
+
+  at(atMs: number, run: () => void): Scheduled {
+    const scheduled: Scheduled = { atMs: Math.max(atMs, this.nowMs), order: this.#order++, run }
+    this.#push(scheduled)
+    return scheduled
+  }
+
+  after(delayMs: number, run: () => void): Scheduled {
+    return this.at(this.nowMs + delayMs, run)
+  }
+
+  /** Runs everything up to a moment; after each event, everything it set in motion, and then `inspect`. */
+  async runUntil(endMs: number, inspect: () => void): Promise<void> {
+    for (let next = this.#heap[0]; next && next.atMs <= endMs; next = this.#heap[0]) {
+      this.#pop()
+      if (!next.run) continue
+      this.nowMs = next.atMs
+      next.run()
+      await new Promise((resolve) => setImmediate(resolve))
+      inspect()
+    }
+    this.nowMs = endMs
+  }
+
+  #push(item: Scheduled): void {
+    const heap = this.#heap
+    let index = heap.push(item) - 1
+    while (index > 0) {
+      const parent = (index - 1) >> 1
+      if (!before(item, heap[parent])) break
+      heap[index] = heap[parent] as Scheduled
+      index = parent
+    }
+    heap[index] = item
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const last = heap.pop()
+    if (!last || heap.length === 0) return
+    let index = 0
+    for (;;) {
+      let child = 2 * index + 1
+      if (child + 1 < heap.length && before(heap[child + 1], heap[child])) child += 1
+      if (child >= heap.length || !before(heap[child], last)) break
+      heap[index] = heap[child] as Scheduled
+      index = child
+    }
+    heap[index] = last
+  }
+}
+
+function before(a: Scheduled | undefined, b: Scheduled | undefined): boolean {
+  if (!a || !b) return false
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order)
+}
