@@ -105,6 +105,31 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     expect(await written()).toBe('term 5')
   })
 
+  test('fails safely where the database is set to repeatable read, and may be run again', async () => {
+    const strict = new Pool({
+      connectionString: server().url,
+      options: '-c default_transaction_isolation=repeatable\\ read',
+    })
+    const began = makeGate()
+    const gate = makeGate()
+    const first = makeFence().run(4, async (connection) => {
+      began.open()
+      await gate.opened
+      await write(connection, 'term 4')
+    })
+    await began.opened
+    const fence = postgresFence({ pool: strict, resource })
+    const second = expect(fence.run(5, (connection) => write(connection, 'term 5'))).rejects.toMatchObject({
+      code: '40001',
+    })
+    await somebodyWaitsForALock()
+    gate.open()
+    await Promise.all([first, second])
+    expect(await written()).toBe('term 4')
+    await fence.run(5, (connection) => write(connection, 'term 5'))
+    await strict.end()
+  })
+
   test('never lets terms go back, with many writers at once', async () => {
     await pool.query('create table journal (id bigserial, term bigint)')
     const terms = Array.from({ length: 60 }, (_, index) => 1 + ((index * 7) % 20))

@@ -99,13 +99,14 @@ describeWith(redis, 'The Redis guard', (server) => {
       for (const other of others) other.close()
     })
 
-    test('gives the error of Redis when the command fails', async () => {
+    test('gives the error of Redis when the command fails, and counts its term as accepted', async () => {
       const fence = makeFence()
       const key = `${resource} data`
       await fence.write(1, ['SET', key, 'text'])
       await expect(fence.write(2, ['RPUSH', key, 'a'])).rejects.toThrow(/WRONGTYPE/)
       await expect(fence.write(2, ['NOSUCHCOMMAND', key])).rejects.toThrow(/unknown/i)
       expect(await reader.get(key)).toBe('text')
+      await expect(fence.write(1, ['SET', key, 'late'])).rejects.toThrow(stale)
     })
 
     test.each(['garbage', 'nan', ''])('writes nothing when the highest term was replaced by %o', async (garbage) => {
