@@ -4,6 +4,14 @@ import { check, granted, refused, same, show, unseen, type Scene } from './scene
 /** What `acquire` promises, time aside. */
 export const acquireCases: Case[] = [
   {
+    name: 'a store tells who judges expiry, and whether its terms last',
+    async run({ store }) {
+      const { expiry, terms } = store
+      check(expiry === 'own-clock' || expiry === 'observed', `expiry is ${show(expiry)}.`)
+      check(typeof terms === 'boolean', `terms is ${show(terms)}.`)
+    },
+  },
+  {
     name: 'an election that nobody ever won has no record',
     async run(scene) {
       same('read', await scene.read(), undefined, 'Nothing was ever written for this election.')
@@ -52,6 +60,16 @@ export const acquireCases: Case[] = [
         'One attempt has one grant, with the same term and version.',
       )
       await scene.expectStored(first.record, 'Repeating an attempt writes nothing.')
+    },
+  },
+  {
+    name: 'the same attempt gets its grant as it is after a renewal',
+    async run(scene) {
+      const claim = scene.claim()
+      const { record } = await scene.grant(claim)
+      const renewed = granted('renew', await scene.renew(record), 'It names the grant as it is.')
+      const again = await scene.grant(claim, 'A renewal changes nothing about who holds the lease.')
+      same('The repeated grant', again.record, renewed.record, 'It must show the newest version.')
     },
   },
   {

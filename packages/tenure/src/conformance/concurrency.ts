@@ -126,6 +126,21 @@ export const concurrencyCases: Case[] = [
     },
   },
   {
+    name: 'a late call at one handle does not touch a successor at another, of the same holder too',
+    needs: ['open'],
+    async run(scene) {
+      const { record } = await scene.grant({ leaseDurationMs: scene.leaseDurationMs })
+      await scene.passUntil(scene.nowMs() + scene.leaseDurationMs)
+      const other = await scene.open()
+      const claim = { holder: record.holder, afterTerm: record.term, expiredVersion: record.version }
+      const taken = granted('acquire', await scene.acquire(claim, other), 'The lease ran out.').record
+      refused('renew', await scene.renew(record), 'Another attempt has taken over.')
+      refused('release', await scene.release(record), 'Another attempt has taken over.')
+      await scene.expectStored(taken, 'It belongs to the successor.')
+      granted('renew at the second handle', await scene.renew(taken, {}, other), 'The successor holds the lease.')
+    },
+  },
+  {
     name: 'closing a second handle leaves the first as it is',
     needs: ['open'],
     async run(scene) {

@@ -85,6 +85,22 @@ export const expiryCases: Case[] = [
     },
   },
   {
+    name: 'the same attempt gets its grant as long as renewals keep it',
+    needs: ['own-clock'],
+    async run(scene) {
+      const claim = scene.claim({ leaseDurationMs: scene.leaseDurationMs })
+      const { record } = await scene.grant(claim)
+      await scene.pass(scene.leaseDurationMs / 2)
+      const sentAtMs = scene.nowMs()
+      const renewed = await scene.renew(record)
+      if (!renewed.ok && !scene.exact) return
+      await scene.pass(scene.leaseDurationMs * 0.75)
+      const again = await scene.acquire(claim)
+      if (!again.ok && scene.nowMs() - sentAtMs >= scene.leaseDurationMs) return
+      granted('acquire', again, 'The attempt’s lease was renewed and has not run out.')
+    },
+  },
+  {
     name: 'a renewal restarts the lease',
     needs: ['own-clock'],
     async run(scene) {

@@ -98,6 +98,20 @@ export const heldCases: Case[] = [
     },
   },
   {
+    name: 'a record shows when it was acquired and when it was renewed',
+    needs: ['terms'],
+    async run(scene) {
+      const { record } = await scene.grant()
+      await scene.pass(scene.exact ? 1_000 : 20)
+      const renewed = granted('renew', await scene.renew(record), 'It names the grant as it is.').record
+      same('acquiredAt', renewed.acquiredAt, record.acquiredAt, 'It belongs to the grant.')
+      // Real clocks may count in seconds, and may be set.
+      if (!scene.exact) return
+      const passedMs = renewed.renewedAt - record.renewedAt
+      check(passedMs > 0, `renewedAt is ${passedMs} ms later after 1000 ms, but it must show the newest renewal.`)
+    },
+  },
+  {
     name: 'a released record stays, with its term',
     needs: ['terms'],
     async run(scene) {

@@ -131,15 +131,21 @@ export class Scene {
   }
 
   acquire(change: Partial<AcquireClaim> = {}, store = this.store): Promise<Outcome> {
-    return this.within('acquire', store.acquire(this.claim(change), this.call()))
+    return this.#answer('acquire', store.acquire(this.claim(change), this.call()))
   }
 
   renew(record: LeaseRecord, change: Partial<HeldClaim> = {}, store = this.store): Promise<Outcome> {
-    return this.within('renew', store.renew(held(record, change), this.call()))
+    return this.#answer('renew', store.renew(held(record, change), this.call()))
   }
 
   release(record: LeaseRecord, change: Partial<HeldClaim> = {}, store = this.store): Promise<Outcome> {
-    return this.within('release', store.release(held(record, change), this.call()))
+    return this.#answer('release', store.release(held(record, change), this.call()))
+  }
+
+  async #answer(call: string, answer: Promise<Outcome>): Promise<Outcome> {
+    const outcome = await this.within(call, answer)
+    checkShape(call, outcome)
+    return outcome
   }
 
   /** Acquires, and must be granted. */
@@ -190,6 +196,27 @@ export function same(what: string, actual: unknown, expected: unknown, why: stri
     deepStrictEqual(plain(actual), plain(expected))
   } catch {
     fail(`${what} is ${show(actual)}, expected ${show(expected)}. ${why}`)
+  }
+}
+
+/** Whatever a store answers, an engine must be able to count with it. */
+function checkShape(call: string, outcome: Outcome): void {
+  const { ok: done, record } = outcome
+  check(typeof done === 'boolean', `${call} answered ${show(outcome)}: "ok" is neither true nor false.`)
+  if (record) {
+    const { term, version, leaseDurationMs } = record
+    check(Number.isSafeInteger(term) && term > 0, `${call} showed term ${term}, not a safe integer above 0.`)
+    check(typeof version === 'string' && version !== absentVersion, `${call} showed ${show(version)} as version.`)
+    check(leaseDurationMs > 0 && leaseDurationMs < 2 ** 31, `${call} showed a lease of ${leaseDurationMs} ms.`)
+  }
+  if (outcome.ok) {
+    check(record !== undefined, `${call} was granted without a record.`)
+    check(Number.isFinite(outcome.validForMs), `${call} was granted for ${outcome.validForMs} ms.`)
+  } else {
+    const { highestTerm, retryAfterMs = 0 } = outcome
+    const told = Number.isSafeInteger(highestTerm) && highestTerm >= (record?.term ?? 0)
+    check(told, `${call} was refused with highestTerm ${highestTerm} and ${show(record)}.`)
+    check(retryAfterMs >= 0 && retryAfterMs < Infinity, `${call} was refused with retryAfterMs ${retryAfterMs}.`)
   }
 }
 

@@ -18,11 +18,14 @@ export const watchCases: Case[] = [
       await full.end()
     },
   },
-  {
-    name: 'a watch shows a grant, a renewal and a release',
+  ...[
+    { reader: 'a reader that waits', ahead: true },
+    { reader: 'a reader that comes later', ahead: false },
+  ].map(({ reader, ahead }): Case => ({
+    name: `a watch shows a grant, a renewal and a release to ${reader}`,
     needs: ['watch'],
     async run(scene) {
-      const watch = new Watch(scene)
+      const watch = new Watch(scene, { ahead })
       await watch.next()
       const { record } = await scene.grant()
       await watch.until('the grant', (seen) => seen?.version === record.version)
@@ -33,13 +36,13 @@ export const watchCases: Case[] = [
       same('The released record', last, freed.record, 'A watch shows records as they are stored.')
       await watch.end()
     },
-  },
+  })),
   {
     name: 'a watch shows a removal',
     needs: ['watch', 'remove'],
     async run(scene) {
       await scene.grant()
-      const watch = new Watch(scene)
+      const watch = new Watch(scene, { ahead: true })
       await watch.next()
       await scene.remove()
       await watch.until('the removal', (seen) => seen === undefined)
@@ -51,7 +54,7 @@ export const watchCases: Case[] = [
     needs: ['watch'],
     async run(scene) {
       const { record } = await scene.grant()
-      const [one, two, ended] = [new Watch(scene), new Watch(scene), new Watch(scene)]
+      const [one, two, ended] = [new Watch(scene, { ahead: true }), new Watch(scene), new Watch(scene)]
       for (const watch of [one, two, ended]) await watch.next()
       await ended.end()
       await scene.release(record)
@@ -78,7 +81,7 @@ export const watchCases: Case[] = [
     name: 'a watch whose signal has aborted already ends at once',
     needs: ['watch'],
     async run(scene) {
-      const watch = new Watch(scene, AbortSignal.abort())
+      const watch = new Watch(scene, { signal: AbortSignal.abort() })
       for (let states = 0; states < 3; states++) {
         if ((await scene.within('A watch whose signal had aborted', watch.pull())).done) return
       }
@@ -90,11 +93,11 @@ export const watchCases: Case[] = [
     needs: ['watch'],
     async run(scene) {
       const { record } = await scene.grant()
-      const leave = async () => {
-        for await (const seen of scene.store.watch?.(scene.election, scene.call()) ?? []) return seen
-        return undefined
-      }
-      same('The first state', await scene.within('Leaving a watch', leave()), record, 'It was granted before.')
+      const watch = new Watch(scene)
+      same('The first state', await watch.next(), record, 'It was granted before.')
+      await watch.leave()
+      const { done } = await scene.within('A watch that was left', watch.pull())
+      check(done === true, 'The watch went on after it was left.')
       granted('renew', await scene.renew(record), 'A watch that ended changes nothing.')
     },
   },
@@ -104,10 +107,14 @@ class Watch {
   readonly #scene: Scene
   readonly #abort = new AbortController()
   readonly #states: AsyncIterator<LeaseRecord | undefined>
+  readonly #ahead: boolean
+  #pulled: Promise<IteratorResult<LeaseRecord | undefined, unknown>> | undefined
 
-  constructor(scene: Scene, signal?: AbortSignal) {
+  /** With `ahead` it always waits for the next state already when something changes. */
+  constructor(scene: Scene, options: { ahead?: boolean; signal?: AbortSignal } = {}) {
     this.#scene = scene
-    const states = scene.store.watch?.(scene.election, { signal: signal ?? this.#abort.signal })
+    this.#ahead = options.ahead ?? false
+    const states = scene.store.watch?.(scene.election, { signal: options.signal ?? this.#abort.signal })
     if (!states) throw new Error('This case needs `watch`.')
     this.#states = states[Symbol.asyncIterator]()
   }
@@ -117,8 +124,14 @@ class Watch {
   }
 
   async next(what = 'a state'): Promise<LeaseRecord | undefined> {
-    const { done, value } = await this.#scene.within(`Waiting for ${what} from the watch`, this.pull())
+    const state = this.#pulled ?? this.pull()
+    this.#pulled = undefined
+    const { done, value } = await this.#scene.within(`Waiting for ${what} from the watch`, state)
     if (done) fail(`The watch ended by itself before it showed ${what}.`)
+    if (this.#ahead) {
+      this.#pulled = this.pull()
+      this.#pulled.catch(() => {})
+    }
     return value
   }
 
@@ -133,8 +146,12 @@ class Watch {
     this.#abort.abort()
   }
 
+  async leave(): Promise<void> {
+    await this.#scene.within('Leaving a watch', Promise.resolve(this.#states.return?.()))
+  }
+
   async end(): Promise<void> {
     this.abort()
-    await this.#scene.within('Leaving a watch', Promise.resolve(this.#states.return?.()))
+    await this.leave()
   }
 }

@@ -1,6 +1,7 @@
 import { AssertionError } from 'node:assert'
 import { describe, expect, test } from 'vitest'
 import { storeConformance, type StoreUnderTest } from '../../src/conformance/index.ts'
+import { memoryTtlStorage } from '../../src/stores/memory-ttl.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { loadMutant, type Mutant } from '../mutants/mutate.ts'
 import { CasMap } from './cas-map.ts'
@@ -48,12 +49,21 @@ const stores: Record<StoreMutation['store'], (mutant: Mutant) => Promise<() => S
   async cas(mutant) {
     const { casStore } = await mutant.load<typeof import('../../src/stores/cas.ts')>('stores/cas.ts')
     return () => {
+      const clock = fakeClock()
       const map = new CasMap()
       return {
-        store: casStore(map.backend({ watch: true })),
-        pass: () => {},
+        store: casStore(map.backend({ watch: true }), { clock }),
+        pass: clock.advance,
         remove: (election) => map.remove(election),
       }
+    }
+  },
+  async ttl(mutant) {
+    const { ttlStore } = await mutant.load<typeof import('../../src/stores/ttl.ts')>('stores/ttl.ts')
+    return () => {
+      const clock = fakeClock()
+      const storage = memoryTtlStorage<string, string>({ clock })
+      return { store: ttlStore(storage, { clock }), open: () => ttlStore(storage, { clock }), pass: clock.advance }
     }
   },
 }

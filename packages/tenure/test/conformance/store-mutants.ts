@@ -2,13 +2,14 @@ import type { Mutation } from '../mutants/mutate.ts'
 
 /** A fault in a store, and the cases of the suite that must each notice it. */
 export interface StoreMutation extends Mutation {
-  readonly store: 'memory' | 'cas'
+  readonly store: 'memory' | 'cas' | 'ttl'
   readonly caughtBy: readonly string[]
 }
 
 const released = 'a candidate that has not seen the highest term is refused, also when the lease was released'
 const ranOut = 'a lease that ran out is free, and not a moment sooner'
-const watched = 'a watch shows a grant, a renewal and a release'
+const waited = 'a watch shows a grant, a renewal and a release to a reader that waits'
+const watched = 'a watch shows a grant, a renewal and a release to a reader that comes later'
 const carried = 'only a renewal changes the carry, and it survives the hand-over'
 
 const acquireRules: StoreMutation[] = [
@@ -285,6 +286,14 @@ const heldRules: StoreMutation[] = [
     caughtBy: ['a renewal lasts as long as it asked for, not as long as the grant'],
   },
   {
+    name: 'a renewal does not say when it was made',
+    file: 'stores/rules.ts',
+    find: 'renewedAt: wallMs,\n      carry: claim.carry',
+    replace: 'carry: claim.carry',
+    store: 'memory',
+    caughtBy: ['a record shows when it was acquired and when it was renewed'],
+  },
+  {
     name: 'a grant is valid for longer than was asked for',
     file: 'stores/rules.ts',
     find: 'Math.min(record.leaseDurationMs, claim.leaseDurationMs)',
@@ -310,6 +319,22 @@ const heldRules: StoreMutation[] = [
     replace: '',
     store: 'memory',
     caughtBy: ['a refusal tells at most the time that the lease still lasts'],
+  },
+  {
+    name: 'retryAfterMs is not a number',
+    file: 'stores/rules.ts',
+    find: 'remainingMs !== undefined && !record?.released',
+    replace: '!record?.released',
+    store: 'cas',
+    caughtBy: ['a held lease is not free to whoever watched nothing'],
+  },
+  {
+    name: 'a refusal does not say no',
+    file: 'stores/rules.ts',
+    find: '    ok: false,\n',
+    replace: '',
+    store: 'memory',
+    caughtBy: ['another attempt of the same holder is a stranger'],
   },
   {
     name: 'a refusal does not show the record',
@@ -399,6 +424,14 @@ const memory: StoreMutation[] = [
     caughtBy: [watched, 'two watches both see a release, and one goes on when the other ends'],
   },
   {
+    name: 'a watch does not wake a reader that waits',
+    file: 'stores/memory.ts',
+    find: 'this.#news = { record }\n    this.#wake?.()',
+    replace: 'this.#news = { record }',
+    store: 'memory',
+    caughtBy: [waited, 'a watch shows a removal'],
+  },
+  {
     name: 'a watch does not show a release',
     file: 'stores/memory.ts',
     find: 'notify(entry)\n    return record',
@@ -459,6 +492,14 @@ const memory: StoreMutation[] = [
     file: 'stores/memory.ts',
     find: 'this.end()\n',
     replace: 'await new Promise(() => {})\n',
+    store: 'memory',
+    caughtBy: ['leaving a watch ends it'],
+  },
+  {
+    name: 'a watch that was left goes on',
+    file: 'stores/memory.ts',
+    find: 'this.end()\n',
+    replace: '',
     store: 'memory',
     caughtBy: ['leaving a watch ends it'],
   },
@@ -547,5 +588,68 @@ const cas: StoreMutation[] = [
   },
 ]
 
+const ttl: StoreMutation[] = [
+  {
+    name: 'a TTL renewal does not ask the storage',
+    file: 'stores/ttl.ts',
+    find: 'abortable(storage.compareAndSwap(k, v, v, claim.leaseDurationMs), signal)',
+    replace: 'Promise.resolve(k !== v)',
+    store: 'ttl',
+    caughtBy: ['a renewal after the lease ran out is refused', 'a renewal restarts the lease'],
+  },
+  {
+    name: 'a TTL release does not ask the storage',
+    file: 'stores/ttl.ts',
+    find: 'abortable(storage.compareAndDelete(k, v), signal)',
+    replace: 'Promise.resolve(k !== v)',
+    store: 'ttl',
+    caughtBy: ['a released lease is free at once'],
+  },
+  {
+    name: 'a TTL insert that did nothing is taken for a grant',
+    file: 'stores/ttl.ts',
+    find: 'if (!ours || clock',
+    replace: 'if (clock',
+    store: 'ttl',
+    caughtBy: [
+      'of many contenders for a new election exactly one wins',
+      'a second handle cannot win what the first holds',
+      ranOut,
+    ],
+  },
+  {
+    name: 'a TTL value is the same for all attempts of a holder',
+    file: 'stores/ttl.ts',
+    find: 'JSON.stringify([holder, attempt])',
+    replace: 'attempt === holder ? attempt : holder',
+    store: 'ttl',
+    caughtBy: ['a late call at one handle does not touch a successor at another, of the same holder too'],
+  },
+  {
+    name: 'many TTL renewals of one version win',
+    file: 'stores/ttl.ts',
+    find: 'if (!current) return overtaken(entry, verdict.write, claim)',
+    replace: '',
+    store: 'ttl',
+    caughtBy: ['of many renewals of one version exactly one wins'],
+  },
+  {
+    name: 'a TTL attempt is granted again after its lease ran out',
+    file: 'stores/ttl.ts',
+    find: ' && clock.monotonicMs() < entry.expiresAtMs',
+    replace: '',
+    store: 'ttl',
+    caughtBy: ['the same attempt gets nothing after its lease ran out'],
+  },
+  {
+    name: 'a TTL attempt is granted again after its release',
+    file: 'stores/ttl.ts',
+    find: '!record.released && clock',
+    replace: 'clock',
+    store: 'ttl',
+    caughtBy: ['the same attempt gets nothing after its release'],
+  },
+]
+
 /** Every one of them must fail the suite. */
-export const storeMutations: readonly StoreMutation[] = [...acquireRules, ...heldRules, ...memory, ...cas]
+export const storeMutations: readonly StoreMutation[] = [...acquireRules, ...heldRules, ...memory, ...cas, ...ttl]

@@ -20,13 +20,14 @@ describe('memoryStore in real time', () => {
 
 describe.each([{ watch: true }, { watch: false }])('casStore over a map, watch: $watch', (options) => {
   const makeStore = () => {
+    const clock = fakeClock()
     const map = new CasMap()
     return {
-      store: casStore(map.backend(options)),
-      open: () => casStore(map.backend(options)),
+      store: casStore(map.backend(options), { clock }),
+      open: () => casStore(map.backend(options), { clock }),
       remove: (election: string) => map.remove(election),
       forgetsTerms: true,
-      pass: () => {},
+      pass: clock.advance,
     }
   }
   for (const { name, run } of storeConformance(makeStore)) test(name, run)

@@ -180,6 +180,27 @@ describe('a held lease', () => {
   })
 })
 
+test('terms count the grants of this store, whatever the candidates have seen', async () => {
+  const { store } = setUp()
+  for (const term of [1, 2, 3]) {
+    const record = recordOf(await store.acquire(claim(`a${term}`), call))
+    expect(record.term).toBe(term)
+    await store.release(held(record), call)
+  }
+  expect(await store.acquire(claim('late', { afterTerm: 9 }), call)).toMatchObject({ ok: true, record: { term: 10 } })
+  expect(await store.acquire(claim('stranger'), call)).toEqual({ ok: false, highestTerm: 10 })
+})
+
+test('a call whose signal has aborted already sends nothing', async () => {
+  const { network, store } = setUp()
+  const record = recordOf(await store.acquire(claim('a1'), call))
+  const aborted = { signal: AbortSignal.abort(new Error('too late')) }
+  await expect(store.acquire(claim('a2'), aborted)).rejects.toThrow('too late')
+  await expect(store.renew(held(record), aborted)).rejects.toThrow('too late')
+  await expect(store.release(held(record), aborted)).rejects.toThrow('too late')
+  expect(network.sent).toEqual(['insert'])
+})
+
 test('ttlLease takes keys and values of any kind', async () => {
   const clock = fakeClock()
   const key = Symbol('key')
