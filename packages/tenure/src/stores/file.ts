@@ -6,7 +6,7 @@ import { ownClockDomain, remainingMs, sameKernel, type ClockReading } from './fi
 import { DirectoryWatch } from './file/directory-watch.ts'
 import type { StoredLease, TermMark } from './file/file-format.ts'
 import { asStoreError, prepareDirectory } from './file/filesystem.ts'
-import { withKernelLock } from './file/kernel-lock.ts'
+import { preloadLock, withKernelLock } from './file/kernel-lock.ts'
 import { LeaseFiles, type LeaseState } from './file/lease-files.ts'
 import { OpenSigns } from './file/open-signs.ts'
 import { RecordWatch } from './file/record-watch.ts'
@@ -92,10 +92,10 @@ class FileStore {
       return judgeAcquire(isDead ? { ...current, remainingMs: 0 } : current, claim, this.#wallMs())
     }
     return this.#call(signal, async () => {
-      // Most claims are refused, and that needs no lock: one look at a file that is replaced in one step is enough.
-      const seen = await this.#files.load(claim.election)
-      const verdict = await judge(seen)
-      if (seen.lease && 'answer' in verdict && !verdict.answer.ok) return verdict.answer
+      // Most claims are refused, and for that one look at the record is enough: standbys need no lock.
+      const lease = await this.#files.loadLease(claim.election)
+      const verdict = lease && (await judge({ lease, mark: undefined }))
+      if (verdict && 'answer' in verdict && !verdict.answer.ok) return verdict.answer
       return this.#change(claim, signal, judge)
     })
   }
@@ -157,8 +157,8 @@ class FileStore {
   }
 
   /**
-   * The highest term is durable before the record that carries it, so no crash loses a term that someone was told.
-   * It names the socket before that is opened, so that none is left behind for good.
+   * The highest term is written before the record that carries it, and both are durable before anyone is told. Its file
+   * names the socket before that is opened, so that none is left behind for good.
    */
   async #write({ lease, mark }: LeaseState, draft: Draft): Promise<LeaseRecord> {
     const isGrant = draft.attempt !== lease?.record.attempt
@@ -168,9 +168,7 @@ class FileStore {
     const socket = isGrant ? this.#signs.socketFor(record) : mark?.socket
     const clock = await this.#now()
 
-    if (!record.released) {
-      await this.#files.saveMark({ election, highestTerm, leaseDurationMs, socket, clock }, { durable: isGrant })
-    }
+    if (!record.released) await this.#files.saveMark({ election, highestTerm, leaseDurationMs, socket, clock })
     const signOfLife = isGrant ? await this.#signs.open(record, socket) : lease.signOfLife
     await this.#files.saveLease({ record, clock, signOfLife })
 
@@ -222,6 +220,7 @@ class FileStore {
 
   async #prepare(): Promise<void> {
     try {
+      if (!this.#prepared) preloadLock()
       await (this.#prepared ??= prepareDirectory(this.#files.directory, this.#allowNetworkFilesystem))
     } catch (error) {
       this.#prepared = undefined

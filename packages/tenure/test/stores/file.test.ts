@@ -1,46 +1,156 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { storeConformance } from '../../src/conformance/index.ts'
+import { encodeDuration } from '../../src/stores/file/file-format.ts'
 import { LeaseFiles } from '../../src/stores/file/lease-files.ts'
-import { fileStore } from '../../src/stores/file.ts'
+import { fileStore, type FileStoreOptions } from '../../src/stores/file.ts'
 import { manualClock } from '../conformance/manual-clock.ts'
+import { call, claim, files, grant, openStore, temporaryDirectory } from './file/fixtures.ts'
 
-describe('the file store conforms, on a clock of the test', () => {
+describe('the file store conforms', () => {
   const cases = storeConformance(async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'tenure-'))
+    const directory = await temporaryDirectory()
     const clock = manualClock()
-    const store = fileStore({ directory, clock })
-    const files = new LeaseFiles({ directory })
+    const names = new LeaseFiles({ directory })
     return {
-      store,
+      store: openStore({ directory, clock }),
       pass: (ms) => clock.pass(ms),
-      remove: (election) => rm(join(directory, files.fileName(election))),
+      remove: (election) => rm(join(directory, names.fileName(election))),
       open: () => fileStore({ directory, clock }),
-      close: async () => {
-        await store.close?.()
-        await rm(directory, { recursive: true })
-      },
     }
   })
   for (const { name, run } of cases) test(name, run)
 })
 
-describe('the file store conforms, in real time', () => {
-  const cases = storeConformance(async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'tenure-'))
-    const store = fileStore({ directory })
-    const files = new LeaseFiles({ directory })
-    return {
-      store,
-      remove: (election) => rm(join(directory, files.fileName(election))),
-      open: () => fileStore({ directory }),
-      close: async () => {
-        await store.close?.()
-        await rm(directory, { recursive: true })
-      },
-    }
+describe('the unit tests that document 000 asks of a backend', () => {
+  const setUp = async () => {
+    const directory = await temporaryDirectory()
+    const clock = manualClock()
+    return { clock, first: openStore({ directory, clock }), second: openStore({ directory, clock }) }
+  }
+
+  test('single instance acquires leadership', async () => {
+    const { first } = await setUp()
+    const { record, validForMs } = await grant(first)
+    expect(record).toMatchObject({ election: 'jobs', holder: 'ada', term: 1, released: false })
+    expect(validForMs).toBe(15_000)
   })
-  for (const { name, run } of cases) test(name, run)
+
+  test('second instance blocked while first holds lease', async () => {
+    const { first, second } = await setUp()
+    const { record } = await grant(first)
+    const outcome = await second.acquire(claim({ holder: 'bob', afterTerm: 1 }), call())
+    expect(outcome).toEqual({ ok: false, record, highestTerm: 1, retryAfterMs: 15_000 })
+  })
+
+  test('lease expiry allows takeover', async () => {
+    const { clock, first, second } = await setUp()
+    await grant(first)
+    clock.pass(15_000)
+    const { record } = await grant(second, { holder: 'bob', afterTerm: 1 })
+    expect(record).toMatchObject({ holder: 'bob', term: 2 })
+  })
+
+  test('renewal extends lease', async () => {
+    const { clock, first, second } = await setUp()
+    const { record } = await grant(first)
+    clock.pass(10_000)
+    expect(await first.renew(record, call())).toMatchObject({ ok: true, validForMs: 15_000 })
+    clock.pass(14_999)
+    const outcome = await second.acquire(claim({ holder: 'bob', afterTerm: 1 }), call())
+    expect(outcome).toMatchObject({ ok: false, retryAfterMs: 1 })
+  })
+
+  test('release allows immediate takeover', async () => {
+    const { first, second } = await setUp()
+    const { record } = await grant(first)
+    expect(await first.release(record, call())).toMatchObject({ ok: true, record: { released: true } })
+    expect((await grant(second, { holder: 'bob', afterTerm: 1 })).record.term).toBe(2)
+  })
+})
+
+describe('the file', () => {
+  test('is JSON as document 000 has it, readable by a person', async () => {
+    const directory = await temporaryDirectory()
+    const store = openStore({ directory, clock: manualClock() })
+    const { record } = await grant(store, { metadata: { zone: 'az-a' } })
+    const text = await readFile(files(directory).lease, 'utf8')
+    expect(text.split('\n').length).toBeGreaterThan(10)
+    const held = JSON.parse(text)
+    expect(held).toMatchObject({
+      holder: 'ada',
+      renewTime: '2023-11-14T22:13:21.000Z',
+      leaseDuration: '15s',
+      term: 1,
+      metadata: { zone: 'az-a' },
+    })
+    await store.release(record, call())
+    expect(JSON.parse(await readFile(files(directory).lease, 'utf8'))).toMatchObject({ holder: '', lastHolder: 'ada' })
+  })
+
+  test('of one election is where "path" says, and no other election may use it', async () => {
+    const path = join(await temporaryDirectory(), 'deeper', 'leader.json')
+    const store = openStore({ path })
+    await grant(store)
+    expect(JSON.parse(await readFile(path, 'utf8'))).toMatchObject({ election: 'jobs', holder: 'ada' })
+    const error = await store.acquire(claim({ election: 'mail' }), call()).catch((error: unknown) => error)
+    expect(error).toMatchObject({ code: 'RECORD_INVALID', retryable: false })
+    expect(String(error)).toContain('it belongs to election "jobs", not to "mail"')
+  })
+
+  test('has a name of its own for every election, also where A and a are the same', () => {
+    const names = ['jobs', 'Jobs', 'JOBS', 'jobs.json', 'jobs.json.lock', 'jobs.json.term', 'j/bs', '../jobs', '.jobs']
+    const endings = ['', '.lock', '.term', '.tmp', '.term.tmp']
+    const lowered = names.flatMap((name) => {
+      const file = new LeaseFiles({ directory: '/leases' }).fileName(name)
+      expect(file).not.toMatch(/\/|^\./)
+      return endings.map((ending) => (file + ending).toLowerCase())
+    })
+    expect(new Set(lowered).size).toBe(names.length * endings.length)
+  })
+
+  test.each([
+    [15_000, '15s'],
+    [500, '500ms'],
+    [1_500, '1500ms'],
+    [90_000, '90s'],
+    [0.2, '1ms'],
+  ])('writes %d ms as %s, never shorter', (ms, text) => {
+    expect(encodeDuration(ms)).toBe(text)
+  })
+})
+
+test('keeps what it granted and read apart from later changes of the caller’s objects', async () => {
+  const store = openStore({ directory: await temporaryDirectory() })
+  const metadata = { zone: 'az-a' }
+  await grant(store, { metadata })
+  metadata.zone = 'az-b'
+  expect((await store.read('jobs', call()))?.metadata).toEqual({ zone: 'az-a' })
+})
+
+test.each<[string, unknown, string]>([
+  ['no place', {}, 'directory'],
+  ['nothing at all', undefined, 'directory'],
+  ['two places', { directory: 'a', path: 'b' }, 'directory'],
+  ['an empty directory', { directory: '' }, 'directory'],
+  ['a path that is no text', { path: 7 }, 'path'],
+  ['a path with a NUL', { path: 'a\0b' }, 'path'],
+  ['a flag that is no boolean', { directory: 'a', fastTakeover: 'no' }, 'fastTakeover'],
+  ['another flag that is no boolean', { directory: 'a', allowNetworkFilesystem: 1 }, 'allowNetworkFilesystem'],
+  ['a clock that is none', { directory: 'a', clock: {} }, 'clock'],
+  ['a sign of life that is no function', { directory: 'a', signOfLife: '/a.sock' }, 'signOfLife'],
+  ['a sign of life for nothing', { directory: 'a', fastTakeover: false, signOfLife: () => {} }, 'fastTakeover'],
+])('refuses %s', (_, options, option) => {
+  const open = () => fileStore(options as FileStoreOptions)
+  expect(open).toThrow(TypeError)
+  expect(open).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+  expect(open).toThrow(`Option "${option}"`)
+})
+
+test('says that it was closed', async () => {
+  const store = openStore({ directory: await temporaryDirectory() })
+  await store.close()
+  await expect(store.read('jobs', call())).rejects.toMatchObject({ code: 'STOPPED' })
+  for await (const _ of store.watch('jobs', call())) throw new Error('A closed store must show nothing.')
 })

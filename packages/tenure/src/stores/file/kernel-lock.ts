@@ -3,10 +3,19 @@ import type { Clock } from '../../clock.ts'
 import { TenureError } from '../../errors.ts'
 import { errnoOf } from './filesystem.ts'
 
-type TryLock = (fd: number) => boolean
+interface Locks {
+  tryLock(fd: number): boolean
+  unlock(fd: number): void
+}
 
 const lockPackage: string = 'fs-native-extensions'
-let loaded: TryLock | undefined
+let loading: Promise<Locks> | undefined
+
+/** Starts to load the lock package, which takes tens of milliseconds: too long for a take-over. */
+export function preloadLock(): void {
+  // Whoever needs the lock gets the error.
+  loadLocks().catch(() => {})
+}
 
 /**
  * Runs `action` while this process alone holds the kernel's lock on the file at `path`: an open file description lock
@@ -19,18 +28,26 @@ export function withKernelLock<T>(
   action: () => Promise<T>,
 ): Promise<T> {
   return inTurn(path, async () => {
-    const handle = await lock(path, clock, signal)
+    const locks = await loadLocks()
+    const handle = await lock(locks, path, clock, signal)
     try {
       return await action()
     } finally {
-      // Closing is what unlocks; the file is empty, so there is nothing that a failed close could lose.
-      await handle.close().catch(() => {})
+      await unlock(locks, handle)
     }
   })
 }
 
-async function lock(path: string, clock: Clock, signal: AbortSignal): Promise<FileHandle> {
-  const tryLock = (loaded ??= await loadLock())
+async function unlock(locks: Locks, handle: FileHandle): Promise<void> {
+  try {
+    // Closing alone would leave it locked while a child that is just being started still has a copy of the descriptor.
+    locks.unlock(handle.fd)
+  } finally {
+    await handle.close()
+  }
+}
+
+async function lock(locks: Locks, path: string, clock: Clock, signal: AbortSignal): Promise<FileHandle> {
   // A lock that waits would block one of Node's few pool threads, so it is tried again and again. The file is opened
   // anew each time: the lock's file may have been replaced by hand.
   for (let tries = 1; ; tries++) {
@@ -38,19 +55,19 @@ async function lock(path: string, clock: Clock, signal: AbortSignal): Promise<Fi
     const handle = await open(path, 'a+')
     let locked = false
     try {
-      locked = lockNow(tryLock, handle, path) && (await isStillAt(handle, path))
+      locked = lockNow(locks, handle, path) && (await isStillAt(handle, path))
       if (locked) return handle
     } finally {
-      if (!locked) await handle.close().catch(() => {})
+      if (!locked) await handle.close()
     }
     const delayMs = Math.min(tries, 16) * (0.5 + clock.random())
     await new Promise<void>((resolve) => clock.setTimer(delayMs, resolve))
   }
 }
 
-function lockNow(tryLock: TryLock, handle: FileHandle, path: string): boolean {
+function lockNow(locks: Locks, handle: FileHandle, path: string): boolean {
   try {
-    return tryLock(handle.fd)
+    return locks.tryLock(handle.fd)
   } catch (cause) {
     throw new TenureError(
       'LOCK_UNAVAILABLE',
@@ -62,9 +79,8 @@ function lockNow(tryLock: TryLock, handle: FileHandle, path: string): boolean {
 }
 
 async function isStillAt(handle: FileHandle, path: string): Promise<boolean> {
-  const held = await handle.stat({ bigint: true })
   try {
-    const named = await stat(path, { bigint: true })
+    const [held, named] = await Promise.all([handle.stat({ bigint: true }), stat(path, { bigint: true })])
     return named.dev === held.dev && named.ino === held.ino
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return false
@@ -72,12 +88,15 @@ async function isStillAt(handle: FileHandle, path: string): Promise<boolean> {
   }
 }
 
-async function loadLock(): Promise<TryLock> {
+function loadLocks(): Promise<Locks> {
+  return (loading ??= importLocks())
+}
+
+async function importLocks(): Promise<Locks> {
   try {
-    const found: { tryLock?: unknown; default?: { tryLock?: unknown } } = await import(lockPackage)
-    const tryLock = found.default?.tryLock ?? found.tryLock
-    if (typeof tryLock !== 'function') throw new TypeError(`${lockPackage} has no function "tryLock"`)
-    return tryLock as TryLock
+    const { default: locks }: { default?: Partial<Locks> } = await import(lockPackage)
+    if (typeof locks?.tryLock === 'function' && typeof locks.unlock === 'function') return locks as Locks
+    throw new TypeError(`${lockPackage} has no functions "tryLock" and "unlock"`)
   } catch (cause) {
     throw new TenureError(
       'LOCK_UNAVAILABLE',

@@ -34,30 +34,29 @@ export class LeaseFiles {
     return `${this.#leasePath(election)}.lock`
   }
 
+  /** Only under the lock: elsewhere the two files may be of different moments. */
   async load(election: string): Promise<LeaseState> {
     const path = this.#markPath(election)
-    // The mark first: read without the lock it may be behind the record, which is then the one that counts.
-    const text = await readText(path)
-    const mark = text === undefined ? undefined : decodeMark(path, election, text)
-    return { lease: await this.loadLease(election), mark }
+    const [lease, text] = await Promise.all([this.loadLease(election), readText(path)])
+    return { lease, mark: text === undefined ? undefined : decodeMark(path, election, text) }
   }
 
+  /** The record's file is replaced in one step, so it can be read at any time. */
   async loadLease(election: string): Promise<StoredLease | undefined> {
     const path = this.#leasePath(election)
     const text = await readText(path)
     return text === undefined ? undefined : decodeLease(path, election, text)
   }
 
-  /** Only under the lock. Durable when it is done. */
+  /** Only under the lock. It is durable once a lease was saved after it. */
+  async saveMark(mark: TermMark): Promise<void> {
+    await replaceFile(this.#markPath(mark.election), encodeMark(mark))
+  }
+
+  /** Only under the lock. Everything is durable when it is done. */
   async saveLease(lease: StoredLease): Promise<void> {
     await replaceFile(this.#leasePath(lease.record.election), encodeLease(lease))
     await syncDirectory(this.directory)
-  }
-
-  /** Only under the lock. A new term must be durable before the record that carries it; a renewal is with its record. */
-  async saveMark(mark: TermMark, options: { durable: boolean }): Promise<void> {
-    await replaceFile(this.#markPath(mark.election), encodeMark(mark))
-    if (options.durable) await syncDirectory(this.directory)
   }
 
   #leasePath(election: string): string {

@@ -1,0 +1,66 @@
+// A process with a file store of its own, driven by messages. Replies carry the time on the machine's clock.
+import { Elector } from 'tenure'
+import { fileStore } from 'tenure/stores/file'
+import { listen } from '../../../dist/stores/file/sign-of-life.js'
+
+/** @type {import('tenure').LeaseStore} */
+let store
+/** @type {import('tenure/stores/file').SignOfLife | undefined} */
+let served
+/** @type {Elector} */
+let elector
+
+const never = () => ({ signal: new AbortController().signal })
+
+/** @type {Record<string, (value: any) => unknown>} */
+const commands = {
+  open: (options) => void (store = fileStore(options)),
+  serve: async (path) => {
+    served = await listen(path)
+  },
+  stopServing: () => served?.close(),
+  acquire: (claim) => store.acquire(claim, never()),
+  renew: (claim) => store.renew(claim, never()),
+  release: (claim) => store.release(claim, never()),
+  read: (election) => store.read(election, never()),
+  close: () => store.close?.(),
+  campaign: (election) => {
+    elector = new Elector({ store, election })
+    elector.start()
+  },
+  leaderTerm: () => elector.leader()?.term,
+  lead: async () => (await elector.waitForLeadership()).term,
+  stop: () => elector.stop(),
+  /** Leads again and again, each time counting up by one what the lease carries. */
+  countUp: async ({ election, holder, rounds }) => {
+    const terms = []
+    for (let afterTerm = 0, tries = 0; terms.length < rounds; tries++) {
+      const attempt = `${holder} ${tries}`
+      const claim = { election, holder, attempt, leaseDurationMs: 60_000, afterTerm, metadata: {} }
+      const won = await store.acquire(claim, never())
+      afterTerm = won.ok ? won.record.term : won.highestTerm
+      if (!won.ok) continue
+      const carry = String(Number(won.record.carry) + 1)
+      const renewed = await store.renew({ ...won.record, carry }, never())
+      if (!renewed.ok) throw new Error('a held lease was not renewed')
+      const released = await store.release(renewed.record, never())
+      if (!released.ok) throw new Error('a held lease was not released')
+      terms.push(won.record.term)
+    }
+    return terms
+  },
+}
+
+/** @param {{ id: number, command: string, value: unknown }} message */
+async function answer({ id, command, value }) {
+  const atMs = () => Number(process.hrtime.bigint()) / 1e6
+  try {
+    const result = await commands[command]?.(value)
+    process.send?.({ id, result, atMs: atMs() })
+  } catch (error) {
+    const { name, message, code } = /** @type {NodeJS.ErrnoException} */ (error)
+    process.send?.({ id, error: { name, message, code }, atMs: atMs() })
+  }
+}
+
+process.on('message', (/** @type {any} */ message) => void answer(message))

@@ -1,0 +1,83 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished, type TestContext } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
+import type { AcquireClaim, CallOptions, Granted, LeaseRecord, LeaseStore } from '../../../src/lease-store.ts'
+import {
+  decodeLease,
+  decodeMark,
+  encodeLease,
+  encodeMark,
+  type StoredLease,
+  type TermMark,
+} from '../../../src/stores/file/file-format.ts'
+import { fileStore, type FileStoreOptions } from '../../../src/stores/file.ts'
+
+/** A bound that no call should reach. */
+export function call(signal: AbortSignal = AbortSignal.timeout(20_000)): CallOptions {
+  return { signal }
+}
+
+/** A directory that is removed after the test. */
+export async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'tenure-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  return directory
+}
+
+/** A store that is closed after the test. */
+export function openStore(options: FileStoreOptions): Required<LeaseStore> {
+  const store = fileStore(options) as Required<LeaseStore>
+  onTestFinished(() => store.close())
+  return store
+}
+
+/** A claim of an attempt never seen before. */
+export function claim(change: Partial<AcquireClaim> = {}): AcquireClaim {
+  const attempt = systemClock.randomId()
+  return { election: 'jobs', holder: 'ada', attempt, leaseDurationMs: 15_000, afterTerm: 0, metadata: {}, ...change }
+}
+
+/** Acquires, and must be granted. */
+export async function grant(store: LeaseStore, change: Partial<AcquireClaim> = {}): Promise<Granted> {
+  const outcome = await store.acquire(claim(change), call())
+  if (!outcome.ok) throw new Error(`The claim was refused: ${JSON.stringify(outcome)}`)
+  return outcome
+}
+
+/** Waits until a record's lease has run out on the machine's clock. */
+export async function runOut({ leaseDurationMs }: LeaseRecord): Promise<void> {
+  await new Promise<void>((resolve) => systemClock.setTimer(leaseDurationMs, resolve))
+}
+
+/** The files of the election "jobs", read and written behind the store's back. */
+export function files(directory: string) {
+  const lease = join(directory, 'jobs.json')
+  const mark = `${lease}.term`
+  return {
+    lease,
+    mark,
+    lock: `${lease}.lock`,
+    readLease: async () => decodeLease(lease, 'jobs', await readFile(lease, 'utf8')),
+    writeLease: async (stored: StoredLease) => writeFile(lease, encodeLease(stored)),
+    readMark: async () => decodeMark(mark, 'jobs', await readFile(mark, 'utf8')),
+    writeMark: async (stored: TermMark) => writeFile(mark, encodeMark(stored)),
+    list: async () => (await readdir(directory)).sort(),
+  }
+}
+
+/** Mounts a file system on a directory until the test ends; skips the test where that is not allowed. */
+export async function mount(context: TestContext, type: string, options: string): Promise<string> {
+  const directory = await temporaryDirectory()
+  try {
+    execFileSync('mount', ['-t', type, '-o', options, 'none', directory], { stdio: 'pipe' })
+  } catch (error) {
+    const reason = `this machine does not allow to mount ${type}: ${String(error)}`
+    console.warn(reason)
+    context.skip(reason)
+  }
+  onTestFinished(() => void execFileSync('umount', ['--lazy', directory]))
+  return directory
+}
