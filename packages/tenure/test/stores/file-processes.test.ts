@@ -27,15 +27,66 @@ test('eight processes that read, change and write lose no change and share no te
   const directory = await temporaryDirectory()
   const rounds = 8
   const processes = await Promise.all(Array.from({ length: 8 }, () => Child.start({ directory })))
-  const terms = await Promise.all(
-    processes.map((one, index) => one.call<number[]>('countUp', { election: 'jobs', holder: `p${index}`, rounds })),
-  )
+  const terms = await Promise.all(processes.map((one) => one.call<number[]>('countUp', { election: 'jobs', rounds })))
   expect(new Set(terms.flat()).size).toBe(8 * rounds)
   const { record } = await files(directory).readLease()
   expect(record).toMatchObject({ carry: String(8 * rounds), released: true })
   expect(Math.max(...terms.flat())).toBe(record.term)
   // Everything that was opened on the way is gone again.
   expect(await files(directory).list()).toEqual(['jobs.json', 'jobs.json.lock', 'jobs.json.term'])
+})
+
+test('processes killed at any moment leave nothing broken, and no term returns', async () => {
+  const directory = await temporaryDirectory()
+  const everyone: Child[] = []
+  const running = new Set<Child>()
+  const start = async () => {
+    const child = await Child.start({ directory })
+    everyone.push(child)
+    running.add(child)
+    child.call('countUp', { election: 'jobs', rounds: 1e9 }).catch((error: unknown) => {
+      if (running.has(child)) throw error
+    })
+  }
+  await Promise.all([start(), start(), start()])
+  for (let kills = 0; kills < 12; kills++) {
+    const [victim] = running
+    if (!victim) throw new Error('nobody is left')
+    const grants = () => everyone.flatMap((one) => one.terms).length
+    const before = grants()
+    await vi.waitFor(() => expect(grants()).toBeGreaterThan(before + 3), { timeout: 10_000, interval: 5 })
+    running.delete(victim)
+    await new Promise<void>((resolve) => systemClock.setTimer(systemClock.random() * 10, resolve))
+    await victim.kill()
+    await start()
+  }
+  for (const child of running) {
+    running.delete(child)
+    await child.kill()
+  }
+  const terms = everyone.flatMap((one) => one.terms)
+  expect(new Set(terms).size).toBe(terms.length)
+  const store = openStore({ directory })
+  const last = await store.read('jobs', call())
+  const mark = await files(directory).readMark()
+  expect(last?.term).toBeGreaterThanOrEqual(Math.max(...terms))
+  const { record } = await grant(store, { afterTerm: mark.highestTerm })
+  expect(record.term).toBe(mark.highestTerm + 1)
+  expect((await files(directory).list()).filter((name) => !name.endsWith('.sock'))).toEqual([
+    'jobs.json',
+    'jobs.json.lock',
+    'jobs.json.term',
+  ])
+})
+
+test('no descriptor is left open by grants, releases and watches', async () => {
+  const directory = await temporaryDirectory()
+  const child = await Child.start({ directory })
+  let afterTerm = await child.call<number>('leadWatched', claim())
+  const before = await child.call<number>('descriptors')
+  for (let round = 0; round < 10; round++) afterTerm = await child.call<number>('leadWatched', claim({ afterTerm }))
+  await vi.waitFor(async () => expect(await child.call('descriptors')).toBe(before))
+  expect(afterTerm).toBe(11)
 })
 
 describe('when the holder’s process is killed', () => {
@@ -204,6 +255,16 @@ describe('a holder that is paused', () => {
 })
 
 describe('a store that is closed while its lease is held', () => {
+  test('ends its watches', async () => {
+    const store = openStore({ directory: await temporaryDirectory() })
+    await grant(store)
+    const states = store.watch('jobs', call())[Symbol.asyncIterator]()
+    expect((await states.next()).done).toBe(false)
+    const waiting = states.next()
+    await store.close()
+    expect(await waiting).toEqual({ done: true, value: undefined })
+  })
+
   test('makes nobody think that its process died', async () => {
     const { holder, record, store, on } = await heldByChild({ leaseDurationMs: 800 })
     const shown: (LeaseRecord | undefined)[] = []

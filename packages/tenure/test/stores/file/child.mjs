@@ -1,4 +1,5 @@
 // A process with a file store of its own, driven by messages. Replies carry the time on the machine's clock.
+import { readdirSync } from 'node:fs'
 import { Elector } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
 import { listen } from '../../../dist/stores/file/sign-of-life.js'
@@ -24,6 +25,22 @@ const commands = {
   release: (claim) => store.release(claim, never()),
   read: (election) => store.read(election, never()),
   close: () => store.close?.(),
+  descriptors: () => readdirSync('/proc/self/fd').length,
+  /** Leads once while a watch looks on. */
+  leadWatched: async (claim) => {
+    const controller = new AbortController()
+    const watching = (async () => {
+      for await (const record of store.watch?.(claim.election, controller) ?? []) {
+        if (record?.released && record.attempt === claim.attempt) return
+      }
+    })()
+    const won = await store.acquire(claim, never())
+    if (!won.ok) throw new Error('a free lease was refused')
+    await store.release(won.record, never())
+    await watching
+    controller.abort()
+    return won.record.term
+  },
   campaign: (election) => {
     elector = new Elector({ store, election })
     elector.start()
@@ -32,7 +49,8 @@ const commands = {
   lead: async () => (await elector.waitForLeadership()).term,
   stop: () => elector.stop(),
   /** Leads again and again, each time counting up by one what the lease carries. */
-  countUp: async ({ election, holder, rounds }) => {
+  countUp: async ({ election, rounds }) => {
+    const holder = `process ${process.pid}`
     const terms = []
     for (let afterTerm = 0, tries = 0; terms.length < rounds; tries++) {
       const attempt = `${holder} ${tries}`
@@ -40,6 +58,7 @@ const commands = {
       const won = await store.acquire(claim, never())
       afterTerm = won.ok ? won.record.term : won.highestTerm
       if (!won.ok) continue
+      process.send?.({ term: won.record.term })
       const carry = String(Number(won.record.carry) + 1)
       const renewed = await store.renew({ ...won.record, carry }, never())
       if (!renewed.ok) throw new Error('a held lease was not renewed')

@@ -14,11 +14,16 @@ interface Reply {
 /** A process with a file store of its own, ended with the test. */
 export class Child {
   readonly process: ChildProcess
+  /** The terms it was granted while it counted up. */
+  readonly terms: number[] = []
   #calls = 0
 
   private constructor() {
     const program = fileURLToPath(new URL('./child.mjs', import.meta.url))
     this.process = fork(program, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], execArgv: [] })
+    this.process.on('message', ({ term }: { term?: number }) => {
+      if (term !== undefined) this.terms.push(term)
+    })
     onTestFinished(() => this.kill())
   }
 
