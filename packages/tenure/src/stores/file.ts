@@ -117,8 +117,7 @@ class FileStore {
       {
         load: () => this.#call(signal, () => this.#files.loadLease(election)),
         reach: (lease) => this.#reach(lease),
-        listen: (listener) =>
-          this.#call(signal, async () => this.#changes.listen(this.#files.fileName(election), listener)),
+        listen: (listener) => this.#call(signal, async () => this.#listen(election, listener)),
       },
       () => {
         signal.removeEventListener('abort', end)
@@ -185,6 +184,12 @@ class FileStore {
         ? remainingMs(lease.clock, lease.record.leaseDurationMs, now)
         : mark && remainingMs(mark.clock, mark.leaseDurationMs, now),
     }
+  }
+
+  #listen(election: string, listener: (error?: unknown) => void): () => void {
+    return this.#changes.listen(this.#files.fileName(election), (error) =>
+      listener(error && asStoreError(error, this.#files.directory)),
+    )
   }
 
   async #isDead(lease: StoredLease): Promise<boolean> {

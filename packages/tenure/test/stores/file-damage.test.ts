@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, rename, rm, rmdir, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
@@ -147,6 +147,25 @@ describe('terms go on', () => {
     const outcome = await store.acquire(claim({ afterTerm: 1 }), call())
     expect(outcome).toMatchObject({ ok: false, highestTerm: 2, retryAfterMs: 0 })
     expect((await grant(store, { afterTerm: 2 })).record.term).toBe(3)
+  })
+
+  test('when the highest term was written and the record could not be', async () => {
+    const directory = await temporaryDirectory()
+    const clock = manualClock()
+    const store = openStore({ directory, clock })
+    const on = files(directory)
+    await mkdir(`${on.lease}.tmp`)
+    const failed = { code: 'BACKEND_UNAVAILABLE', cause: expect.objectContaining({ code: 'EISDIR' }) }
+    await expect(store.acquire(claim(), call())).rejects.toMatchObject(failed)
+    expect((await on.readMark()).highestTerm).toBe(1)
+    expect(await store.read('jobs', call())).toBeUndefined()
+    await rmdir(`${on.lease}.tmp`)
+    const refusal = { ok: false, highestTerm: 1, retryAfterMs: 15_000 }
+    expect(await store.acquire(claim(), call())).toEqual(refusal)
+    clock.pass(15_000)
+    expect((await grant(store, { afterTerm: 1 })).record.term).toBe(2)
+    const sockets = (await on.list()).filter((name) => name.endsWith('.sock'))
+    expect(sockets).toEqual([(await on.readLease()).signOfLife?.path])
   })
 
   test('when a late renewal follows such a death', async () => {

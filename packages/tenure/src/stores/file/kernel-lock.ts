@@ -60,7 +60,8 @@ async function lock(locks: Locks, path: string, clock: Clock, signal: AbortSigna
     } finally {
       if (!locked) await handle.close()
     }
-    const delayMs = Math.min(tries, 16) * (0.5 + clock.random())
+    // Whoever holds it needs a few milliseconds; where many wait, each asks more and more rarely.
+    const delayMs = Math.min(Math.max(1, tries - 4), 16) * (0.5 + clock.random())
     await new Promise<void>((resolve) => clock.setTimer(delayMs, resolve))
   }
 }

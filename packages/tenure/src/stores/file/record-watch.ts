@@ -8,7 +8,7 @@ export interface WatchSource {
   /** Connects to the holder's sign of life. */
   reach(lease: StoredLease): Promise<Socket | 'dead' | 'unknown'>
   /** Calls back when the file may have changed, or once with an error. Gives a function that ends it. */
-  listen(listener: (error?: Error) => void): Promise<() => void>
+  listen(listener: (error?: unknown) => void): Promise<() => void>
 }
 
 /** A connection to the sign of life of one attempt. */
@@ -25,7 +25,7 @@ export class RecordWatch implements AsyncIterableIterator<LeaseRecord | undefine
   readonly #records: AsyncGenerator<LeaseRecord | undefined, undefined>
   #line: Line | undefined
   #changed = true
-  #error: Error | undefined
+  #error: unknown
   #ended = false
   #stop = (): void => {}
   #wake = (): void => {}
@@ -67,7 +67,7 @@ export class RecordWatch implements AsyncIterableIterator<LeaseRecord | undefine
       if (this.#ended) this.#stop()
       let shown: string | undefined
       while (!this.#ended) {
-        if (this.#error) throw this.#error
+        if (this.#error !== undefined) throw this.#error
         if (!this.#changed) {
           await new Promise<void>((resolve) => (this.#wake = resolve))
           continue
@@ -86,7 +86,7 @@ export class RecordWatch implements AsyncIterableIterator<LeaseRecord | undefine
     }
   }
 
-  #notice(error?: Error): void {
+  #notice(error?: unknown): void {
     this.#error ??= error
     this.#changed = true
     this.#wake()
