@@ -28,7 +28,7 @@ import {
   type Settings,
   type View,
 } from './election-state.ts'
-import type { LossReason } from './errors.ts'
+import { TenureError, type LossReason } from './errors.ts'
 import { absentVersion, type AcquireClaim, type HeldClaim, type LeaseRecord, type Outcome } from './lease-store.ts'
 
 const seenLimit = 8
@@ -191,8 +191,13 @@ function claimGrant(s: Draft, effects: Effect[], record: LeaseRecord, validForMs
   const isNew = attempt && record.term > attempt.afterTerm && record.term >= s.highestTerm
   const sound = isNew && record.attempt === attempt.id && !record.released
   s.attempt = undefined
-  // I4: a grant at or below a term that was already seen is never believed.
-  if (!sound) return observe(s, effects, record, {})
+  if (!sound) {
+    // I4: a grant at or below a term that was already seen is never believed.
+    effects.push({ type: 'error', error: unsoundGrant(settings.election, record) })
+    observe(s, effects, record, {})
+    s.tryAtMs = s.nowMs + jittered(s, settings.retryIntervalMs)
+    return
+  }
   s.grant = {
     record,
     // I1: the lease counts from the first transmission, never from the reply, a retry or the read that resolved it.
@@ -216,6 +221,11 @@ function claimGrant(s: Draft, effects: Effect[], record: LeaseRecord, validForMs
   s.watch = 'closed'
   announce(s, effects, record)
   effects.push({ type: 'elected', record })
+}
+
+function unsoundGrant(election: string, { term }: LeaseRecord): TenureError {
+  const text = `The store granted "${election}" with term ${term}, which is not above every term seen, or with another attempt. It cannot be trusted with leadership.`
+  return new TenureError('RECORD_INVALID', text)
 }
 
 function contenderFailed(s: Draft, effects: Effect[], flight: Flight, error: unknown): void {

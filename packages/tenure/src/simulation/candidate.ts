@@ -1,6 +1,7 @@
 import { Elector, type ElectorOptions } from '../elector.ts'
 import type { ElectionEvent } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
+import { resolveTimings } from '../timings.ts'
 import type { Checker } from './checker.ts'
 import type { Link } from './link.ts'
 import type { Machine } from './machine.ts'
@@ -29,6 +30,10 @@ export class Candidate {
   openTerm: number | undefined
   lastTerm = 0
   stopping = false
+  /** When its newest leadership was told to end. */
+  abortedAtMs = 0
+  /** Until a leader that cannot renew may give up, less what its last answer and its clock may have cost. */
+  readonly leastPatienceMs: number
   readonly #world: World
   readonly #random: Random
   readonly #checker: Checker
@@ -38,6 +43,7 @@ export class Candidate {
   #leadership: Leadership | undefined
   #workTerm: number | undefined
   #lastVerb = ''
+  #renewedAtMs = -Infinity
 
   constructor(options: {
     name: string
@@ -59,6 +65,8 @@ export class Candidate {
     this.#timeline = options.timeline
     this.#habits = options.habits
     const { store } = options.elector
+    const { renewDeadlineMs, renewIntervalMs, driftRatio } = resolveTimings(options.elector)
+    this.leastPatienceMs = renewDeadlineMs * (1 - 2 * driftRatio) - (renewDeadlineMs - renewIntervalMs) / 2
     this.elector = new Elector({
       ...options.elector,
       identity: options.name,
@@ -97,8 +105,17 @@ export class Candidate {
     return settled && this.#leadership !== undefined && !this.#leadership.signal.aborted && this.#signalIsDue()
   }
 
+  /** How long its last term went on after its last renewal; for ever if there was none. */
+  get patientForMs(): number {
+    return this.abortedAtMs - this.#renewedAtMs
+  }
+
   owns(attempt: string): boolean {
     return this.machine.state !== 'dead' && this.#attempts.has(attempt)
+  }
+
+  get isWorking(): boolean {
+    return this.#workTerm !== undefined
   }
 
   runsWorkOf(term: number): boolean {
@@ -125,6 +142,7 @@ export class Candidate {
       this.#leadership = leadership
       this.#lateSinceMs = undefined
       this.#workTerm = leadership.term
+      leadership.signal.addEventListener('abort', () => (this.abortedAtMs = this.#world.nowMs), { once: true })
       const work = this.#work(leadership).finally(() => (this.#workTerm = undefined))
       try {
         leadership.waitUntil(work)
@@ -173,8 +191,12 @@ export class Candidate {
       // Elected by a read: an acquire whose answer was lost had been carried out.
       if (this.#lastVerb === 'read') this.#checker.counts.unknownResolved += 1
       this.lastTerm = event.term
+      this.#renewedAtMs = -Infinity
+      this.abortedAtMs = Infinity
     } else if (event.type === 'lost') {
       this.openTerm = undefined
+    } else if (event.type === 'renewed') {
+      this.#renewedAtMs = this.#world.nowMs
     }
     if (event.type !== 'renewed') this.#timeline.add(this.#world.nowMs, this.name, describe(event))
   }

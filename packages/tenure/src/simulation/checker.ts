@@ -137,24 +137,32 @@ export class Checker {
   event(candidate: Candidate, event: ElectionEvent): void {
     if (event.type === 'elected') {
       if (candidate.openTerm !== undefined) this.violate('I7', `${candidate.name} was elected twice without a loss`)
+      if (candidate.isWorking) this.violate('I7', `${candidate.name} was elected while it still worked for an earlier term`)
       if (event.term <= candidate.lastTerm) this.violate('I7', `${candidate.name} went back to term ${event.term}`)
     } else if (event.type === 'lost') {
       if (candidate.openTerm !== event.term) this.violate('I7', `${candidate.name} lost term ${event.term} it had not`)
       if (event.reason === 'expired') this.counts.expiries += 1
       if (event.reason === 'superseded') this.counts.superseded += 1
       const unforced = event.reason === 'expired' || event.reason === 'superseded'
-      const calm = this.#world.nowMs - this.#faultAtMs > 2 * this.#promises.leaseDurationMs
+      const calm = candidate.abortedAtMs - this.#faultAtMs > 2 * this.#promises.leaseDurationMs
       if (unforced && calm && this.#promises.liveness) {
         this.violate('I10', `${candidate.name} lost term ${event.term} (${event.reason}) without a fault`)
       }
+      if (event.reason === 'expired') this.#checkPatience(candidate)
     } else if (event.type === 'gap') {
       this.counts.gaps += 1
     }
   }
 
+  /** I10: one failed renewal, or any number before the deadline, never ends leadership. */
+  #checkPatience(candidate: Candidate): void {
+    if (candidate.patientForMs >= candidate.leastPatienceMs) return
+    this.violate('I10', `${candidate.name} gave up only ${Math.round(candidate.patientForMs)} ms after it had renewed`)
+  }
+
   violate(invariant: string, what: string): void {
     const text = `${invariant}: ${what}, at ${(this.#world.nowMs / 1000).toFixed(3)} s`
     this.#timeline.add(this.#world.nowMs, 'CHECK', `*** ${text}`)
-    if (this.violations.length < 20) this.violations.push(text)
+    this.violations.push(text)
   }
 }

@@ -16,6 +16,7 @@ export const faultKinds = [
   'deaf',
   'mute',
   'lossy',
+  'fading',
   'hang',
   'errors',
   'broken-watch',
@@ -28,6 +29,9 @@ export const faultKinds = [
 
 /** One kind of fault. */
 export type FaultKind = (typeof faultKinds)[number]
+
+/** Nobody may lose leadership because of these. */
+const harmless: readonly FaultKind[] = ['wall-jump', 'touched-record', 'broken-watch']
 
 /** Makes things go wrong, at random times, for random durations, to random candidates. */
 export class Faults {
@@ -78,7 +82,7 @@ export class Faults {
     const victim = this.#victim()
     const forMs = this.#random.magnitude(this.#leaseDurationMs / 30, this.#leaseDurationMs * 3)
     this.#timeline.add(this.#world.nowMs, 'FAULT', `${kind} of ${victim.name} for ${Math.round(forMs)} ms`)
-    this.#checker.fault(this.#world.nowMs + forMs)
+    if (!harmless.includes(kind)) this.#checker.fault(this.#world.nowMs + (kind === 'crash' ? 0 : forMs))
     const { counts } = this.#checker
     const { machine, link } = victim
     switch (kind) {
@@ -111,6 +115,15 @@ export class Faults {
           delayMs: this.#random.magnitude(100, 2 * this.#leaseDurationMs),
           latencyMs: this.#random.magnitude(1, this.#leaseDurationMs / 3),
         })
+      case 'fading': {
+        // The network slows down for a while, and then there is none.
+        this.#storm(victim, this.#leaseDurationMs, { latencyMs: this.#random.between(0.02, 0.2) * this.#leaseDurationMs })
+        this.#checker.fault(this.#world.nowMs + 3 * this.#leaseDurationMs)
+        const cutUp = this.#random.chance(0.5)
+        const cutDown = !cutUp || this.#random.chance(0.5)
+        const cut = () => this.#storm(victim, 2 * this.#leaseDurationMs, { cutUp, cutDown })
+        return this.#later(this.#random.next() * this.#leaseDurationMs, cut)
+      }
       case 'hang':
         return this.#fleet.server.hang(forMs)
       case 'errors':
@@ -122,6 +135,7 @@ export class Faults {
       case 'touched-record':
         return void this.#fleet.touchRecord()
       case 'deleted-record':
+        if (!this.#fleet.mayDelete()) return
         counts.vanished += 1
         return this.#fleet.deleteRecord()
       case 'stop':
@@ -146,11 +160,9 @@ export class Faults {
   }
 
   #storm({ link }: Candidate, forMs: number, change: Partial<Weather>): void {
-    const fair = link.weather
-    link.weather = { ...fair, ...change }
+    link.storm(change, forMs)
     // What was sent in bad weather is still under way for a while after it.
     this.#checker.fault(this.#world.nowMs + forMs + (change.delayMs ?? 0))
-    this.#later(forMs, () => (link.weather = fair))
   }
 
   #later(forMs: number, run: () => void): void {

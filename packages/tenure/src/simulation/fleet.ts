@@ -2,6 +2,7 @@ import type { LeaseRecord, LeaseStore } from '../lease-store.ts'
 import { casStore } from '../stores/cas.ts'
 import { memoryStore } from '../stores/memory.ts'
 import { decodeRecord } from '../stores/record.ts'
+import { holderShareMs, type TimingOptions } from '../timings.ts'
 import { Candidate, type WorkHabits } from './candidate.ts'
 import type { Checker } from './checker.ts'
 import { fairWeather, Link, linkKv, linkStore, Server } from './link.ts'
@@ -23,6 +24,9 @@ export interface FleetPlan {
   readonly store: StoreChoice
   readonly leaseDurationsMs: readonly number[]
   readonly driftRatio: number
+  /** Use every millisecond that the constructor allows, so that the smallest mistake shows. */
+  readonly tight: boolean
+  readonly replayEveryMs: number
   /** The true error of each clock's rate is at most this. */
   readonly clockErrorRatio: number
   readonly habits: WorkHabits
@@ -41,6 +45,7 @@ export class Fleet {
   /** The server's own view of the store, for faults that happen there. */
   readonly #inside: LeaseStore
   readonly #delete: (() => void) | undefined
+  #deletedAtMs = -Infinity
 
   constructor(world: World, random: Random, timeline: Timeline, checker: Checker, plan: FleetPlan) {
     this.#world = world
@@ -66,8 +71,15 @@ export class Fleet {
     for (let index = 0; index < plan.size; index += 1) this.#add(`node-${index}`)
   }
 
-  get canDelete(): boolean {
-    return this.#delete !== undefined
+  /**
+   * A compare-and-swap store cannot tell a late creation from a timely one if its record is deleted twice while that
+   * creation is under way: its guarantee table says so.
+   */
+  mayDelete(): boolean {
+    if (this.#plan.store === 'memory') return true
+    const longAgo = this.#world.nowMs - this.#deletedAtMs > 600_000
+    if (longAgo) this.#deletedAtMs = this.#world.nowMs
+    return longAgo
   }
 
   /** Deletes the record the way an operator would. */
@@ -92,7 +104,7 @@ export class Fleet {
   #add(name: string): void {
     const machine = this.#machine()
     const random = this.#random.fork()
-    const weather = fairWeather(this.#random.magnitude(0.5, 30))
+    const weather = fairWeather(this.#random.magnitude(0.5, 30), this.#plan.replayEveryMs)
     const link = new Link({ world: this.#world, random, machine, server: this.server, weather })
     const candidate = new Candidate({
       name,
@@ -106,13 +118,24 @@ export class Fleet {
       elector: {
         store: this.#storeFor(link, machine.clock),
         election: simulatedElection,
-        leaseDurationMs: this.#random.pick(this.#plan.leaseDurationsMs),
-        driftRatio: this.#plan.driftRatio,
+        ...this.#timings(this.#random.pick(this.#plan.leaseDurationsMs)),
         drainTimeoutMs: 20_000,
       },
     })
     this.candidates.push(candidate)
     candidate.start()
+  }
+
+  #timings(leaseDurationMs: number): TimingOptions {
+    const { driftRatio, tight } = this.#plan
+    if (!tight) return { leaseDurationMs, driftRatio }
+    return {
+      leaseDurationMs,
+      driftRatio,
+      renewDeadlineMs: holderShareMs(leaseDurationMs, driftRatio) - leaseDurationMs / 20,
+      renewIntervalMs: leaseDurationMs / 3,
+      retryIntervalMs: leaseDurationMs / 30,
+    }
   }
 
   #machine(): Machine {

@@ -47,15 +47,29 @@ export interface Weather {
   cutUp: boolean
   cutDown: boolean
   silentWatch: boolean
+  /** A server that keeps telling of the past. */
+  replayEveryMs: number
 }
 
 /** A network without faults. */
-export function fairWeather(latencyMs: number): Weather {
-  return { latencyMs, lost: 0, doubled: 0, delayed: 0, delayMs: 0, cutUp: false, cutDown: false, silentWatch: false }
+export function fairWeather(latencyMs: number, replayEveryMs: number): Weather {
+  return {
+    latencyMs,
+    lost: 0,
+    doubled: 0,
+    delayed: 0,
+    delayMs: 0,
+    cutUp: false,
+    cutDown: false,
+    silentWatch: false,
+    replayEveryMs,
+  }
 }
 
 /** The way from one machine to the store's server: every request and every answer is a message that may go wrong. */
 export class Link {
+  readonly #fair: Weather
+  readonly #storms = new Set<Partial<Weather>>()
   weather: Weather
   readonly #world: World
   readonly #random: Random
@@ -68,7 +82,18 @@ export class Link {
     this.#random = options.random
     this.#machine = options.machine
     this.#server = options.server
+    this.#fair = options.weather
     this.weather = options.weather
+  }
+
+  /** Makes the network worse for a while; several storms may rage at once. */
+  storm(change: Partial<Weather>, forMs: number): void {
+    this.#storms.add(change)
+    this.weather = { ...this.weather, ...change }
+    this.#world.after(forMs, () => {
+      this.#storms.delete(change)
+      this.weather = Object.assign({ ...this.#fair }, ...this.#storms)
+    })
   }
 
   /** Ends all watches, as a server that restarts does. */
@@ -132,7 +157,7 @@ export class Link {
       arrived.push(event)
       wake?.()
     }
-    void this.#pump(watch({ signal: ended.signal }), arrive)
+    void this.#pump(watch({ signal: ended.signal }), ended.signal, arrive)
     try {
       while (!signal.aborted) {
         while (arrived.length > 0 && !signal.aborted) yield arrived.shift() as T
@@ -145,17 +170,24 @@ export class Link {
     }
   }
 
-  async #pump<T>(events: AsyncIterable<T>, arrive: (event: T) => void): Promise<void> {
+  async #pump<T>(events: AsyncIterable<T>, signal: AbortSignal, arrive: (event: T) => void): Promise<void> {
     const past: T[] = []
+    const replay = () => {
+      const event = this.#random.pick(past)
+      this.#transmit('down', () => arrive(event))
+    }
+    const keepReplaying = () => {
+      if (signal.aborted) return
+      if (past.length > 0) replay()
+      this.#world.after(this.#random.waiting(this.weather.replayEveryMs), keepReplaying)
+    }
+    if (this.weather.replayEveryMs < Infinity) keepReplaying()
     for await (const event of events) {
       if (this.weather.silentWatch) continue
       this.#transmit('down', () => arrive(event))
       past.push(event)
       if (past.length > 4) past.shift()
-      // Some servers replay history after a reconnect.
-      if (!this.#random.chance(this.weather.doubled)) continue
-      const replayed = this.#random.pick(past)
-      this.#transmit('down', () => arrive(replayed))
+      if (this.#random.chance(this.weather.doubled)) replay()
     }
   }
 }

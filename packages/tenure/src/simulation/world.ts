@@ -21,15 +21,15 @@ export class World {
     return this.at(this.nowMs + delayMs, run)
   }
 
-  /** Runs everything up to a moment; after each event, everything it set in motion, and then `inspect`. */
-  async runUntil(endMs: number, inspect: () => void): Promise<void> {
+  /** Runs everything up to a moment; after each event, everything it set in motion, and then `inspect`: may it go on? */
+  async runUntil(endMs: number, inspect: () => boolean): Promise<void> {
     for (let next = this.#heap[0]; next && next.atMs <= endMs; next = this.#heap[0]) {
       this.#pop()
       if (!next.run) continue
       this.nowMs = next.atMs
       next.run()
       await new Promise((resolve) => setImmediate(resolve))
-      inspect()
+      if (!inspect()) return
     }
     this.nowMs = endMs
   }

@@ -1,0 +1,253 @@
+import type { SimulationOptions } from '../../src/simulation/index.ts'
+import type { Mutation } from '../mutants/mutate.ts'
+
+/** A planted mistake of the engine, and the circumstances that bring it to light. */
+export interface EngineMutant extends Mutation {
+  readonly in?: Omit<SimulationOptions, 'seed'>
+}
+
+const election = 'election.ts'
+
+export const engineMutants: readonly EngineMutant[] = [
+  {
+    name: 'count a grant from the reply',
+    file: election,
+    find: 'sentAtMs: attempt.firstSentAtMs,',
+    replace: 'sentAtMs: heldNow(s),',
+  },
+  {
+    name: 'count a renewal from the reply',
+    file: election,
+    find: 'sentAtMs: flight.sentAtMs,',
+    replace: 'sentAtMs: heldNow(s),',
+  },
+  {
+    name: 'count from the read that resolved an unknown outcome',
+    file: election,
+    find: '    return claimGrant(s, effects, record, record.leaseDurationMs)',
+    replace: `    s.attempt = { ...attempt, firstSentAtMs: heldNow(s) }
+    return claimGrant(s, effects, record, record.leaseDurationMs)`,
+  },
+  {
+    name: 'count from a repeated acquire',
+    file: election,
+    find: "  send(s, effects, 'acquire', {",
+    replace: "  s.attempt = { ...s.attempt, firstSentAtMs: heldNow(s) }\n  send(s, effects, 'acquire', {",
+  },
+  {
+    name: 'release whatever the record shows',
+    file: 'stores/rules.ts',
+    find: '  const record = matching(current, claim)\n  return record ?',
+    replace: '  void claim\n  const record = current.record\n  return record ?',
+  },
+  {
+    name: 'do not raise the term',
+    file: 'stores/rules.ts',
+    find: 'const term = claim.afterTerm + 1',
+    replace: 'const term = Math.max(1, claim.afterTerm)',
+  },
+  {
+    name: 'use the same attempt again after a release',
+    file: election,
+    find: '++s.attempts',
+    replace: 's.attempts',
+  },
+  {
+    name: 'grant the same attempt again after a release',
+    file: 'stores/rules.ts',
+    find: '  if (record?.attempt === claim.attempt) {',
+    replace: '  if (record?.attempt === claim.attempt && !record.released) {',
+    also: [{ file: election, find: '++s.attempts', replace: 's.attempts' }],
+  },
+  {
+    name: 'trust the wall clock',
+    file: 'elector.ts',
+    find: '    const nowMs = this.#clock.monotonicMs()\n    const timed',
+    replace: '    const nowMs = this.#clock.wallMs()\n    const timed',
+    also: [
+      {
+        file: 'elector.ts',
+        find: 'atMs - this.#clock.monotonicMs()',
+        replace: 'atMs - this.#clock.wallMs()',
+      },
+      {
+        file: 'elector.ts',
+        find: '  #heldMs(): number {\n    const nowMs = this.#clock.monotonicMs()',
+        replace: '  #heldMs(): number {\n    const nowMs = this.#clock.wallMs()',
+      },
+    ],
+  },
+  {
+    name: 'take a wall clock that was set for a sleep',
+    file: 'sleep-meter.ts',
+    find: 'this.#clock.bootMs() - nowMs - this.#bootAheadMs',
+    replace: 'this.#sleptMs + Math.abs(this.#clock.wallMs() - nowMs - this.#wallAheadMs)',
+  },
+  {
+    name: 'do not count sleep',
+    file: 'sleep-meter.ts',
+    find: '    this.#sleptMs = sleptMs\n',
+    replace: '    void sleptMs\n',
+  },
+  {
+    name: 'drop the epoch guard',
+    file: election,
+    find: '      if (flight?.id !== input.call) return',
+    replace: '      if (!flight) return',
+    also: [
+      {
+        file: 'elector.ts',
+        find: '  #answered(call: Call, answer: Answer): void {\n    if (this.#flight?.id !== call.id) return',
+        replace: '  #answered(call: Call, answer: Answer): void {',
+      },
+      {
+        file: 'elector.ts',
+        find: '  #endFlight(reason: TenureError): void {\n    const flight = this.#flight',
+        replace: '  #endFlight(_reason: TenureError): void {\n    const flight = undefined as typeof this.#flight',
+      },
+      { file: 'elector.ts', find: 'flight?.controller.abort(reason)', replace: 'void flight' },
+    ],
+  },
+  {
+    name: 'send renewals after belief ended',
+    file: election,
+    find: "  if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')",
+    replace: '',
+    also: [
+      { file: election, find: 'if (!grant || heldNow(s) >= deadlineOf(s)) return', replace: 'if (!grant) return' },
+    ],
+  },
+  {
+    name: 'end leadership by a flag that a timer clears',
+    file: 'election-state.ts',
+    find: "return state.phase === 'leading' && heldMs < deadlineOf(state)",
+    replace: "return state.phase === 'leading' && heldMs < Infinity",
+  },
+  {
+    name: 'release while work runs',
+    file: election,
+    find: '      s.work = input.pending',
+    replace: '      s.work = 0',
+  },
+  {
+    name: 'campaign while work of the last term runs',
+    file: election,
+    find: '  if (s.work > 0 && s.nowMs < ending.drainUntilMs) return',
+    replace: '  if (s.work > 0 && ending.voluntary && s.nowMs < ending.drainUntilMs) return',
+    also: [
+      {
+        file: election,
+        find: '  if (s.work > 0) return giveUpDraining(s, effects, ending)',
+        replace: '  if (s.work > 0 && ending.voluntary) return giveUpDraining(s, effects, ending)',
+      },
+    ],
+  },
+  {
+    name: 'release under work that did not settle in time',
+    file: election,
+    find: '  if (s.work > 0) return giveUpDraining(s, effects, ending)\n',
+    replace: '',
+    in: { faults: ['pause', 'stop', 'step-down', 'hang'] },
+  },
+  {
+    name: 'keep the timer of the version before',
+    file: election,
+    find: 'seenAtMs: known?.[1] ?? s.nowMs',
+    replace: 'seenAtMs: s.view?.seenAtMs ?? s.nowMs',
+  },
+  {
+    name: 'start the timer at a poll instead of at the first sight',
+    file: election,
+    find: 'seenAtMs: known?.[1] ?? s.nowMs',
+    replace: 'seenAtMs: s.nowMs',
+    in: { store: 'cas-polled', faults: ['crash'] },
+  },
+  {
+    name: 'restart the timer on a replayed version',
+    file: election,
+    find: '    if (from.watched && (known || record.term < s.highestTerm)) return\n',
+    replace: '',
+    also: [{ file: election, find: 'seenAtMs: known?.[1] ?? s.nowMs', replace: 'seenAtMs: s.nowMs' }],
+    in: { store: 'cas-watched', faults: ['crash'], replays: true },
+  },
+  {
+    name: 'wait less than the whole duration',
+    file: election,
+    find: 'validDuration(record.leaseDurationMs) ?? lastDuration(s)',
+    replace: '(validDuration(record.leaseDurationMs) ?? lastDuration(s)) * 0.9',
+  },
+  {
+    name: 'wait the own duration instead of the one in the record',
+    file: election,
+    find: 'validDuration(record.leaseDurationMs) ?? lastDuration(s)',
+    replace: 's.settings.leaseDurationMs',
+  },
+  {
+    name: 'treat a vanished record as free',
+    file: election,
+    find: 'holdsForMs: from.retryAfterMs ?? lastDuration(s)',
+    replace: 'holdsForMs: 0',
+  },
+  {
+    name: 'never notice that a record vanished',
+    file: election,
+    find: 'else if (s.settings.terms && (s.highestTerm > 0 || s.view))',
+    replace: 'else if (s.settings.terms && s.nowMs < 0)',
+  },
+  {
+    name: 'grant although a later term is known',
+    file: 'stores/rules.ts',
+    find: '  if (current.highestTerm > claim.afterTerm) return { answer: refused(current) }\n',
+    replace: '',
+  },
+  {
+    name: 'never raise afterTerm',
+    file: election,
+    find: '    afterTerm: s.highestTerm,\n    ...expired,',
+    replace: '    afterTerm: 0,\n    ...expired,',
+  },
+  {
+    name: 'read again before the compare-and-swap of a take-over',
+    file: 'stores/rules.ts',
+    find: 'return (record?.version ?? absentVersion) === expiredVersion ||',
+    replace: 'return expiredVersion !== undefined ||',
+  },
+  {
+    name: 'treat a refused renewal of the own record as a loss',
+    file: election,
+    find: '  } else if (own) {',
+    replace: '  } else if (own && s.nowMs < 0) {',
+  },
+  {
+    name: 'treat a refused renewal of the own record as an extension',
+    file: election,
+    find: 's.grant = { ...grant, record, adoptions, renewAtMs }',
+    replace:
+      's.grant = { ...grant, record, adoptions, sentAtMs: flight.sentAtMs, renewAtMs: flight.startedAtMs + settings.renewIntervalMs }',
+  },
+  {
+    name: 'ignore drift',
+    file: 'timings.ts',
+    find: 'return (leaseDurationMs * (1 - driftRatio)) / (1 + driftRatio)',
+    replace: 'return leaseDurationMs * (1 + 0 * driftRatio) * 1.05',
+  },
+  {
+    name: 'end leadership on one failed renewal',
+    file: election,
+    find: 'failures >= settings.maxFailedRenewals &&',
+    replace: 'failures >= 1 &&',
+    in: { faults: ['errors', 'hang'] },
+  },
+  {
+    name: 'stop campaigning after a loss',
+    file: election,
+    find: "if (ending.next === 'stop' || s.settings.until !== 'stopped') return enterStopped",
+    replace: 'if (ending.term > 0) return enterStopped',
+  },
+  {
+    name: 'forget to close the watch',
+    file: election,
+    find: "  if (s.watch === 'open') effects.push({ type: 'watch', open: false })\n  s.watch = 'closed'\n  s.phase = 'stopped'",
+    replace: "  s.phase = 'stopped'",
+  },
+]
