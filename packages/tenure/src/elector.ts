@@ -454,6 +454,9 @@ export class Elector {
 
   /** One at a time, so that each caller learns of its own text. */
   async #setCarry(leadership: Leadership, text: string): Promise<void> {
+    if (!this.#store.terms) {
+      throw new TenureError('TERMS_REQUIRED', `The store for "${this.election}" keeps nothing, so nothing can be carried.`)
+    }
     while (this.#carry) await this.#settled(this.#carry)
     leadership.throwIfLost()
     await new Promise<void>((resolve, reject) => {
@@ -474,6 +477,8 @@ export class Elector {
     const settled = Promise.resolve(work).then(
       () => undefined,
       (cause: unknown) => {
+        // Work that ends with the reason it was told to end for has done what it should.
+        if (cause === leadership.loss) return
         const text = `Work of "${this.election}" in term ${leadership.term} failed.`
         this.#emit({ type: 'error', error: new TenureError('WORK_FAILED', text, { cause }) })
       },

@@ -1,0 +1,125 @@
+import type { Clock } from '../clock.ts'
+import { Elector } from '../elector.ts'
+import { invalidOption } from '../errors.ts'
+import type { Observer } from '../events.ts'
+import type { Leadership } from '../leadership.ts'
+import { ttlLease, type TtlStorage } from '../stores/ttl.ts'
+import { checkDuration } from '../timings.ts'
+
+/** What {@link createElections} takes. */
+export interface ElectionsOptions<K, V> {
+  readonly storage: TtlStorage<K, V>
+  readonly clock?: Clock | undefined
+  /** A renewal that throws is tried again until the deadline (default), or gives leadership up at once. */
+  readonly onStorageError?: 'retry' | 'release' | undefined
+  /** Told of errors of the storage and of everything else that happens. */
+  readonly observer?: Observer | undefined
+  /** Where remarks go, such as the release of a key that is not held. Default: `console.warn`. */
+  readonly log?: ((message: string) => void) | undefined
+}
+
+/** Elections by key, each won at most once per call. */
+export interface Elections<K, V> {
+  /**
+   * Tries once to lead `key`. Gives a signal that aborts when leadership ends, or undefined if somebody else leads, the
+   * storage failed, or `close()` was called. `value` must be unique to this acquisition: a late delete of an equal value
+   * would free a successor.
+   */
+  acquireLeadership(key: K, value: V, options: { durationMs: number }): Promise<AbortSignal | undefined>
+  /** Ends leadership of `key`: its signal aborts, then the key is deleted. A key that is not held is only remarked on. */
+  releaseLeadership(key: K): Promise<void>
+  /** Releases every key that is held; from then on nothing is acquired. */
+  close(): Promise<void>
+}
+
+/**
+ * Keyed elections over a TTL storage.
+ *
+ * @example
+ * const elections = createElections<string, string>({ storage })
+ * const held = await elections.acquireLeadership('reports', `${host}:${randomUUID()}`, { durationMs: 5_000 })
+ * if (held) await report({ signal: held })
+ * await elections.close()
+ */
+export function createElections<K, V>(options: ElectionsOptions<K, V>): Elections<K, V> {
+  const { storage, clock, onStorageError = 'retry', observer, log = console.warn } = options
+  checkOptions(storage, onStorageError)
+  const held = new Map<K, Elector>()
+  const trying = new Set<Elector>()
+  let closed = false
+  let tries = 0
+
+  const makeElector = (key: K, value: V, durationMs: number): Elector => {
+    const elector: Elector = new Elector({
+      store: ttlLease({ storage, key: () => key, value: () => value, clock }),
+      // Keys may be anything, so each acquisition is an election with a name of its own.
+      election: `elections-${(tries += 1)}`,
+      clock,
+      leaseDurationMs: durationMs,
+      renewIntervalMs: durationMs / 2,
+      renewDeadlineMs: durationMs * 0.8,
+      retryIntervalMs: durationMs / 10,
+      observer: {
+        ...observer,
+        onEvent: (event) => {
+          observer?.onEvent?.(event)
+          if (event.type === 'error') log(`Storage error for key ${String(key)}: ${String(event.error)}`)
+          if (event.type === 'renew-failed' && onStorageError === 'release') void elector.stop()
+        },
+      },
+    })
+    return elector
+  }
+
+  const forgetWhenLost = (key: K, elector: Elector, { signal }: Leadership): void => {
+    const forget = () => {
+      if (held.get(key) === elector) held.delete(key)
+    }
+    if (signal.aborted) forget()
+    else signal.addEventListener('abort', forget, { once: true })
+  }
+
+  return {
+    async acquireLeadership(key, value, { durationMs }) {
+      checkDuration('durationMs', durationMs, 100)
+      if (closed) return undefined
+      const elector = makeElector(key, value, durationMs)
+      trying.add(elector)
+      try {
+        elector.start({ until: 'refused' })
+        const leadership = await elector.waitForLeadership()
+        held.set(key, elector)
+        forgetWhenLost(key, elector, leadership)
+        return leadership.signal
+      } catch {
+        // It stopped by itself: refused, or failed and reported.
+        return undefined
+      } finally {
+        trying.delete(elector)
+      }
+    },
+    async releaseLeadership(key) {
+      const elector = held.get(key)
+      if (!elector) return log(`Leadership of key ${String(key)} is not held, so there is nothing to release.`)
+      held.delete(key)
+      await elector.stop()
+    },
+    async close() {
+      closed = true
+      const electors = [...held.values(), ...trying]
+      held.clear()
+      await Promise.all(electors.map((elector) => elector.stop()))
+    },
+  }
+}
+
+function checkOptions(storage: unknown, onStorageError: unknown): void {
+  const verbs = ['insertIfNotExist', 'compareAndSwap', 'compareAndDelete']
+  const usable =
+    typeof storage === 'object' &&
+    storage !== null &&
+    verbs.every((verb) => typeof Reflect.get(storage, verb) === 'function')
+  if (!usable) throw invalidOption('storage', storage, `it must have the methods ${verbs.join(', ')}`)
+  if (onStorageError === 'retry' || onStorageError === 'release') return
+  throw invalidOption('onStorageError', onStorageError, 'it must be "retry" or "release"')
+}
