@@ -117,7 +117,9 @@ export class Faults {
         })
       case 'fading': {
         // The network slows down for a while, and then there is none.
-        this.#storm(victim, this.#leaseDurationMs, { latencyMs: this.#random.between(0.02, 0.2) * this.#leaseDurationMs })
+        const slowMs = this.#random.between(0.02, 0.4) * this.#leaseDurationMs
+        const slow = this.#random.chance(0.5) ? { latencyMs: slowMs / 2 } : { answerDelayMs: slowMs }
+        this.#storm(victim, this.#leaseDurationMs, slow)
         this.#checker.fault(this.#world.nowMs + 3 * this.#leaseDurationMs)
         const cutUp = this.#random.chance(0.5)
         const cutDown = !cutUp || this.#random.chance(0.5)

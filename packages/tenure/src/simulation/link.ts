@@ -38,6 +38,8 @@ export class Server {
 /** How bad the network between one machine and the store is right now. */
 export interface Weather {
   latencyMs: number
+  /** What an answer takes longer than a request. */
+  answerDelayMs: number
   /** Chances for each message. */
   lost: number
   doubled: number
@@ -55,6 +57,7 @@ export interface Weather {
 export function fairWeather(latencyMs: number, replayEveryMs: number): Weather {
   return {
     latencyMs,
+    answerDelayMs: 0,
     lost: 0,
     doubled: 0,
     delayed: 0,
@@ -131,7 +134,8 @@ export class Link {
       const cut = direction === 'up' ? weather.cutUp : weather.cutDown
       if (cut || this.#random.chance(weather.lost)) continue
       const late = copy > 0 || this.#random.chance(weather.delayed) ? this.#random.next() * weather.delayMs : 0
-      const inMs = weather.latencyMs * this.#random.between(0.5, 1.5) + late
+      const slow = direction === 'down' ? weather.answerDelayMs : 0
+      const inMs = (weather.latencyMs + slow) * this.#random.between(0.5, 1.5) + late
       // A request on its way arrives even if its sender has died meanwhile.
       this.#world.after(inMs, direction === 'up' ? arrive : () => this.#machine.deliver(arrive))
     }

@@ -29,12 +29,6 @@ export const engineMutants: readonly EngineMutant[] = [
     return claimGrant(s, effects, record, record.leaseDurationMs)`,
   },
   {
-    name: 'count from a repeated acquire',
-    file: election,
-    find: "  send(s, effects, 'acquire', {",
-    replace: "  s.attempt = { ...s.attempt, firstSentAtMs: heldNow(s) }\n  send(s, effects, 'acquire', {",
-  },
-  {
     name: 'release whatever the record shows',
     file: 'stores/rules.ts',
     find: '  const record = matching(current, claim)\n  return record ?',
@@ -100,13 +94,9 @@ export const engineMutants: readonly EngineMutant[] = [
         find: '  #answered(call: Call, answer: Answer): void {\n    if (this.#flight?.id !== call.id) return',
         replace: '  #answered(call: Call, answer: Answer): void {',
       },
-      {
-        file: 'elector.ts',
-        find: '  #endFlight(reason: TenureError): void {\n    const flight = this.#flight',
-        replace: '  #endFlight(_reason: TenureError): void {\n    const flight = undefined as typeof this.#flight',
-      },
-      { file: 'elector.ts', find: 'flight?.controller.abort(reason)', replace: 'void flight' },
+      { file: 'elector.ts', find: 'flight?.controller.abort(reason)', replace: 'void flight, void reason' },
     ],
+    in: { faults: ['fading'] },
   },
   {
     name: 'send renewals after belief ended',
