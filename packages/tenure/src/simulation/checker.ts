@@ -148,7 +148,7 @@ export class Checker {
       if (unforced && calm && this.#promises.liveness) {
         this.violate('I10', `${candidate.name} lost term ${event.term} (${event.reason}) without a fault`)
       }
-      if (event.reason === 'expired') this.#checkPatience(candidate)
+      if (event.reason === 'expired' && this.#promises.liveness) this.#checkPatience(candidate)
     } else if (event.type === 'gap') {
       this.counts.gaps += 1
     }
@@ -156,7 +156,9 @@ export class Checker {
 
   /** I10: one failed renewal, or any number before the deadline, never ends leadership. */
   #checkPatience(candidate: Candidate): void {
-    if (candidate.patientForMs >= candidate.leastPatienceMs) return
+    // An answer that waited for a sleeping or paused machine tells of a renewal long before.
+    const stood = this.#world.nowMs - candidate.machine.resumedAtMs < 4 * this.#promises.leaseDurationMs
+    if (stood || candidate.patientForMs >= candidate.leastPatienceMs) return
     this.violate('I10', `${candidate.name} gave up only ${Math.round(candidate.patientForMs)} ms after it had renewed`)
   }
 

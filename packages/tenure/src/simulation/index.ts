@@ -123,7 +123,7 @@ function drawStore(random: Random): StoreChoice {
  */
 function drawFaults(random: Random, faults: readonly FaultKind[], store: StoreChoice): readonly FaultKind[] {
   if (typeof store === 'function') return faults.filter((kind) => kind !== 'deleted-record')
-  if (store === 'memory') return faults
+  if (store === 'memory' || !faults.includes('deleted-record')) return faults
   const excluded: readonly FaultKind[] = random.chance(0.3) ? ['crash', 'stop'] : ['deleted-record']
   return faults.filter((kind) => !excluded.includes(kind))
 }

@@ -15,6 +15,7 @@ export class Machine {
   /** How many things that happened during a pause are still to be worked off. */
   backlog = 0
   wokeAtMs = -Infinity
+  resumedAtMs = -Infinity
   readonly #world: World
   readonly #random: Random
   readonly #rate: number
@@ -83,6 +84,7 @@ export class Machine {
     }
     if (this.state !== 'running' && this.state !== 'paused') return
     this.state = 'running'
+    this.resumedAtMs = this.#world.nowMs
     this.#workOff()
   }
 

@@ -1,0 +1,33 @@
+import { expect } from 'vitest'
+import { simulate, type Counts } from '../../src/simulation/index.ts'
+
+/** Simulates fleets of one hour each, faults on, and asserts that nothing went wrong and that enough was seen. */
+export async function simulateFleetHours(firstSeed: number, hours: number): Promise<void> {
+  const seen: Partial<Counts> = {}
+  for (let seed = firstSeed; seed < firstSeed + hours; seed += 1) {
+    const report = await simulate({ seed })
+    expect(report.ok, String(report)).toBe(true)
+    for (const [name, count] of Object.entries(report.counts) as [keyof Counts, number][]) {
+      seen[name] = (seen[name] ?? 0) + count
+    }
+  }
+  // A run that saw none of these would prove nothing about them.
+  const least: Partial<Counts> = {
+    handovers: 10 * hours,
+    expiries: 3 * hours,
+    releases: 3 * hours,
+    fencedWrites: hours,
+    unknownOutcomes: hours,
+    unknownResolved: hours / 100,
+    longPauses: hours / 10,
+    sleeps: hours,
+    crashes: hours,
+    wallJumps: hours,
+    vanished: hours / 10,
+    superseded: hours / 10,
+    gaps: hours / 100,
+  }
+  for (const [name, count] of Object.entries(least) as [keyof Counts, number][]) {
+    expect(seen[name], `${name} seen in ${hours} fleet-hours`).toBeGreaterThanOrEqual(count)
+  }
+}

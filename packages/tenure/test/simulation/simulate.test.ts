@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest'
+import { memoryStore, type Clock, type LeaseStore } from '../../src/index.ts'
+import { simulate } from '../../src/simulation/index.ts'
+import { engineMutants } from './engine-mutants.ts'
+
+describe('the simulator', () => {
+  test('gives the same run for the same seed, and another for another', async () => {
+    const [first, again, other] = [await simulate({ seed: 11 }), await simulate({ seed: 11 }), await simulate({ seed: 12 })]
+    expect(again.counts).toEqual(first.counts)
+    expect(other.counts).not.toEqual(first.counts)
+  })
+
+  test('prints the seed and a timeline when something goes wrong', async () => {
+    const report = await simulate({ seed: 5, faultEveryMs: 25_000, store: forgetful })
+    expect(report.ok).toBe(false)
+    expect(String(report)).toMatch(/^seed 5 violates\nI\d+: /)
+    expect(String(report)).toMatch(/\d+\.\d{3} s {2}store +grants term \d+ to node-\d/)
+    expect(String(report)).toContain(`*** ${report.violations[0]}`)
+  })
+
+  test('runs a store of the user', async () => {
+    const report = await simulate({ seed: 3, store: (clock) => memoryStore({ clock }) })
+    expect(report.ok, String(report)).toBe(true)
+    expect(report.counts.handovers).toBeGreaterThan(0)
+  })
+
+  test('sees fencing hold where clocks run wrong by more than the electors allow for', async () => {
+    const reports = []
+    for (let seed = 1; seed <= 10; seed += 1) reports.push(await simulate({ seed, clocksBeyondBound: true }))
+    for (const report of reports) expect(report.ok, String(report)).toBe(true)
+    const fenced = reports.reduce((sum, { counts }) => sum + counts.fencedWrites, 0)
+    expect(fenced).toBeGreaterThan(0)
+  })
+
+  const settings = engineMutants.flatMap((mutant) => (mutant.in ? [{ name: mutant.name, options: mutant.in }] : []))
+  test.each(settings)('is silent on the real engine where it finds the mutant "$name"', async ({ options }) => {
+    for (let seed = 1; seed <= 8; seed += 1) {
+      const report = await simulate({ faultEveryMs: 25_000, ...options, seed })
+      expect(report.ok, String(report)).toBe(true)
+    }
+  })
+
+  test('lets only a crash pass between a leader and its successor within the bound', async () => {
+    for (const store of ['memory', 'cas-watched', 'cas-polled'] as const) {
+      const report = await simulate({ seed: 21, store, faults: ['crash'], faultEveryMs: 120_000, hours: 2 })
+      expect(report.ok, String(report)).toBe(true)
+      expect(report.counts.crashes).toBeGreaterThan(20)
+    }
+  })
+
+  test('changes no leader where nothing goes wrong', async () => {
+    for (const store of ['memory', 'cas-watched', 'cas-polled'] as const) {
+      const report = await simulate({ seed: 2, store, faults: [] })
+      expect(report.ok, String(report)).toBe(true)
+      expect(report.counts.grants).toBe(1)
+    }
+  })
+})
+
+/** A store that frees every lease after half of its duration. */
+function forgetful(clock: Clock): LeaseStore {
+  const store = memoryStore({ clock })
+  return {
+    ...store,
+    acquire: (claim, call) => store.acquire({ ...claim, leaseDurationMs: claim.leaseDurationMs / 2 }, call),
+    renew: (claim, call) => store.renew({ ...claim, leaseDurationMs: claim.leaseDurationMs / 2 }, call),
+  }
+}
