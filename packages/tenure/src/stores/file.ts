@@ -87,9 +87,11 @@ class FileStore {
   acquire(claim: AcquireClaim, { signal }: CallOptions): Promise<Outcome> {
     const judge = async (state: LeaseState): Promise<Verdict> => {
       const current = await this.#currentOf(state)
-      const mayBeDead = state.lease !== undefined && state.lease.record.attempt !== claim.attempt
-      const isDead = mayBeDead && (await this.#isDead(state.lease))
-      return judgeAcquire(isDead ? { ...current, remainingMs: 0 } : current, claim, this.#wallMs())
+      const { lease } = state
+      const isDead = lease && lease.record.attempt !== claim.attempt && (await this.#isDead(lease))
+      // Shown as released, as everywhere: whoever is refused because it did not know the term then tries again at once.
+      const judged = isDead ? { ...current, record: { ...lease.record, released: true } } : current
+      return judgeAcquire(judged, claim, this.#wallMs())
     }
     return this.#call(signal, async () => {
       // Most claims are refused, and for that one look at the record is enough: standbys need no lock.

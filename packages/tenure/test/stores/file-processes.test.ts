@@ -15,7 +15,7 @@ async function heldByChild(change: Parameters<typeof claim>[0] = {}, options: { 
   return { directory, holder, record, store: openStore({ directory }), on: files(directory) }
 }
 
-const next = claim.bind(undefined, { holder: 'bob', afterTerm: 1 })
+const next = (change: Parameters<typeof claim>[0] = {}) => claim({ holder: 'bob', afterTerm: 1, ...change })
 
 async function expectHeld(store: LeaseStore, record: LeaseRecord): Promise<void> {
   expect(await store.read('jobs', call())).toEqual(record)
@@ -95,6 +95,9 @@ describe('when the holder’s process is killed', () => {
     await expectHeld(store, record)
     await holder.kill()
     expect(await store.read('jobs', call())).toEqual({ ...record, released: true })
+    // One that does not know the term learns that the lease is free, and need not wait for anything.
+    const refused = await store.acquire(next({ afterTerm: 0 }), call())
+    expect(refused).toEqual({ ok: false, highestTerm: 1, record: { ...record, released: true } })
     const outcome = await store.acquire(next(), call())
     expect(outcome).toMatchObject({ ok: true, record: { term: 2, holder: 'bob' } })
     const sockets = (await on.list()).filter((name) => name.endsWith('.sock'))
