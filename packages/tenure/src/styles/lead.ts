@@ -39,6 +39,8 @@ export async function lead<T>(options: LeadOptions, work: (leadership: Leadershi
   try {
     for (;;) {
       const leadership = await elector.waitForLeadership()
+      // A listener may have stopped it at the moment of election, and its lease may be given back by now.
+      if (!leadership.isLeader()) continue
       const run = supervise(leadership, work)
       // A stop settles even if the work never does.
       const outcome = await Promise.race([run, stopped(elector, leadership)])
@@ -81,11 +83,10 @@ async function settle<T>(work: () => Promise<T>): Promise<Settled<T>> {
 }
 
 /** Settles when the elector has stopped although this leadership's work has not settled. */
-async function stopped(elector: Elector, leadership: Leadership): Promise<undefined> {
-  const { signal } = leadership
+async function stopped(elector: Elector, { signal }: Leadership): Promise<undefined> {
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
-  if (leadership.loss?.reason === 'stopped') await elector.stop()
-  else await new Promise<never>(() => undefined)
+  // No next leadership comes before this one's work has settled, so while that runs only a stop ends this wait.
+  await elector.waitForLeadership().catch(() => undefined)
   return undefined
 }
 

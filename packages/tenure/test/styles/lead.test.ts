@@ -1,0 +1,286 @@
+import { describe, expect, test } from 'vitest'
+import type { ElectionEvent, Leadership, LeadOptions } from '../../src/index.ts'
+import { LeadershipLostError } from '../../src/errors.ts'
+import { memoryStore } from '../../src/stores/memory.ts'
+import { memoryTtlStorage } from '../../src/stores/memory-ttl.ts'
+import { ttlStore } from '../../src/stores/ttl.ts'
+import { lead } from '../../src/styles/lead.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import { cutOff, faultyStore } from '../faulty-store.ts'
+import { call, claim, follow, never } from '../outcome.ts'
+
+/** One process that leads `e`, its connection, and what it reports. */
+function scene(more: Partial<LeadOptions> = {}) {
+  const clock = fakeClock()
+  const memory = memoryStore({ clock })
+  const store = faultyStore(memory, clock)
+  const events: ElectionEvent[] = []
+  const observer = { onEvent: (event: ElectionEvent) => void events.push(event) }
+  const options: LeadOptions = { store, election: 'e', identity: 'me', clock, observer, ...more }
+  return { clock, memory, store, events, options, types: () => events.map(({ type }) => type) }
+}
+
+/** Work that ends when its signal aborts, with the reason. */
+const untilAborted = ({ signal }: Leadership) =>
+  new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+
+describe('work that settles while leading', () => {
+  test('resolves with its outcome, after the release', async () => {
+    const { clock, memory, options } = scene()
+    const outcome = await lead(options, async (leadership) => {
+      expect(leadership.isLeader()).toBe(true)
+      expect((await memory.read('e', call))?.released).toBe(false)
+      return `done in term ${leadership.term}`
+    })
+    expect(outcome).toBe('done in term 1')
+    expect((await memory.read('e', call))?.released).toBe(true)
+    expect(clock.timers).toBe(0)
+  })
+
+  test('rejects with its own error, after the release', async () => {
+    const { clock, memory, options } = scene()
+    const failure = new Error('disk full')
+    await expect(lead(options, () => Promise.reject(failure))).rejects.toBe(failure)
+    expect((await memory.read('e', call))?.released).toBe(true)
+    expect(clock.timers).toBe(0)
+  })
+
+  test('rejects with what it throws before its first await', async () => {
+    const { memory, options } = scene()
+    const failure = new Error('no such table')
+    await expect(
+      lead(options, () => {
+        throw failure
+      }),
+    ).rejects.toBe(failure)
+    expect((await memory.read('e', call))?.released).toBe(true)
+  })
+
+  test('may give a plain value', async () => {
+    expect(await lead(scene().options, ({ term }) => term)).toBe(1)
+  })
+
+  test('lasts as long as it likes: the lease is renewed meanwhile', async () => {
+    const { clock, options, types } = scene()
+    let finish = (): void => undefined
+    const outcome = follow(lead(options, () => new Promise<void>((resolve) => (finish = resolve))))
+    await clock.advance(600_000)
+    expect(outcome.state).toBe('pending')
+    finish()
+    await clock.advance(0)
+    expect(outcome.state).toBe('resolved')
+    expect(types().filter((type) => type === 'renewed')).toHaveLength(120)
+  })
+
+  test('the outcome is kept when the release fails, and the failure is reported', async () => {
+    const { clock, store, options, events } = scene()
+    store.fault = (verb) => (verb === 'release' ? 'error' : undefined)
+    const outcome = follow(lead(options, () => 'kept'))
+    await clock.advance(10_000)
+    expect(outcome).toMatchObject({ state: 'resolved', value: 'kept' })
+    expect(events.filter(({ type }) => type === 'error')).toHaveLength(1)
+  })
+})
+
+describe('work that settles after a loss', () => {
+  /** Loses the first leadership at its deadline; the work notices when `settle` is called. */
+  async function lose(more: Partial<LeadOptions> = {}, ending: () => unknown = () => 'too late') {
+    const it = scene(more)
+    const terms: number[] = []
+    let settle = (): void => undefined
+    const outcome = follow(
+      lead(it.options, async ({ term }) => {
+        terms.push(term)
+        if (term > 1) return 'second try'
+        await new Promise<void>((resolve) => (settle = resolve))
+        return ending()
+      }),
+    )
+    await it.clock.advance(0)
+    it.store.fault = () => 'error'
+    await it.clock.advance(10_000)
+    it.store.fault = () => undefined
+    return { ...it, terms, outcome, settle: () => settle() }
+  }
+
+  test('its outcome is not returned, and the campaign goes on with a new term', async () => {
+    const { clock, terms, outcome, settle, types } = await lose()
+    await clock.advance(60_000)
+    expect(outcome.state, 'unsettled work keeps its own elector from campaigning').toBe('pending')
+    expect(terms).toEqual([1])
+    expect(types()).not.toContain('lost')
+    settle()
+    await clock.advance(20_000)
+    expect(outcome).toMatchObject({ state: 'resolved', value: 'second try' })
+    expect(terms).toEqual([1, 2])
+    expect(types()).toContain('lost')
+  })
+
+  test('what it rejects with is reported as WORK_FAILED', async () => {
+    const failure = new Error('half written')
+    const { clock, outcome, settle, events } = await lose({}, () => {
+      throw failure
+    })
+    settle()
+    await clock.advance(20_000)
+    expect(outcome).toMatchObject({ state: 'resolved', value: 'second try' })
+    const reported = events.flatMap((event) => (event.type === 'error' ? [event.error] : []))
+    expect(reported).toContainEqual(expect.objectContaining({ code: 'WORK_FAILED', cause: failure }))
+  })
+
+  test("work that ends with its signal's reason has done what it should: nothing is reported", async () => {
+    const { clock, store, options, events } = scene()
+    const outcome = follow(lead(options, (leadership) => (leadership.term > 1 ? 'again' : untilAborted(leadership))))
+    await clock.advance(0)
+    store.fault = (verb) => (verb === 'renew' ? 'error' : undefined)
+    await clock.advance(30_000)
+    expect(outcome).toMatchObject({ state: 'resolved', value: 'again' })
+    expect(events.filter(({ type }) => type === 'error')).toEqual([])
+  })
+
+  test("onLoss 'throw' rejects with a LeadershipLostError, once the work has settled", async () => {
+    const { clock, terms, outcome, settle } = await lose({ onLoss: 'throw' })
+    await clock.advance(60_000)
+    expect(outcome.state).toBe('pending')
+    settle()
+    await clock.advance(0)
+    expect(outcome.error).toBeInstanceOf(LeadershipLostError)
+    expect(outcome.error).toMatchObject({ code: 'LEADERSHIP_LOST', reason: 'expired', term: 1, election: 'e' })
+    await clock.advance(60_000)
+    expect(terms).toEqual([1])
+    expect(clock.timers).toBe(0)
+  })
+})
+
+describe('options.signal', () => {
+  test('drains, releases, and rejects with its reason', async () => {
+    const controller = new AbortController()
+    const { clock, memory, options } = scene({ signal: controller.signal })
+    const reason = new Error('SIGTERM')
+    let settle = (): void => undefined
+    let seen: unknown
+    const outcome = follow(
+      lead(options, async ({ signal }) => {
+        await new Promise<void>((resolve) => (settle = resolve))
+        seen = signal.reason
+        return 'drained'
+      }),
+    )
+    await clock.advance(1_000)
+    controller.abort(reason)
+    await clock.advance(20_000)
+    expect(outcome.state, 'waits for the work').toBe('pending')
+    expect((await memory.read('e', call))?.released, 'never released under the work').toBe(false)
+    settle()
+    await clock.advance(0)
+    expect(outcome).toMatchObject({ state: 'rejected', error: reason })
+    expect(seen).toMatchObject({ code: 'LEADERSHIP_LOST', reason: 'stopped' })
+    expect((await memory.read('e', call))?.released).toBe(true)
+    expect(clock.timers).toBe(0)
+  })
+
+  test('aborted from the start: rejects with its reason and asks the store nothing', async () => {
+    const reason = new Error('not today')
+    const { clock, store, options } = scene({ signal: AbortSignal.abort(reason) })
+    await expect(lead(options, () => expect.unreachable())).rejects.toBe(reason)
+    expect(store.calls).toEqual([])
+    expect(clock.timers).toBe(0)
+  })
+
+  test('aborted while another leads: rejects with its reason, and the work never ran', async () => {
+    const controller = new AbortController()
+    const { clock, memory, options } = scene({ signal: controller.signal })
+    await memory.acquire(claim(), call)
+    let runs = 0
+    const outcome = follow(lead(options, () => void (runs += 1)))
+    await clock.advance(5_000)
+    controller.abort(new Error('enough'))
+    await clock.advance(0)
+    expect(outcome).toMatchObject({ state: 'rejected', error: { message: 'enough' } })
+    expect(runs).toBe(0)
+    expect(await memory.read('e', call)).toMatchObject({ holder: 'other', released: false })
+    expect(clock.timers).toBe(0)
+  })
+
+  test('aborted by a listener at the moment of election: the work never runs, for its lease is already given back', async () => {
+    const controller = new AbortController()
+    const observer = {
+      onEvent: ({ type }: ElectionEvent) => {
+        if (type === 'elected') controller.abort(new Error('at once'))
+      },
+    }
+    const { clock, memory, options } = scene({ signal: controller.signal, observer })
+    let runs = 0
+    const outcome = follow(lead(options, () => void (runs += 1)))
+    await clock.advance(0)
+    expect(outcome).toMatchObject({ state: 'rejected', error: { message: 'at once' } })
+    expect(runs).toBe(0)
+    expect((await memory.read('e', call))?.released).toBe(true)
+  })
+})
+
+describe('work that ignores its signal', () => {
+  test('lead rejects after drainTimeoutMs all the same, and the lease is not released but runs out', async () => {
+    const controller = new AbortController()
+    const { clock, memory, options } = scene({ signal: controller.signal, drainTimeoutMs: 7_000 })
+    const outcome = follow(lead(options, () => never))
+    await clock.advance(0)
+    controller.abort(new Error('stop'))
+    await clock.advance(6_999)
+    expect(outcome.state).toBe('pending')
+    await clock.advance(1)
+    expect(outcome).toMatchObject({ state: 'rejected', error: { message: 'stop' } })
+    expect((await memory.read('e', call))?.released).toBe(false)
+    expect(clock.timers).toBe(0)
+    const other = claim({ afterTerm: 1 })
+    await clock.advance(12_999)
+    expect(await memory.acquire(other, call), 'renewed at 5 s, so it lasts until 20 s').toMatchObject({ ok: false })
+    await clock.advance(1)
+    expect(await memory.acquire(other, call)).toMatchObject({ ok: true })
+  })
+
+  test('lead rejects after drainTimeoutMs also if leadership had been lost before', async () => {
+    const controller = new AbortController()
+    const { clock, store, options } = scene({ signal: controller.signal, drainTimeoutMs: 7_000 })
+    const outcome = follow(lead(options, () => never))
+    await clock.advance(0)
+    cutOff(store)
+    await clock.advance(60_000)
+    controller.abort(new Error('stop'))
+    await clock.advance(6_999)
+    expect(outcome.state).toBe('pending')
+    await clock.advance(1)
+    expect(outcome).toMatchObject({ state: 'rejected', error: { message: 'stop' } })
+    expect(clock.timers).toBe(0)
+  })
+})
+
+test('a store without lasting terms is refused with TERMS_REQUIRED, and a message that says what to do', async () => {
+  const clock = fakeClock()
+  const store = ttlStore(memoryTtlStorage({ clock }), { clock })
+  await expect(lead({ store, election: 'e', clock }, () => expect.unreachable())).rejects.toMatchObject({
+    code: 'TERMS_REQUIRED',
+    message: expect.stringContaining('Use another store'),
+  })
+  expect(clock.timers).toBe(0)
+})
+
+test('of several processes one works at a time, and each gets its turn', async () => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  let working = 0
+  const order: number[] = []
+  const runs = Array.from({ length: 5 }, (_, number) =>
+    lead({ store, election: 'e', identity: `n${number}`, clock }, async ({ term }) => {
+      expect(++working).toBe(1)
+      order.push(term)
+      await new Promise<void>((resolve) => clock.setTimer(3_000, resolve))
+      working -= 1
+      return number
+    }),
+  )
+  await clock.advance(60_000)
+  expect(await Promise.all(runs)).toEqual([0, 1, 2, 3, 4])
+  expect(order).toEqual([1, 2, 3, 4, 5])
+  expect(clock.timers).toBe(0)
+})
