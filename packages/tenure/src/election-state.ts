@@ -181,8 +181,11 @@ export function nextWakeMs(s: ElectionState): number | undefined {
     if (s.watch === 'broken') at.push(s.rewatchAtMs)
   }
   if (s.phase === 'leading') at.push(deadlineOf(s) - s.sleptMs)
-  if (s.grant && !s.flight && (s.phase === 'leading' || s.ending?.voluntary)) at.push(s.grant.renewAtMs)
-  if (s.ending) at.push(s.ending.releaseUntilMs === undefined ? s.ending.drainUntilMs : s.flight ? Infinity : s.tryAtMs)
+  const releasing = s.ending?.releaseUntilMs !== undefined
+  const renewing = s.phase === 'leading' || (s.ending?.voluntary && !releasing)
+  if (s.grant && !s.flight && renewing) at.push(s.grant.renewAtMs)
+  if (s.ending && !releasing) at.push(s.ending.drainUntilMs)
+  if (releasing && !s.flight) at.push(s.tryAtMs)
   const next = Math.min(...at, Infinity)
   return next === Infinity ? undefined : next
 }

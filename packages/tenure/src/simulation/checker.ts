@@ -33,6 +33,9 @@ export interface Promises {
   readonly leaderWithinMs: number
 }
 
+/** An elector that spins wakes up hundreds of times a second; a busy one a few dozen times. */
+const busyTimers = 150
+
 /** Asserts the invariants of the design while a simulation runs. */
 export class Checker {
   readonly violations: string[] = []
@@ -74,12 +77,15 @@ export class Checker {
     this.#faultAtMs = Math.max(this.#faultAtMs, untilMs)
   }
 
-  /** I1, I10: looks at every candidate after each event. */
+  /** I1, I10, I11: looks at every candidate after each event. */
   inspect(candidates: readonly Candidate[]): void {
     const believers = candidates.filter((candidate) => candidate.believes())
     if (believers.length > 0) this.#ledAtMs = this.#world.nowMs
     if (believers.length > 1 && this.#promises.belief) {
       this.violate('I1', `${believers.map(({ name, term }) => `${name} (term ${term})`).join(' and ')} lead at once`)
+    }
+    for (const { name, machine } of candidates) {
+      if (machine.busiest > busyTimers) this.violate('I11', `${name} set off ${machine.busiest} timers in a second`)
     }
     if (!this.#promises.liveness) return
     const quietSinceMs = Math.max(this.#faultAtMs, this.#ledAtMs)

@@ -16,6 +16,8 @@ export class Machine {
   backlog = 0
   wokeAtMs = -Infinity
   resumedAtMs = -Infinity
+  /** The most timers that fired within one second. */
+  busiest = 0
   readonly #world: World
   readonly #random: Random
   readonly #rate: number
@@ -26,6 +28,8 @@ export class Machine {
   #sleptMs = 0
   #wallAheadMs: number
   #ids = 0
+  #second = 0
+  #fired = 0
 
   constructor(world: World, random: Random, rate: number) {
     this.#world = world
@@ -109,6 +113,13 @@ export class Machine {
     }
   }
 
+  #count(): void {
+    const second = Math.floor(this.#world.nowMs / 1000)
+    this.#fired = second === this.#second ? this.#fired + 1 : 1
+    this.#second = second
+    this.busiest = Math.max(this.busiest, this.#fired)
+  }
+
   #monotonicMs(): number {
     if (this.state === 'asleep') return this.#atAnchorMs
     return this.#atAnchorMs + (this.#world.nowMs - this.#anchorMs) * this.#rate
@@ -135,7 +146,9 @@ export class Machine {
     const inMs = (timer.dueMs - this.#monotonicMs()) / this.#rate + lateMs
     timer.scheduled = this.#world.after(inMs, () => {
       const fire = () => {
-        if (this.#timers.delete(timer)) timer.callback()
+        if (!this.#timers.delete(timer)) return
+        this.#count()
+        timer.callback()
       }
       this.deliver(fire)
     })

@@ -235,6 +235,13 @@ export const engineMutants: readonly EngineMutant[] = [
     replace: 'if (ending.term > 0) return enterStopped',
   },
   {
+    name: 'spin while a release is to be tried again',
+    file: 'election-state.ts',
+    find: '(s.ending?.voluntary && !releasing)',
+    replace: 's.ending?.voluntary',
+    in: { faults: ['errors', 'stop', 'step-down'] },
+  },
+  {
     name: 'forget to close the watch',
     file: election,
     find: "  if (s.watch === 'open') effects.push({ type: 'watch', open: false })\n  s.watch = 'closed'\n  s.phase = 'stopped'",
