@@ -109,7 +109,7 @@ export interface ElectionState {
   readonly chance: number
   readonly work: number
   readonly flight: Flight | undefined
-  readonly attempt: { readonly id: string; readonly firstSentAtMs: number; readonly afterTerm: number } | undefined
+  readonly attempt: { readonly id: string; readonly firstSentAtMs: number } | undefined
   readonly view: View | undefined
   readonly seen: readonly (readonly [key: string, atMs: number])[]
   readonly tryAtMs: number

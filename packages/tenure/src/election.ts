@@ -145,7 +145,7 @@ function contend(s: Draft, effects: Effect[]): void {
 function sendAcquire(s: Draft, effects: Effect[]): void {
   const { settings, view } = s
   // I3: only a call of unknown outcome is repeated with the same attempt. Belief will count from its first transmission.
-  s.attempt ??= { id: `${s.nonce}.${++s.attempts}`, firstSentAtMs: heldNow(s), afterTerm: s.highestTerm }
+  s.attempt ??= { id: `${s.nonce}.${++s.attempts}`, firstSentAtMs: heldNow(s) }
   const expired = view && hasExpired(s, view) ? { expiredVersion: view.record?.version ?? absentVersion } : {}
   send(s, effects, 'acquire', {
     election: settings.election,
@@ -188,8 +188,7 @@ function found(s: Draft, effects: Effect[], record: LeaseRecord | undefined): vo
 
 function claimGrant(s: Draft, effects: Effect[], record: LeaseRecord, validForMs: number): void {
   const { attempt, settings } = s
-  const isNew = attempt && record.term > attempt.afterTerm && record.term >= s.highestTerm
-  const sound = isNew && record.attempt === attempt.id && !record.released
+  const sound = record.attempt === attempt?.id && record.term > s.highestTerm && !record.released
   s.attempt = undefined
   if (!sound) {
     // I4: a grant at or below a term that was already seen is never believed.
@@ -259,7 +258,8 @@ function observe(
     if (!known) s.seen = [...s.seen.slice(1 - seenLimit), [key, s.nowMs]]
     const holdsForMs = validDuration(record.leaseDurationMs) ?? lastDuration(s)
     s.view = { record, seenAtMs: known?.[1] ?? s.nowMs, holdsForMs, retryAtMs }
-    s.highestTerm = Math.max(s.highestTerm, record.term)
+    // The own attempt's term must stay believable until its answer comes.
+    if (record.attempt !== s.attempt?.id) s.highestTerm = Math.max(s.highestTerm, record.term)
     if (!record.released) announce(s, effects, record)
   } else if (s.settings.terms && (s.highestTerm > 0 || s.view)) {
     // I2: a record that is gone does not end the lease it told of, nor one that was granted unseen after a release.

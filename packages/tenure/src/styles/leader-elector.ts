@@ -5,6 +5,8 @@ import type { ElectionEvent, Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
 import type { LeaseStore, Metadata } from '../lease-store.ts'
 import { checkName } from '../names.ts'
+import { checkDuration } from '../timings.ts'
+import { contain, observeToo } from './callbacks.ts'
 
 /** What happens to a {@link LeaderElector}, told in order. */
 export interface LeaderCallbacks {
@@ -53,35 +55,32 @@ export class LeaderElector {
   readonly #callbacks: LeaderCallbacks
   readonly #observer: Observer | undefined
   #seenLeader = ''
+  #started = false
 
   constructor(options: LeaderElectorOptions) {
-    const { leaseName, leaseNamespace, identity, leaseDurationMs = 15_000 } = options
+    const { leaseName, leaseNamespace, identity, leaseDurationMs = 15_000, releaseOnCancel = true } = options
     checkName('identity', identity)
-    checkName('leaseName', leaseName)
-    checkName('leaseNamespace', leaseNamespace)
+    checkLease(leaseName, leaseNamespace)
+    checkDuration('leaseDurationMs', leaseDurationMs, 1)
+    const { renewDeadlineMs = (leaseDurationMs * 2) / 3, retryPeriodMs = (leaseDurationMs * 2) / 15 } = options
+    if (typeof releaseOnCancel !== 'boolean') {
+      throw invalidOption('releaseOnCancel', releaseOnCancel, 'it must be true or false')
+    }
     this.#callbacks = checkCallbacks(options.callbacks)
     this.#observer = options.observer
-    const renewDeadlineMs = options.renewDeadlineMs ?? (leaseDurationMs * 2) / 3
-    const retryIntervalMs = options.retryPeriodMs ?? (leaseDurationMs * 2) / 15
     this.#elector = new Elector({
       store: options.store,
       election: `${leaseNamespace}/${leaseName}`,
       identity,
       leaseDurationMs,
       renewDeadlineMs,
-      retryIntervalMs,
-      renewIntervalMs: renewIntervalOf(leaseDurationMs, renewDeadlineMs, retryIntervalMs),
-      releaseOnStop: options.releaseOnCancel,
+      retryIntervalMs: retryPeriodMs,
+      renewIntervalMs: renewIntervalOf(leaseDurationMs, renewDeadlineMs, retryPeriodMs),
+      releaseOnStop: releaseOnCancel,
       drainTimeoutMs: options.drainTimeoutMs,
       metadata: options.metadata,
       clock: options.clock,
-      observer: {
-        ...options.observer,
-        onEvent: (event) => {
-          options.observer?.onEvent?.(event)
-          this.#on(event)
-        },
-      },
+      observer: observeToo(options.observer, (event) => this.#on(event)),
     })
   }
 
@@ -91,9 +90,12 @@ export class LeaderElector {
     try {
       for (;;) {
         const leadership = await this.#elector.waitForLeadership()
-        const work = this.#work(leadership)
-        leadership.waitUntil(work)
-        await ended(leadership, work)
+        // A callback may have stopped it at the moment of election, and its lease may be given back by now.
+        if (!leadership.isLeader()) continue
+        this.#started = true
+        leadership.waitUntil(this.#work(leadership))
+        // The elector waits for the work, and the next leadership comes only after it.
+        await aborted(leadership)
       }
     } catch {
       // The elector stops, by the signal or after its first loss. It ends only when the release has been tried.
@@ -119,28 +121,36 @@ export class LeaderElector {
   }
 
   #on(event: ElectionEvent): void {
-    if (event.type === 'lost') this.#contain('onStoppedLeading', () => this.#callbacks.onStoppedLeading?.())
+    if (event.type === 'lost' && this.#started) {
+      this.#started = false
+      this.#tell('onStoppedLeading', () => this.#callbacks.onStoppedLeading?.())
+    }
     if (event.type !== 'new-leader' || event.record.holder === this.#seenLeader) return
     this.#seenLeader = event.record.holder
-    this.#contain('onNewLeader', () => this.#callbacks.onNewLeader?.(event.record.holder))
+    this.#tell('onNewLeader', () => this.#callbacks.onNewLeader?.(event.record.holder))
   }
 
-  #contain(name: string, callBack: () => void): void {
-    try {
-      callBack()
-    } catch (cause) {
-      const { election, identity } = this.#elector
-      const error = new TenureError('WORK_FAILED', `The callback ${name} of "${election}" threw.`, { cause })
+  #tell(name: string, callBack: () => unknown): void {
+    const { election, identity } = this.#elector
+    contain(callBack, (cause) => {
+      const error = new TenureError('WORK_FAILED', `The callback ${name} of "${election}" failed.`, { cause })
       this.#observer?.onEvent?.({ type: 'error', error, election, identity })
-    }
+    })
   }
 }
 
 /** Often enough for the lease, and early enough that one failed renewal can be tried again before the deadline. */
-function renewIntervalOf(leaseDurationMs: number, renewDeadlineMs: number, retryPeriodMs: number): number | undefined {
-  const intervalMs = Math.min(leaseDurationMs / 3, renewDeadlineMs - retryPeriodMs)
-  // Nonsense is left for the elector to refuse by its own name.
-  return intervalMs > 0 ? intervalMs : undefined
+function renewIntervalOf(leaseDurationMs: number, renewDeadlineMs: number, retryPeriodMs: number): number {
+  checkDuration('renewDeadlineMs', renewDeadlineMs, 1)
+  checkDuration('retryPeriodMs', retryPeriodMs, 1)
+  // Whole milliseconds: the sum of what is left and the retry period must not exceed the deadline by a rounding error.
+  const intervalMs = Math.min(leaseDurationMs / 3, Math.floor(renewDeadlineMs - retryPeriodMs))
+  if (intervalMs >= 1) return intervalMs
+  throw invalidOption(
+    'retryPeriodMs',
+    retryPeriodMs,
+    `it must be at least 1 ms below renewDeadlineMs (${renewDeadlineMs}), so that a failed renewal can be tried again`,
+  )
 }
 
 function aborted({ signal }: Leadership): Promise<void> {
@@ -150,10 +160,15 @@ function aborted({ signal }: Leadership): Promise<void> {
   })
 }
 
-/** The next term is waited for only when this one is over; its work's failures are reported by the elector. */
-async function ended(leadership: Leadership, work: Promise<void>): Promise<void> {
-  await aborted(leadership)
-  await work.catch(() => undefined)
+const longestLease = 255
+
+function checkLease(leaseName: unknown, leaseNamespace: unknown): void {
+  checkName('leaseName', leaseName)
+  checkName('leaseNamespace', leaseNamespace)
+  // The first slash divides the two in the election's name, so that no two leases share one election.
+  if (leaseNamespace.includes('/')) throw invalidOption('leaseNamespace', leaseNamespace, 'it must not contain a slash')
+  if (Buffer.byteLength(leaseName + leaseNamespace) <= longestLease) return
+  throw invalidOption('leaseName', leaseName, `with leaseNamespace it must have at most ${longestLease} bytes of UTF-8`)
 }
 
 function checkCallbacks(callbacks: unknown): LeaderCallbacks {

@@ -75,7 +75,9 @@ export class Manager {
     const cause = this.#elector.releaseError
     if (cause === undefined) return
     const { election } = this.#elector
-    throw new TenureError('RELEASE_FAILED', `The lease of "${election}" could not be released; it will run out.`, { cause })
+    throw new TenureError('RELEASE_FAILED', `The lease of "${election}" could not be released; it will run out.`, {
+      cause,
+    })
   }
 
   [Symbol.asyncDispose](): Promise<void> {

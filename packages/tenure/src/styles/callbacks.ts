@@ -1,0 +1,26 @@
+import type { ElectionEvent, Observer } from '../events.ts'
+
+/** The observer, and a listener of one's own that is told whatever the observer throws. */
+export function observeToo(observer: Observer | undefined, listener: (event: ElectionEvent) => void): Observer {
+  return {
+    onEvent(event) {
+      try {
+        return observer?.onEvent?.(event)
+      } finally {
+        listener(event)
+      }
+    },
+    ...(observer?.onCall && { onCall: (report) => observer.onCall?.(report) }),
+  }
+}
+
+/** Calls back; what that throws, or rejects with although nobody waits for it, is reported. */
+export function contain(callBack: () => unknown, report: (cause: unknown) => void): void {
+  try {
+    Promise.resolve(callBack())
+      .catch(report)
+      .catch(() => undefined)
+  } catch (cause) {
+    report(cause)
+  }
+}

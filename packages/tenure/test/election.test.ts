@@ -1,0 +1,213 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { step } from '../src/election.ts'
+import {
+  deadlineOf,
+  initialState,
+  leadsAt,
+  nextWakeMs,
+  type Effect,
+  type ElectionState,
+  type Input,
+  type Settings,
+} from '../src/election-state.ts'
+import type { LeaseRecord, Outcome } from '../src/lease-store.ts'
+import { resolveTimings } from '../src/timings.ts'
+
+const settings: Settings = {
+  ...resolveTimings({}),
+  election: 'e',
+  identity: 'a',
+  metadata: {},
+  drainTimeoutMs: 30_000,
+  releaseOnStop: true,
+  canWatch: true,
+  terms: true,
+  until: 'stopped',
+}
+
+const record = (change: Partial<LeaseRecord>): LeaseRecord => ({
+  election: 'e',
+  holder: 'b',
+  attempt: 'other.1',
+  term: 1,
+  leaseDurationMs: 15_000,
+  acquiredAt: 0,
+  renewedAt: 0,
+  released: false,
+  metadata: {},
+  carry: '',
+  version: 'v1',
+  ...change,
+})
+
+/** Feeds inputs to the algorithm and remembers the last call it made. */
+function drive(state: ElectionState = initialState(settings, 'me', 0.5)) {
+  let current = state
+  let lastCall: Extract<Effect, { type: 'call' }>['call'] | undefined
+  return {
+    take(input: Input): Effect[] {
+      const { state: next, effects } = step(current, deepFreeze(input))
+      current = deepFreeze(next)
+      for (const effect of effects) if (effect.type === 'call') lastCall = effect.call
+      return effects
+    },
+    get state() {
+      return current
+    },
+    get call() {
+      if (!lastCall) throw new Error('No call was made.')
+      return lastCall
+    },
+  }
+}
+
+describe('the algorithm', () => {
+  test('counts a grant from the first transmission of its attempt, however often that was repeated', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'acquire', claim: { attempt: 'me.1' } })
+    d.take({ type: 'failed', call: d.call.id, error: new Error('lost'), nowMs: 5_000, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'read' })
+    d.take({ type: 'found', call: d.call.id, record: undefined, nowMs: 5_100, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'acquire', claim: { attempt: 'me.1' } })
+    const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 15_000 }
+    d.take({ type: 'answer', call: d.call.id, outcome: granted, nowMs: 5_200, sleptMs: 0 })
+    expect(deadlineOf(d.state)).toBe(10_000)
+  })
+
+  test('mints a new attempt after a refusal', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const outcome: Outcome = { ok: false, record: record({ released: true }), highestTerm: 1 }
+    d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 10, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'acquire', claim: { attempt: 'me.2', afterTerm: 1 } })
+  })
+
+  test('never believes a grant at or below a term it has seen (D7)', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    d.take({ type: 'observed', record: record({ term: 7 }), nowMs: 1, sleptMs: 0 })
+    const outcome: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1', term: 7 }), validForMs: 15_000 }
+    const effects = d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 2, sleptMs: 0 })
+    expect(effects.map(({ type }) => type)).toContain('error')
+    expect(d.state.phase).toBe('standby')
+  })
+
+  test('takes over with exactly the version it has watched for the whole duration', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const outcome: Outcome = { ok: false, record: record({ version: 'v1' }), highestTerm: 1 }
+    d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 0, sleptMs: 0 })
+    d.take({ type: 'observed', record: record({ version: 'v2' }), nowMs: 5_000, sleptMs: 0 })
+    // Told again of what it knows: neither moves the timer (E5).
+    d.take({ type: 'observed', record: record({ version: 'v1' }), nowMs: 9_000, sleptMs: 0 })
+    d.take({ type: 'observed', record: record({ version: 'v2' }), nowMs: 9_500, sleptMs: 0 })
+    const wakeMs = nextWakeMs(d.state) ?? 0
+    expect(wakeMs).toBeGreaterThanOrEqual(20_000)
+    expect(wakeMs).toBeLessThanOrEqual(20_000 + 75)
+    d.take({ type: 'wake', nowMs: wakeMs, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'acquire', claim: { expiredVersion: 'v2', afterTerm: 1 } })
+  })
+
+  test('does not let a sleep of the contender shorten what it waits', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const outcome: Outcome = { ok: false, record: record({}), highestTerm: 1 }
+    d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 0, sleptMs: 0 })
+    const before = d.call.id
+    d.take({ type: 'wake', nowMs: 14_000, sleptMs: 60_000 })
+    expect(d.call.id).toBe(before)
+  })
+
+  test('attempts of a thousand standbys are spread over half a percent of the lease (B10)', () => {
+    const wakes = Array.from({ length: 1_000 }, (_, index) => {
+      const d = drive(initialState(settings, `n${index}`, index / 1_000))
+      d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+      const outcome: Outcome = { ok: false, record: record({}), highestTerm: 1 }
+      d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 0, sleptMs: 0 })
+      return (nextWakeMs(d.state) ?? 0) - 15_000
+    })
+    expect(Math.min(...wakes)).toBeGreaterThanOrEqual(0)
+    expect(Math.max(...wakes)).toBeLessThanOrEqual(75)
+    const inFirstTenth = wakes.filter((ms) => ms < 7.5).length
+    expect(inFirstTenth).toBeGreaterThan(50)
+    expect(inFirstTenth).toBeLessThan(150)
+  })
+
+  test('is pure, never leads past its deadline, and never spins, whatever happens in whatever order', () => {
+    const change = fc.record({
+      holder: fc.constantFrom('a', 'b'),
+      attempt: fc.constantFrom('me.1', 'me.2', 'me.3', 'other.1'),
+      term: fc.integer({ min: 1, max: 4 }),
+      version: fc.constantFrom('v1', 'v2', 'v3'),
+      released: fc.boolean(),
+    })
+    const found = fc.option(change, { nil: undefined })
+    const happening = fc.oneof(
+      fc.record({ type: fc.constantFrom('stop', 'wake', 'watch-ended', 'next-wake') }),
+      fc.record({ type: fc.constant('step-down'), cooldownMs: fc.integer({ min: 0, max: 30_000 }) }),
+      fc.record({ type: fc.constant('granted'), change }),
+      fc.record({ type: fc.constant('refused'), change: found, highestTerm: fc.integer({ min: 0, max: 4 }) }),
+      fc.record({ type: fc.constant('found'), change: found }),
+      fc.record({ type: fc.constant('failed') }),
+      fc.record({ type: fc.constant('observed'), change: found }),
+      fc.record({ type: fc.constant('work'), pending: fc.integer({ min: 0, max: 1 }) }),
+      fc.record({ type: fc.constant('carry'), text: fc.constantFrom('x', 'y') }),
+    )
+    const later = fc.record({
+      afterMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 20_000 })),
+      sleepMs: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 20_000 })),
+      happening,
+    })
+    fc.assert(
+      fc.property(fc.array(later, { maxLength: 40 }), (script) => {
+        const d = drive()
+        let [nowMs, sleptMs] = [0, 0]
+        d.take({ type: 'start', nowMs, sleptMs })
+        for (const { afterMs, sleepMs, happening: it } of script) {
+          const wakeMs = nextWakeMs(d.state)
+          nowMs = it.type === 'next-wake' ? Math.max(nowMs, wakeMs ?? nowMs) : nowMs + afterMs
+          sleptMs += sleepMs
+          const call = d.state.flight?.id ?? 0
+          const shown = 'change' in it && it.change ? record(it.change) : undefined
+          const at = { nowMs, sleptMs }
+          const inputs: Record<string, Input> = {
+            stop: { type: 'stop', ...at },
+            wake: { type: 'wake', ...at },
+            'next-wake': { type: 'wake', ...at },
+            'watch-ended': { type: 'watch-ended', ...at },
+            'step-down': { type: 'step-down', cooldownMs: 'cooldownMs' in it ? it.cooldownMs : 0, ...at },
+            granted: { type: 'answer', call, outcome: { ok: true, record: shown ?? record({}), validForMs: 15_000 }, ...at },
+            refused: {
+              type: 'answer',
+              call,
+              outcome: { ok: false, ...(shown && { record: shown }), highestTerm: 'highestTerm' in it ? it.highestTerm : 0 },
+              ...at,
+            },
+            found: { type: 'found', call, record: shown, ...at },
+            failed: { type: 'failed', call, error: new Error('failed'), ...at },
+            observed: { type: 'observed', record: shown, ...at },
+            work: { type: 'work', pending: 'pending' in it ? it.pending : 0, ...at },
+            carry: { type: 'carry', text: 'text' in it ? it.text : '', ...at },
+          }
+          const input = inputs[it.type]
+          if (input) d.take(input)
+          if (leadsAt(d.state, nowMs + sleptMs)) expect(nowMs + sleptMs).toBeLessThan(deadlineOf(d.state))
+          if (d.state.phase === 'leading') expect(nowMs + sleptMs).toBeLessThan(deadlineOf(d.state))
+          // Whatever is due has been done: nothing is left to do at this very moment.
+          expect(nextWakeMs(d.state) ?? Infinity).toBeGreaterThan(nowMs)
+        }
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+})
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const inner of Object.values(value)) if (!(inner instanceof Error)) deepFreeze(inner)
+  }
+  return value
+}
