@@ -1,0 +1,254 @@
+// One process of a fleet: it campaigns, counts up through the guard while it leads, and logs what it believes and when.
+import { openSync, writeSync } from 'node:fs'
+import { connect } from 'node:net'
+import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+
+/** @type {import('./fleet.ts').CandidateOptions} */
+const { identity, directory, guardPath, logPath, originNs, library, dawdleMs, timings } = JSON.parse(
+  process.argv[2] ?? '',
+)
+
+/** @type {[typeof import('tenure'), typeof import('tenure/stores/file')]} */
+const [{ Elector }, { fileStore }] = library
+  ? await Promise.all([
+      import(pathToFileURL(`${library}/index.js`).href),
+      import(pathToFileURL(`${library}/stores/file.js`).href),
+    ])
+  : await Promise.all([import('tenure'), import('tenure/stores/file')])
+
+const origin = BigInt(originNs)
+/** The machine's monotonic clock, the same in all processes. */
+const now = () => Number(process.hrtime.bigint() - origin)
+
+const logFile = openSync(logPath, 'a')
+/** @param {import('./check.ts').Entry} entry */
+const log = (entry) => void writeSync(logFile, `${JSON.stringify(entry)}\n`)
+
+/** @param {unknown} message */
+const tell = (message) => void (process.connected && process.send?.(message))
+
+// The store, and what can stand between it and the elector.
+
+let heldUntilMs = 0
+let replyDelayMs = 0
+const store = fileStore({ directory })
+
+/**
+ * A call that is held up reaches the store all the same, whether or not anybody still waits for it.
+ * @template {[claim: any, options: import('tenure').CallOptions]} Arguments
+ * @template Result
+ * @param {(...call: Arguments) => Promise<Result>} verb
+ * @returns {(...call: Arguments) => Promise<Result>}
+ */
+function faulty(verb) {
+  return async (...[claim, options]) => {
+    const heldMs = heldUntilMs - performance.now()
+    if (heldMs > 0) await delay(heldMs)
+    const call = /** @type {Arguments} */ ([claim, heldMs > 0 ? { signal: new AbortController().signal } : options])
+    const result = await verb(...call)
+    if (replyDelayMs > 0) await delay(replyDelayMs)
+    return result
+  }
+}
+
+/** @type {import('tenure').LeaseStore} */
+const faultyStore = {
+  ...store,
+  read: faulty(store.read),
+  acquire: faulty(store.acquire),
+  renew: faulty(store.renew),
+  release: faulty(store.release),
+}
+
+// Belief
+
+/** @type {import('tenure').Leadership | undefined} */
+let leadership
+/** Kept from the start, as work does. @type {AbortSignal | undefined} */
+let signal
+let stopping = false
+
+const elector = new Elector({ store: faultyStore, election: 'jobs', identity, ...timings, observer: { onEvent } })
+
+/** @param {import('tenure').ElectionEvent} event */
+function onEvent(event) {
+  if (event.type === 'elected') {
+    log({ kind: 'elected', term: event.term, at: now() })
+    ask(event.term, () => elector.isLeader())
+    elector.waitForLeadership().then(lead, () => {})
+  }
+  if (event.type === 'lost') {
+    const aborted = leadership?.term !== event.term || signal?.aborted === true
+    log({ kind: 'lost', term: event.term, reason: event.reason, at: now(), clean: aborted && !elector.isLeader() })
+  }
+  if (event.type === 'error' || event.type === 'renew-failed') {
+    const { error } = event
+    log({
+      kind: 'error',
+      code: error instanceof Error && 'code' in error ? String(error.code) : String(error),
+      at: now(),
+    })
+  }
+  if ('term' in event) tell({ event: event.type, term: event.term, at: now() })
+}
+
+/**
+ * A true answer was true at some moment between the two times: a pause may lie anywhere in between.
+ * @param {number} term
+ * @param {() => boolean} isLeader
+ */
+function ask(term, isLeader) {
+  const from = now()
+  const leads = isLeader()
+  const to = now()
+  if (leads) log({ kind: 'belief', term, from, to })
+  return { from, leads }
+}
+
+function sample() {
+  if (stopping) return
+  setTimeout(sample, 4)
+  const [asked, held] = [leadership, signal]
+  if (!asked || !held) return
+  const { from, leads } = ask(asked.term, () => asked.isLeader())
+  if (leads) return
+  // Every timer that was due when it was asked has run by then, so nothing excuses a signal that lives on.
+  setImmediate(() => {
+    if (!held.aborted) log({ kind: 'belief', term: asked.term, from, to: from })
+  })
+}
+
+// Work
+
+const guard = connect(guardPath)
+/** @type {((answer: import('./guard.ts').GuardAnswer) => void)[]} */
+const questions = []
+createInterface(guard)
+  .on('line', (line) => questions.shift()?.(JSON.parse(line)))
+  .on('error', () => {})
+
+/**
+ * @param {import('./guard.ts').GuardRequest['verb']} verb
+ * @param {number} term
+ * @param {number} [value]
+ * @returns {Promise<import('./guard.ts').GuardAnswer>}
+ */
+function askGuard(verb, term, value) {
+  guard.write(`${JSON.stringify({ verb, term, value, pid: process.pid })}\n`)
+  return new Promise((resolve) => questions.push(resolve))
+}
+
+/** @type {Promise<void>} */
+let working = Promise.resolve()
+
+/** @param {import('tenure').Leadership} won */
+function lead(won) {
+  if (won === leadership) return
+  leadership = won
+  signal = won.signal
+  working = working.then(() => countUp(won))
+  // Half of the leaders let their lease wait for their work; the others are careless.
+  if (Math.random() < 0.5 && won.isLeader()) won.waitUntil(working)
+}
+
+/** @param {import('tenure').Leadership} won */
+async function countUp(won) {
+  while (won.isLeader()) {
+    const read = await askGuard('read', won.term)
+    if (!read.ok) return
+    // Nobody asks again before the write: what comes too late, only the guard can refuse.
+    await delay(Math.random() < 0.1 ? Math.random() * dawdleMs : 5)
+    const written = await askGuard('write', won.term, read.value + 1)
+    if (written.ok) log({ kind: 'wrote', term: won.term, value: written.value, at: now() })
+  }
+}
+
+// Commands
+
+/** @param {number} ms */
+const block = (ms) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+
+function current() {
+  if (!leadership?.isLeader()) throw new Error(`${identity} does not lead`)
+  return leadership
+}
+
+/** @type {Record<string, (value: any) => unknown>} */
+const commands = {
+  campaign: () => {
+    tell({ event: 'campaigning', term: 0, at: now() })
+    elector.start()
+  },
+  stepDown: (cooldownMs) => elector.stepDown({ cooldownMs }),
+  /** Calls to the store are held up for so long. */
+  hold: (ms) => void (heldUntilMs = performance.now() + ms),
+  delayReplies: (ms) => void (replyDelayMs = ms),
+  block,
+  wallMs: () => Date.now(),
+  /** Stalls in the middle of a write, and tells what it was told afterwards. */
+  stallWhileWriting: async (ms) => {
+    const held = current()
+    const { value } = await askGuard('read', held.term)
+    block(ms)
+    const leads = held.isLeader()
+    if (!held.signal.aborted) await new Promise((resolve) => held.signal.addEventListener('abort', resolve))
+    return { leads, reason: held.signal.reason.reason, written: await askGuard('write', held.term, (value ?? 0) + 1) }
+  },
+  /** Asks without a break until a leap of time shows that it was paused, and tells what it was told first after that. */
+  askThroughPause: async (leapMs) => {
+    const held = current()
+    const { value } = await askGuard('read', held.term)
+    tell({ event: 'asking', term: held.term, at: now() })
+    await delay(1)
+    const { ledBefore, leads } = askUntilLeap(held, leapMs * 1e6)
+    return { ledBefore, leads, written: await askGuard('write', held.term, (value ?? 0) + 1) }
+  },
+}
+
+/**
+ * @param {import('tenure').Leadership} held
+ * @param {number} leapNs
+ */
+function askUntilLeap(held, leapNs) {
+  let ledBefore = false
+  for (let last = now(); ;) {
+    const from = now()
+    const leads = held.isLeader()
+    const to = now()
+    if (from - last > leapNs) return { ledBefore, leads }
+    // Paused inside of the question: it may have looked at the clock before, so the next answer is the first to count.
+    if (to - from > leapNs) return { ledBefore, leads: held.isLeader() }
+    ledBefore = leads
+    last = to
+  }
+}
+
+/** @param {{ id: number, command: string, value: unknown }} message */
+async function obey({ id, command, value }) {
+  try {
+    tell({ id, result: await commands[command]?.(value) })
+  } catch (error) {
+    tell({ id, error: String(error) })
+  }
+}
+
+async function stop() {
+  await elector.stop()
+  log({ kind: 'stopped', at: now() })
+  stopping = true
+  await working
+  await store.close?.()
+  guard.end()
+  // From here on nothing may keep this process alive.
+  process.disconnect()
+}
+
+// What these reject with ends the process, and its exit code is looked at.
+process.on('message', (/** @type {Parameters<typeof obey>[0]} */ message) => void obey(message))
+process.once('SIGTERM', () => void stop())
+process.once('disconnect', () => stopping || process.exit(1))
+
+sample()
+tell({ event: 'ready', term: 0, at: now() })

@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest'
+import { findViolations, survey, type Entry, type GuardLog, type Life } from './check.ts'
+
+const quiet: GuardLog = { value: 0, accepted: [], refused: [] }
+const elected = (term: number, at: number): Entry => ({ kind: 'elected', term, at })
+const belief = (term: number, from: number, to = from): Entry => ({ kind: 'belief', term, from, to })
+const lost = (term: number, at: number, reason = 'expired', clean = true): Entry => ({
+  kind: 'lost',
+  term,
+  at,
+  reason,
+  clean,
+})
+const stopped: Entry = { kind: 'stopped', at: 1e9 }
+const life = (pid: number, entries: Entry[], end = 'stopped'): Life => ({
+  identity: `candidate-${pid}`,
+  pid,
+  end,
+  entries: end === 'stopped' ? [...entries, stopped] : entries,
+})
+const reign = (term: number, from: number, to: number) => [
+  elected(term, from),
+  belief(term, from),
+  belief(term, to),
+  lost(term, to + 1),
+]
+const write = (term: number, value: number) => ({ verb: 'write', term, value, pid: term }) as const
+
+test('leaders that follow one another are no violation, however close they come', () => {
+  const lives = [
+    life(1, reign(1, 10, 20)),
+    life(2, [...reign(2, 20, 30), ...reign(4, 41, 50)]),
+    life(3, reign(3, 31, 40)),
+  ]
+  expect(findViolations(lives, quiet)).toEqual([])
+})
+
+test('an answer that a pause delayed counts for the moment of its question', () => {
+  const paused = life(1, [elected(1, 10), belief(1, 10), belief(1, 20, 900), lost(1, 901)])
+  expect(findViolations([paused, life(2, reign(2, 500, 600))], quiet)).toEqual([])
+  // The first answer of a term may have been given at any time until it arrived, so that alone proves nothing either.
+  const late = life(2, [elected(2, 15), belief(2, 15, 100), lost(2, 101)])
+  expect(findViolations([life(1, reign(1, 10, 50)), late], quiet)).toEqual([])
+})
+
+test('a process that was killed while it led needs no end', () => {
+  expect(findViolations([life(1, [elected(1, 1), belief(1, 2)], 'killed')], quiet)).toEqual([])
+})
+
+describe('it finds', () => {
+  const cases: { readonly what: string; readonly lives: Life[]; readonly guard?: GuardLog; readonly finds: RegExp }[] =
+    [
+      {
+        what: 'two that lead at once',
+        lives: [life(1, reign(1, 10, 2_000_020)), life(2, reign(2, 20, 3_000_000))],
+        finds: /candidate-1 in term 1 still led 2\.000 ms after candidate-2 in term 2 had begun/,
+      },
+      {
+        what: 'one that leads inside of the reign of another',
+        lives: [life(1, reign(1, 10, 100)), life(2, reign(2, 40, 50)), life(3, reign(3, 101, 110))],
+        finds: /term 1 still led/,
+      },
+      {
+        what: 'an overlap with a later term than the next',
+        lives: [life(1, reign(1, 10, 100)), life(2, [elected(2, 200), lost(2, 201)]), life(3, reign(3, 90, 110))],
+        finds: /candidate-1 in term 1 still led .* candidate-3 in term 3/,
+      },
+      { what: 'terms out of order', lives: [life(1, reign(2, 10, 20)), life(2, reign(1, 30, 40))], finds: /still led/ },
+      {
+        what: 'a term with two holders',
+        lives: [life(1, reign(1, 10, 20)), life(2, reign(1, 30, 40))],
+        finds: /held by/,
+      },
+      {
+        what: 'a term that its own process had before',
+        lives: [life(1, [...reign(2, 1, 2), ...reign(1, 5, 6)])],
+        finds: /after/,
+      },
+      {
+        what: 'a start without the end before',
+        lives: [life(1, [elected(1, 1), ...reign(2, 2, 3)])],
+        finds: /before term 1/,
+      },
+      { what: 'an end without a start', lives: [life(1, [lost(1, 1)])], finds: /lost term 1 while none/ },
+      { what: 'a stop without an end', lives: [life(1, [elected(1, 1)])], finds: /without losing term 1/ },
+      {
+        what: 'belief after the end',
+        lives: [life(1, [...reign(1, 1, 5), belief(1, 9)])],
+        finds: /believed in term 1/,
+      },
+      {
+        what: 'an end told too early',
+        lives: [life(1, [elected(1, 1), lost(1, 5, 'expired', false)])],
+        finds: /had ended/,
+      },
+      {
+        what: 'a stop that never came to its end',
+        lives: [{ ...life(1, [], 'killed'), end: 'stopped' }],
+        finds: /never told/,
+      },
+      { what: 'a crash', lives: [life(1, [], '1 Error: oh')], finds: /ended: 1 Error: oh/ },
+      {
+        what: 'an error',
+        lives: [life(1, [{ kind: 'error', code: 'RECORD_INVALID', at: 1 }])],
+        finds: /RECORD_INVALID/,
+      },
+      {
+        what: 'an update that was lost',
+        lives: [],
+        guard: { ...quiet, value: 1, accepted: [write(1, 1), write(2, 1)] },
+        finds: /write 2 \(term 2\) set 1/,
+      },
+      {
+        what: 'a counter that is off',
+        lives: [],
+        guard: { ...quiet, value: 3, accepted: [write(1, 1)] },
+        finds: /1 writes were accepted, and the counter is at 3/,
+      },
+      {
+        what: 'a late write',
+        lives: [],
+        guard: { ...quiet, value: 2, accepted: [write(2, 1), write(1, 2)] },
+        finds: /term 1 wrote after term 2/,
+      },
+      {
+        what: 'a write that was confirmed and is not there',
+        lives: [life(1, [{ kind: 'wrote', term: 1, value: 2, at: 1 }])],
+        guard: { ...quiet, value: 1, accepted: [write(1, 1)] },
+        finds: /told that it wrote 2/,
+      },
+    ]
+  test.each(cases)('$what', ({ lives, guard = quiet, finds }) => {
+    expect(findViolations(lives, guard)).toContainEqual(expect.stringMatching(finds))
+  })
+})
+
+test('hand-overs are told apart by how the leader before ended', () => {
+  const lives = [
+    life(1, [elected(1, 1e6), belief(1, 2e6)], 'killed'),
+    life(2, [elected(2, 3e6), belief(2, 3e6), lost(2, 4e6, 'released')]),
+    life(3, [elected(3, 9e6), belief(3, 9e6), belief(3, 10e6), lost(3, 2_000e6)]),
+    life(4, reign(4, 1_600e6, 1_601e6)),
+    life(5, reign(5, 1_700e6, 1_701e6)),
+  ]
+  const guard = { ...quiet, refused: [write(3, 7), { verb: 'read', term: 3, pid: 3 } as const] }
+  const pauses = [
+    { pid: 3, from: 10.5e6, to: 1_990e6 },
+    // Too short to end anything, of a process that did not lead, and of a leader that had ended before.
+    { pid: 4, from: 1_600.5e6, to: 1_650e6 },
+    { pid: 9, from: 1_600.5e6, to: 9_000e6 },
+    { pid: 4, from: 1_800e6, to: 9_000e6 },
+  ]
+  expect(survey(lives, guard, pauses, 1_000)).toEqual({
+    terms: 5,
+    byDeath: 1,
+    byRelease: 1,
+    byExpiry: 2,
+    byPause: 1,
+    fencedWrites: 1,
+    longestGapMs: 1_590,
+  })
+})

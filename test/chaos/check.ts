@@ -1,0 +1,216 @@
+/** What the logs of a fleet prove. Times are nanoseconds on the machine's one monotonic clock. */
+import type { GuardRequest } from './guard.ts'
+
+/** A line of a process's log; lines are in the order in which things happened there. */
+export type Entry =
+  | { readonly kind: 'elected'; readonly term: number; readonly at: number }
+  /** At some moment from `from` to `to` this process was told that it leads, or its signal lived on. */
+  | { readonly kind: 'belief'; readonly term: number; readonly from: number; readonly to: number }
+  | {
+      readonly kind: 'lost'
+      readonly term: number
+      readonly reason: string
+      readonly at: number
+      readonly clean: boolean
+    }
+  | { readonly kind: 'wrote'; readonly term: number; readonly value: number; readonly at: number }
+  | { readonly kind: 'error'; readonly code: string; readonly at: number }
+  | { readonly kind: 'stopped'; readonly at: number }
+
+/** One process, from its start to its end. */
+export interface Life {
+  readonly identity: string
+  readonly pid: number
+  /** How it ended; anything else than a kill or a stop that was asked for is told in words. */
+  readonly end: 'killed' | 'stopped' | (string & {})
+  readonly entries: readonly Entry[]
+}
+
+/** What the guard of the counter saw. */
+export interface GuardLog {
+  readonly value: number
+  readonly accepted: readonly GuardRequest[]
+  readonly refused: readonly GuardRequest[]
+}
+
+/** A time in which a process stood still. */
+export interface Pause {
+  readonly pid: number
+  readonly from: number
+  readonly to: number
+}
+
+/** Everything that must not be. */
+export function findViolations(lives: readonly Life[], guard: GuardLog): string[] {
+  return [
+    ...lives.flatMap(unexpectedEnds),
+    ...lives.flatMap(unexpectedErrors),
+    ...lives.flatMap(brokenPairs),
+    ...sharedTerms(lives),
+    ...overlaps(lives),
+    ...lostUpdates(lives, guard),
+  ]
+}
+
+function unexpectedEnds({ identity, pid, end }: Life): string[] {
+  return end === 'killed' || end === 'stopped' ? [] : [`${identity} (${pid}) ended: ${end}`]
+}
+
+/** A call that took too long is the only thing that pauses and hanging calls can cause. */
+function unexpectedErrors({ identity, entries }: Life): string[] {
+  const codes = entries.flatMap((entry) => (entry.kind === 'error' && entry.code !== 'TIMEOUT' ? [entry.code] : []))
+  return [...new Set(codes)].map((code) => `${identity} reported ${code}`)
+}
+
+/** Elected and lost come in pairs, terms rise, and nothing is believed outside of a pair. */
+function brokenPairs({ identity, end, entries }: Life): string[] {
+  const found: string[] = []
+  let open: number | undefined
+  let highest = 0
+  for (const entry of entries) {
+    if (entry.kind === 'elected') {
+      if (open !== undefined) found.push(`${identity} was elected to term ${entry.term} before term ${open} was lost`)
+      if (entry.term <= highest) found.push(`${identity} was elected to term ${entry.term} after term ${highest}`)
+      open = highest = entry.term
+    }
+    if (entry.kind === 'belief' && entry.term !== open) {
+      found.push(`${identity} believed in term ${entry.term} while ${open ?? 'none'} was open, at ${show(entry.from)}`)
+    }
+    if (entry.kind === 'lost') {
+      if (entry.term !== open) found.push(`${identity} lost term ${entry.term} while ${open ?? 'none'} was open`)
+      if (!entry.clean) found.push(`${identity} was told that term ${entry.term} is lost before it had ended`)
+      open = undefined
+    }
+    if (entry.kind === 'stopped' && open !== undefined) found.push(`${identity} stopped without losing term ${open}`)
+  }
+  const hasStopped = entries.at(-1)?.kind === 'stopped' || entries.some(({ kind }) => kind === 'stopped')
+  if (end === 'stopped' && !hasStopped) found.push(`${identity} never told that it had stopped`)
+  return found
+}
+
+function sharedTerms(lives: readonly Life[]): string[] {
+  const holders = new Map<number, string[]>()
+  for (const { identity, pid, entries } of lives) {
+    for (const entry of entries) {
+      if (entry.kind !== 'elected') continue
+      holders.set(entry.term, [...(holders.get(entry.term) ?? []), `${identity} (${pid})`])
+    }
+  }
+  const shared = [...holders].filter(([, names]) => names.length > 1)
+  return shared.map(([term, names]) => `term ${term} was held by ${names.join(' and ')}`)
+}
+
+/** The part of a belief that is certain, whatever pauses hit the process that logged it. */
+export interface Belief {
+  readonly term: number
+  readonly life: Life
+  /** It had begun by then. */
+  readonly begunBy: number
+  /** It had not ended before. */
+  readonly lastAt: number
+}
+
+/** By term. */
+export function beliefsOf(lives: readonly Life[]): Belief[] {
+  const beliefs = new Map<string, Belief>()
+  for (const life of lives) {
+    for (const entry of life.entries) {
+      if (entry.kind !== 'belief') continue
+      const key = `${entry.term} ${life.pid}`
+      const known = beliefs.get(key)
+      beliefs.set(key, {
+        term: entry.term,
+        life,
+        begunBy: Math.min(entry.to, known?.begunBy ?? Infinity),
+        lastAt: Math.max(entry.from, known?.lastAt ?? -Infinity),
+      })
+    }
+  }
+  return [...beliefs.values()].toSorted((a, b) => a.term - b.term)
+}
+
+/**
+ * Once a term was believed in, no lower one may be. Belief in one term has no gaps, so this is what "beliefs do not
+ * overlap, and come in the order of their terms" means, and it needs no tolerance.
+ */
+function overlaps(lives: readonly Life[]): string[] {
+  const found: string[] = []
+  let before: Belief | undefined
+  for (const belief of beliefsOf(lives)) {
+    if (before && before.term < belief.term && before.lastAt > belief.begunBy) {
+      const [former, next] = [before, belief].map(({ life, term }) => `${life.identity} in term ${term}`)
+      const forNs = before.lastAt - belief.begunBy
+      found.push(`${former} still led ${show(forNs)} after ${next} had begun, at ${show(belief.begunBy)}`)
+    }
+    if (!before || belief.lastAt > before.lastAt) before = belief
+  }
+  return found
+}
+
+/** Each accepted write must build on the one before it, and what a leader was told it wrote must be there. */
+function lostUpdates(lives: readonly Life[], { value, accepted }: GuardLog): string[] {
+  const found = accepted.flatMap((write, index) => {
+    const before = accepted[index - 1]
+    const lost = write.value === index + 1 ? [] : [`write ${index + 1} (term ${write.term}) set ${write.value}`]
+    const late = before && before.term > write.term ? [`term ${write.term} wrote after term ${before.term}`] : []
+    return [...lost, ...late]
+  })
+  if (value !== accepted.length) found.push(`${accepted.length} writes were accepted, and the counter is at ${value}`)
+  const wrote = lives.flatMap(({ entries }) => entries.filter((entry) => entry.kind === 'wrote'))
+  for (const write of wrote) {
+    if (accepted[write.value - 1]?.term === write.term) continue
+    found.push(`term ${write.term} was told that it wrote ${write.value}, and did not`)
+  }
+  return found.slice(0, 20)
+}
+
+/** What happened, so that a run that saw nothing does not pass. */
+export interface Survey {
+  readonly terms: number
+  readonly byDeath: number
+  readonly byRelease: number
+  readonly byExpiry: number
+  /** Of these, of leaders that stood still for longer than a lease. */
+  readonly byPause: number
+  readonly fencedWrites: number
+  /** The longest time between two beliefs. */
+  readonly longestGapMs: number
+}
+
+export function survey(
+  lives: readonly Life[],
+  guard: GuardLog,
+  pauses: readonly Pause[],
+  leaseDurationMs: number,
+): Survey {
+  const beliefs = beliefsOf(lives)
+  const ended = beliefs.slice(0, -1).map((belief) => howItEnded(belief))
+  const byPause = beliefs.slice(0, -1).filter((belief) => {
+    const stoodStill = ({ pid, from, to }: Pause) =>
+      pid === belief.life.pid &&
+      from > belief.begunBy &&
+      from < belief.lastAt + 50e6 &&
+      to - from > leaseDurationMs * 1e6
+    return howItEnded(belief) === 'expiry' && pauses.some(stoodStill)
+  })
+  const gaps = beliefs.slice(1).map((belief, index) => belief.begunBy - (beliefs[index]?.lastAt ?? 0))
+  return {
+    terms: beliefs.length,
+    byDeath: ended.filter((how) => how === 'death').length,
+    byRelease: ended.filter((how) => how === 'release').length,
+    byExpiry: ended.filter((how) => how === 'expiry').length,
+    byPause: byPause.length,
+    fencedWrites: guard.refused.filter(({ verb }) => verb === 'write').length,
+    longestGapMs: Math.max(0, ...gaps) / 1e6,
+  }
+}
+
+function howItEnded({ life, term }: Belief): 'death' | 'release' | 'expiry' {
+  const lost = life.entries.find((entry) => entry.kind === 'lost' && entry.term === term)
+  if (lost?.kind !== 'lost') return 'death'
+  return lost.reason === 'released' || lost.reason === 'stopped' ? 'release' : 'expiry'
+}
+
+function show(ns: number): string {
+  return `${(ns / 1e6).toFixed(3)} ms`
+}

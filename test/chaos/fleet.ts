@@ -1,0 +1,303 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, readFile, rm, unlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { vi } from 'vitest'
+import type { Entry, Life, Pause } from './check.ts'
+import { Guard } from './guard.ts'
+
+/** The elector's timings. */
+interface Timings {
+  readonly leaseDurationMs: number
+  readonly renewIntervalMs?: number
+  readonly renewDeadlineMs?: number
+  readonly retryIntervalMs?: number
+}
+
+/** The deadline is as late as the rules allow, so that a belief that lasts 105 ms too long shows. */
+export const tightTimings = {
+  leaseDurationMs: 1_500,
+  renewIntervalMs: 400,
+  renewDeadlineMs: 1_395,
+  retryIntervalMs: 200,
+}
+
+/** What a directory holds after all have stopped. */
+export const cleanDirectory = ['jobs.json', 'jobs.json.lock', 'jobs.json.term']
+
+/** What a candidate's process is told at its start. */
+export interface CandidateOptions {
+  readonly identity: string
+  readonly directory: string
+  readonly guardPath: string
+  readonly logPath: string
+  readonly originNs: string
+  readonly dawdleMs: number
+  readonly timings: Timings
+  /** A folder with another build of the library. */
+  readonly library?: string | undefined
+}
+
+/** Options of {@link Fleet.open}. */
+export interface FleetOptions {
+  readonly size: number
+  readonly timings: Timings
+  /** How long a careless leader waits at most between its read and its write. */
+  readonly dawdleMs?: number
+  readonly library?: string | undefined
+  readonly isFenced?: boolean
+  /** How long a process that was told to stop may take to end. */
+  readonly exitWithinMs?: number
+  /** Added to the environment of each process. */
+  readonly env?: (identity: string) => Record<string, string>
+}
+
+/** What a process tells at once, beside its log. */
+export interface Message {
+  readonly event: string
+  readonly term: number
+  readonly at: number
+}
+
+interface Answer {
+  readonly id: number
+  readonly result?: unknown
+  readonly error?: string
+}
+
+const patienceMs = 20_000
+
+/** Processes that campaign for one election through one directory. */
+export class Fleet {
+  readonly folder: string
+  readonly directory: string
+  readonly options: FleetOptions
+  readonly guard: Guard
+  readonly members: readonly Member[]
+  readonly pauses: Pause[] = []
+  readonly ended: Omit<Life, 'entries'>[] = []
+  readonly originNs = process.hrtime.bigint()
+  /** Who was elected last, as far as it is known here. */
+  leader: Member | undefined
+
+  private constructor(folder: string, guard: Guard, options: FleetOptions) {
+    this.folder = folder
+    this.directory = join(folder, 'leases')
+    this.guard = guard
+    this.options = options
+    this.members = Array.from({ length: options.size }, (_, index) => new Member(this, `candidate-${index + 1}`))
+  }
+
+  /** Nothing runs yet. */
+  static async open(options: FleetOptions): Promise<Fleet> {
+    const folder = await mkdtemp(join(tmpdir(), 'tenure-chaos-'))
+    await mkdir(join(folder, 'logs'))
+    return new Fleet(folder, await Guard.open(join(folder, 'guard.sock'), options), options)
+  }
+
+  /** Nanoseconds on the clock that the logs use. */
+  now(): number {
+    return Number(process.hrtime.bigint() - this.originNs)
+  }
+
+  /** All processes are there before the first one campaigns. */
+  async start(): Promise<void> {
+    await Promise.all(this.members.map((member) => member.boot()))
+    await Promise.all(this.members.map((member) => member.campaign()))
+  }
+
+  /** Waits until a term above this one is led by somebody who runs. */
+  async nextLeader(aboveTerm: number, withinMs = patienceMs): Promise<Member & { readonly term: number }> {
+    const found = await vi.waitUntil(() => this.leader && (this.leader.term ?? 0) > aboveTerm && this.leader, {
+      timeout: withinMs,
+      interval: 2,
+    })
+    return found as Member & { readonly term: number }
+  }
+
+  /** All processes stop in an orderly way, and must end by themselves. */
+  async stop(): Promise<void> {
+    await Promise.all(this.members.map((member) => member.stop()))
+  }
+
+  /** What every process that has ended logged. */
+  async lives(): Promise<Life[]> {
+    return Promise.all(this.ended.map(async (life) => ({ ...life, entries: await this.#entriesOf(life.pid) })))
+  }
+
+  logPath(identity: string, start: number): string {
+    return join(this.folder, 'logs', `${identity}.${start}`)
+  }
+
+  /** Names in the leases' directory. */
+  async list(): Promise<string[]> {
+    return (await readdir(this.directory)).sort()
+  }
+
+  /** Deletes the leader's sign of life, as something that tidies up might. */
+  async loseSocket(): Promise<void> {
+    for (const name of await this.list()) {
+      if (name.endsWith('.sock')) await unlink(join(this.directory, name)).catch(() => {})
+    }
+  }
+
+  /** Kills whatever still runs. */
+  async close({ keepFolder = false } = {}): Promise<void> {
+    await Promise.all(this.members.map((member) => member.kill()))
+    this.guard.close()
+    if (!keepFolder) await rm(this.folder, { recursive: true, force: true })
+  }
+
+  readonly #logs = new Map<number, string>()
+
+  keepLog(pid: number, path: string): void {
+    this.#logs.set(pid, path)
+  }
+
+  async #entriesOf(pid: number): Promise<Entry[]> {
+    const text = await readFile(this.#logs.get(pid) ?? '', 'utf8')
+    // A process that was killed while it wrote may leave a part of a line.
+    const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n')
+    return lines.filter(Boolean).map((line) => JSON.parse(line) as Entry)
+  }
+}
+
+/** A place in the fleet: one process at a time, always with the same identity. */
+export class Member {
+  readonly identity: string
+  /** Taken by somebody who does something to it. */
+  isBusy = false
+  /** The term it leads, as far as it is known here. */
+  term: number | undefined
+  readonly messages: Message[] = []
+  readonly #fleet: Fleet
+  #process: ChildProcess | undefined
+  #ended: Promise<unknown> = Promise.resolve()
+  #wanted: 'killed' | 'stopped' | undefined
+  #starts = 0
+  #commands = 0
+  readonly #answers = new Map<number, (answer: Answer) => void>()
+
+  constructor(fleet: Fleet, identity: string) {
+    this.#fleet = fleet
+    this.identity = identity
+  }
+
+  async start(): Promise<void> {
+    await this.boot()
+    await this.campaign()
+  }
+
+  async campaign(): Promise<void> {
+    await this.tell('campaign', undefined)
+  }
+
+  /** Starts its process, which then waits to be told to campaign. */
+  async boot(): Promise<void> {
+    const { options, directory, folder } = this.#fleet
+    const logPath = this.#fleet.logPath(this.identity, ++this.#starts)
+    const candidate: CandidateOptions = {
+      identity: this.identity,
+      directory,
+      logPath,
+      guardPath: join(folder, 'guard.sock'),
+      originNs: String(this.#fleet.originNs),
+      dawdleMs: options.dawdleMs ?? 5,
+      timings: options.timings,
+      library: options.library,
+    }
+    const child = fork(fileURLToPath(new URL('./candidate.mjs', import.meta.url)), [JSON.stringify(candidate)], {
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+      execArgv: [],
+      env: { ...process.env, ...options.env?.(this.identity) },
+    })
+    this.#process = child
+    this.#wanted = undefined
+    this.#fleet.keepLog(child.pid ?? 0, logPath)
+    let complaints = ''
+    child.stderr?.on('data', (text) => (complaints += text))
+    child.on('message', (message: Message | Answer) => {
+      if ('event' in message) this.#note(message)
+      else this.#answers.get(message.id)?.(message)
+    })
+    this.#ended = once(child, 'close').then(([code, signal]) => {
+      const asWanted = this.#wanted === 'killed' ? signal === 'SIGKILL' : this.#wanted === 'stopped' && code === 0
+      const end = asWanted && this.#wanted && !complaints ? this.#wanted : `${signal ?? code} ${complaints}`
+      this.#fleet.ended.push({ identity: this.identity, pid: child.pid ?? 0, end })
+      this.#process = undefined
+      this.#note({ event: 'ended', term: 0, at: this.#fleet.now() })
+    })
+    await this.until('ready')
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== undefined
+  }
+
+  /** Waits for something it will tell after now. */
+  async until(event: string, times = 1): Promise<Message> {
+    const known = this.messages.length
+    const found = () => this.messages.slice(known).filter((message) => message.event === event)
+    await vi.waitUntil(() => found().length >= times || !this.#process, { timeout: patienceMs, interval: 2 })
+    const message = found()[times - 1]
+    if (!message) throw new Error(`${this.identity} ended before it told "${event}"`)
+    return message
+  }
+
+  async kill(): Promise<void> {
+    if (!this.#process) return
+    this.#wanted = 'killed'
+    this.#process.kill('SIGKILL')
+    await this.#ended
+  }
+
+  /** It is told to stop, and must then end by itself. */
+  async stop(): Promise<void> {
+    const child = this.#process
+    if (!child) return
+    this.#wanted = 'stopped'
+    child.kill('SIGTERM')
+    const late = delay(this.#fleet.options.exitWithinMs ?? patienceMs, 'late', { ref: false })
+    if ((await Promise.race([this.#ended, late])) !== 'late') return
+    this.#wanted = undefined
+    child.kill('SIGKILL')
+    await this.#ended
+  }
+
+  /** SIGSTOP, and SIGCONT unless it was killed meanwhile. */
+  async pause(ms: number): Promise<void> {
+    const child = this.#process
+    if (!child) return
+    const from = this.#fleet.now()
+    child.kill('SIGSTOP')
+    await delay(ms)
+    this.#fleet.pauses.push({ pid: child.pid ?? 0, from, to: this.#fleet.now() })
+    child.kill('SIGCONT')
+  }
+
+  /** Has it do something, and gives its answer; undefined if it ended first. */
+  async tell<T>(command: string, value: unknown): Promise<T | undefined> {
+    const child = this.#process
+    const id = ++this.#commands
+    if (!child?.connected) return undefined
+    const answer = new Promise<Answer>((resolve) => this.#answers.set(id, resolve))
+    child.send({ id, command, value })
+    const { result, error } = await Promise.race([answer, this.#ended.then((): Answer => ({ id }))])
+    this.#answers.delete(id)
+    if (error) throw new Error(error)
+    return result as T | undefined
+  }
+
+  #note(message: Message): void {
+    this.messages.push(message)
+    if (message.event === 'elected') {
+      this.term = message.term
+      this.#fleet.leader = this
+    } else if (message.event === 'lost' || message.event === 'ended') {
+      this.term = undefined
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { findViolations } from './check.ts'
+import { cleanDirectory, Fleet, tightTimings, type FleetOptions } from './fleet.ts'
+
+const { leaseDurationMs } = tightTimings
+
+/** Each leads a fleet of three, which just elected its first leader, into one trap. */
+const scenarios = {
+  async 'replies are slow, then calls hang'(fleet: Fleet) {
+    const leader = await fleet.nextLeader(0)
+    await leader.tell('delayReplies', 300)
+    await leader.until('renewed', 2)
+    await leader.tell('hold', 2 * leaseDurationMs)
+    await fleet.nextLeader(1)
+    await delay(leaseDurationMs)
+  },
+  async 'a release arrives late'(fleet: Fleet) {
+    const leader = await fleet.nextLeader(0)
+    await leader.tell('hold', 1.4 * leaseDurationMs)
+    await leader.tell('stepDown', 10 * leaseDurationMs)
+    await fleet.nextLeader(1)
+    await delay(leaseDurationMs)
+  },
+  async 'the sign of life is deleted'(fleet: Fleet) {
+    const leader = await fleet.nextLeader(0)
+    await fleet.loseSocket()
+    const standby = fleet.members.find((member) => member !== leader)
+    await standby?.kill()
+    await standby?.start()
+    await delay(leaseDurationMs)
+  },
+  async 'the leader is paused'(fleet: Fleet) {
+    await (await fleet.nextLeader(0)).pause(2 * leaseDurationMs)
+    await delay(200)
+  },
+  async 'the leader stalls before a write'(fleet: Fleet) {
+    await (await fleet.nextLeader(0)).tell('stallWhileWriting', 2 * leaseDurationMs)
+    await delay(200)
+  },
+  async 'the leader is killed'(fleet: Fleet) {
+    await (await fleet.nextLeader(0)).kill()
+    await fleet.nextLeader(1)
+  },
+}
+
+async function run(scenario: keyof typeof scenarios, options: Partial<FleetOptions> = {}): Promise<string[]> {
+  const fleet = await Fleet.open({ size: 3, timings: tightTimings, exitWithinMs: 5_000, ...options })
+  try {
+    await fleet.start()
+    await scenarios[scenario](fleet)
+    await fleet.stop()
+    const left = (await fleet.list()).filter((name) => !cleanDirectory.includes(name))
+    return [...findViolations(await fleet.lives(), fleet.guard), ...left.map((name) => `${name} was left behind`)]
+  } finally {
+    await fleet.close()
+  }
+}
+
+type Edit = readonly [file: string, find: string, replace: string]
+
+/** A copy of the built library with a fault in it. */
+async function withMutant<T>(edits: readonly Edit[], use: (library: string) => Promise<T>): Promise<T> {
+  const root = fileURLToPath(new URL('../../packages/tenure/', import.meta.url))
+  // Inside the package, so that the lock package is found.
+  await mkdir(join(root, '.mutants'), { recursive: true })
+  const library = await mkdtemp(join(root, '.mutants', 'chaos-'))
+  try {
+    await cp(join(root, 'dist'), library, { recursive: true })
+    for (const [file, find, replace] of edits) {
+      const parts = (await readFile(join(library, file), 'utf8')).split(find)
+      if (parts.length !== 2) throw new Error(`"${find}" occurs ${parts.length - 1} times in ${file}`)
+      await writeFile(join(library, file), parts.join(replace))
+    }
+    return await use(library)
+  } finally {
+    await rm(library, { recursive: true, force: true })
+  }
+}
+
+interface Mutant {
+  readonly name: string
+  readonly scenario: keyof typeof scenarios
+  readonly edits: readonly Edit[]
+  readonly finds: RegExp
+}
+
+const mutants: readonly Mutant[] = [
+  {
+    name: 'belief is counted from the reply',
+    scenario: 'replies are slow, then calls hang',
+    edits: [['election.js', 'sentAtMs: flight.sentAtMs,', 'sentAtMs: heldNow(s),']],
+    finds: /still led/,
+  },
+  {
+    name: 'a release is not compared with the record',
+    scenario: 'a release arrives late',
+    edits: [
+      [
+        'stores/rules.js',
+        'const record = matching(current, claim);\n    return record ?',
+        'const { record } = current;\n    return record ?',
+      ],
+    ],
+    finds: /still led/,
+  },
+  {
+    name: 'every failed connection counts as death',
+    scenario: 'the sign of life is deleted',
+    edits: [
+      ['stores/file/sign-of-life.js', "=== 'ECONNREFUSED' ? 'refused' : 'unknown'", "? 'refused' : 'refused'"],
+      [
+        'stores/file/sign-of-life.js',
+        "found.inode === address.inode ? 'dead' : 'unknown'",
+        "found.inode ? 'dead' : 'dead'",
+      ],
+    ],
+    finds: /still led/,
+  },
+  {
+    name: 'leadership is a flag that a timer clears',
+    scenario: 'the leader is paused',
+    edits: [
+      ['election-state.js', ' && heldMs < deadlineOf(state);\n}\n/** When `isLeader()`', ';\n}\n/** When `isLeader()`'],
+    ],
+    finds: /still led/,
+  },
+  {
+    name: 'the signal is not aborted',
+    scenario: 'the leader is paused',
+    edits: [['leadership.js', '#controller?.abort(this.#loss)', '#controller?.signal']],
+    finds: /before it had ended/,
+  },
+  {
+    name: 'the socket of a dead leader stays',
+    scenario: 'the leader is killed',
+    edits: [['stores/file.js', 'await removeSocket(', 'void (']],
+    finds: /\.sock was left behind/,
+  },
+  {
+    name: 'a timer outlives the elector',
+    scenario: 'the leader is killed',
+    edits: [
+      ['clock.js', 'if (background)', 'if (delayMs < 0)'],
+      ['sleep-meter.js', 'this.#leaders.delete(leader);', 'return;'],
+    ],
+    finds: /ended: SIGKILL/,
+  },
+]
+
+describe.concurrent('the chaos suite', () => {
+  test.each(Object.keys(scenarios) as (keyof typeof scenarios)[])(
+    'passes the library as it is when %s',
+    async (scenario) => {
+      expect(await run(scenario)).toEqual([])
+    },
+  )
+
+  test.each(mutants)('finds that $name', async ({ scenario, edits, finds }) => {
+    const found = await withMutant(edits, async (library) => run(scenario, { library }))
+    expect(found).toContainEqual(expect.stringMatching(finds))
+  })
+
+  test('finds that the guard lets late writes pass', async () => {
+    const found = await run('the leader stalls before a write', { isFenced: false })
+    expect(found).toContainEqual(expect.stringMatching(/^write \d+ \(term 1\) set/))
+    expect(found).toContainEqual('term 1 wrote after term 2')
+  })
+})
