@@ -15,7 +15,7 @@ export interface FaultyStore extends LeaseStore {
   /** A watch that stays open and tells nothing. */
   silentWatch: boolean
   readonly calls: { readonly verb: Verb; readonly atMs: number }[]
-  /** Calls that have not been answered. */
+  /** Calls that were neither answered nor given up. */
   readonly open: number
   readonly mostOpen: number
 }
@@ -29,6 +29,12 @@ export function faultyStore(inner: LeaseStore, clock: Clock): FaultyStore {
   const call = async <T>(verb: Verb, { signal }: CallOptions, send: () => Promise<T>): Promise<T> => {
     store.calls.push({ verb, atMs: clock.monotonicMs() })
     mostOpen = Math.max(mostOpen, ++open)
+    let isOpen = true
+    const close = () => {
+      if (isOpen) open -= 1
+      isOpen = false
+    }
+    signal.addEventListener('abort', close, { once: true })
     try {
       const fault = store.fault(verb)
       if (fault === 'error') throw refusedConnection
@@ -36,7 +42,7 @@ export function faultyStore(inner: LeaseStore, clock: Clock): FaultyStore {
       const answer = await send()
       return fault === 'reply-lost' ? await silence(signal) : answer
     } finally {
-      open -= 1
+      close()
     }
   }
   const store: FaultyStore = {

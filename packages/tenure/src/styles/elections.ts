@@ -5,6 +5,7 @@ import type { Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
 import { ttlLease, type TtlStorage } from '../stores/ttl.ts'
 import { checkDuration } from '../timings.ts'
+import { observeToo } from './callbacks.ts'
 
 /** What {@link createElections} takes. */
 export interface ElectionsOptions<K, V> {
@@ -43,7 +44,7 @@ export interface Elections<K, V> {
  */
 export function createElections<K, V>(options: ElectionsOptions<K, V>): Elections<K, V> {
   const { storage, clock, onStorageError = 'retry', observer, log = console.warn } = options
-  checkOptions(storage, onStorageError)
+  checkOptions({ storage, onStorageError, log })
   const held = new Map<K, Elector>()
   const trying = new Set<Elector>()
   let closed = false
@@ -59,14 +60,10 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
       renewIntervalMs: durationMs / 2,
       renewDeadlineMs: durationMs * 0.8,
       retryIntervalMs: durationMs / 10,
-      observer: {
-        ...observer,
-        onEvent: (event) => {
-          observer?.onEvent?.(event)
-          if (event.type === 'error') log(`Storage error for key ${String(key)}: ${String(event.error)}`)
-          if (event.type === 'renew-failed' && onStorageError === 'release') void elector.stop()
-        },
-      },
+      observer: observeToo(observer, (event) => {
+        if (event.type === 'renew-failed' && onStorageError === 'release') void elector.stop()
+        if (event.type === 'error') log(`Storage error for key ${String(key)}: ${String(event.error)}`)
+      }),
     })
     return elector
   }
@@ -80,7 +77,8 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
   }
 
   return {
-    async acquireLeadership(key, value, { durationMs }) {
+    async acquireLeadership(key, value, options) {
+      const durationMs: unknown = options?.durationMs
       checkDuration('durationMs', durationMs, 100)
       if (closed) return undefined
       const elector = makeElector(key, value, durationMs)
@@ -113,13 +111,15 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
   }
 }
 
-function checkOptions(storage: unknown, onStorageError: unknown): void {
+function checkOptions({ storage, onStorageError, log }: Record<'storage' | 'onStorageError' | 'log', unknown>): void {
   const verbs = ['insertIfNotExist', 'compareAndSwap', 'compareAndDelete']
   const usable =
     typeof storage === 'object' &&
     storage !== null &&
     verbs.every((verb) => typeof Reflect.get(storage, verb) === 'function')
   if (!usable) throw invalidOption('storage', storage, `it must have the methods ${verbs.join(', ')}`)
-  if (onStorageError === 'retry' || onStorageError === 'release') return
-  throw invalidOption('onStorageError', onStorageError, 'it must be "retry" or "release"')
+  if (onStorageError !== 'retry' && onStorageError !== 'release') {
+    throw invalidOption('onStorageError', onStorageError, 'it must be "retry" or "release"')
+  }
+  if (typeof log !== 'function') throw invalidOption('log', log, 'it must be a function')
 }

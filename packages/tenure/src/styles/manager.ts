@@ -1,7 +1,8 @@
 import { Elector, type ElectorOptions } from '../elector.ts'
 import { TenureError } from '../errors.ts'
-import type { ElectionEvent } from '../events.ts'
+import type { ElectionEvent, Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
+import { contain, observeToo } from './callbacks.ts'
 
 /** What a {@link Manager} takes: an elector's options. Three failed renewals in a row end leadership unless told otherwise. */
 export type ManagerOptions = ElectorOptions
@@ -49,17 +50,15 @@ export class Manager {
   onError: ((error: unknown) => void) | undefined
   readonly #elector: Elector
 
+  readonly #observer: Observer | undefined
+
   constructor(options: ManagerOptions) {
+    const { maxFailedRenewals = 3, observer } = options
+    this.#observer = observer
     this.#elector = new Elector({
       ...options,
-      maxFailedRenewals: options.maxFailedRenewals ?? 3,
-      observer: {
-        ...options.observer,
-        onEvent: (event) => {
-          options.observer?.onEvent?.(event)
-          this.#report(event)
-        },
-      },
+      maxFailedRenewals,
+      observer: observeToo(observer, (event) => this.#report(event)),
     })
   }
 
@@ -85,6 +84,14 @@ export class Manager {
   }
 
   #report(event: ElectionEvent): void {
-    if (event.type === 'error' || event.type === 'renew-failed') this.onError?.(event.error)
+    if (event.type !== 'error' && event.type !== 'renew-failed') return
+    const { election, identity } = event
+    contain(
+      () => this.onError?.(event.error),
+      (cause) => {
+        const error = new TenureError('WORK_FAILED', `The onError of "${election}" failed.`, { cause })
+        this.#observer?.onEvent?.({ type: 'error', error, election, identity })
+      },
+    )
   }
 }

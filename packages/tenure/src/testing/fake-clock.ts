@@ -60,7 +60,8 @@ export function fakeClock(): FakeClock {
     },
     // The golden ratio spreads the draws evenly over the interval.
     random: () => (++drawn * 0.618_033_988_749_895) % 1,
-    randomId: () => `fake${String(++drawn).padStart(12, '0')}`,
+    // The count comes first: an elector's default identity shows only the first eight characters.
+    randomId: () => `${String(++drawn).padStart(8, '0')}fake`,
     async advance(ms) {
       const untilMs = nowMs + ms
       await settle()
