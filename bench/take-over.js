@@ -1,0 +1,113 @@
+// How long after a leader's death, or its release, the next one believes. Real processes, on the file store.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { hrtime } from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const candidate = join(import.meta.dirname, 'candidate.js')
+// A standby is connected to the leader's socket by then.
+const settleMs = 400
+
+/** @typedef {import('node:child_process').ChildProcess} ChildProcess */
+
+/** @param {number} rounds */
+export async function measureTakeOvers(rounds) {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-bench-'))
+  const fleet = new Fleet(directory)
+  try {
+    for (const name of ['a', 'b', 'c']) await fleet.add(name)
+    const killed = []
+    const released = []
+    for (let round = 0; round < rounds; round++) {
+      killed.push(await fleet.killLeader(`again-${round}`))
+      released.push(await fleet.releaseLeader())
+    }
+    return { killed, released }
+  } finally {
+    await fleet.end()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+class Fleet {
+  /** @type {Set<ChildProcess>} */
+  #children = new Set()
+  /** @type {ChildProcess | undefined} */
+  #leader
+  /** @type {((atMs: number) => void) | undefined} */
+  #onElected
+  /** @type {((atMs: number) => void) | undefined} */
+  #onRelease
+  #directory
+
+  /** @param {string} directory */
+  constructor(directory) {
+    this.#directory = directory
+  }
+
+  /** @param {string} name */
+  async add(name) {
+    const child = fork(candidate, [this.#directory, name])
+    this.#children.add(child)
+    child.once('exit', () => this.#children.delete(child))
+    const ready = new Promise((resolve) => child.once('message', resolve))
+    child.on('message', (/** @type {import('./candidate.js').Message} */ { type, atMs }) => {
+      if (type === 'releases') this.#onRelease?.(atMs)
+      if (type !== 'elected') return
+      this.#leader = child
+      this.#onElected?.(atMs)
+    })
+    await ready
+    await sleep(settleMs)
+  }
+
+  /**
+   * Kills the leader, and puts another in its place when it is over. Beside it: when the kernel told this process of
+   * the same death, over a connection like those of the standbys.
+   *
+   * @param {string} successor
+   */
+  async killLeader(successor) {
+    const line = await this.#connectToLeader()
+    const noticed = new Promise((resolve) => line.once('close', () => resolve(machineMs())))
+    const elected = new Promise((resolve) => (this.#onElected = resolve))
+    const killedAtMs = machineMs()
+    this.#leader?.kill('SIGKILL')
+    const [electedAtMs, noticedAtMs] = await Promise.all([elected, noticed])
+    await this.add(successor)
+    return { takeOverMs: electedAtMs - killedAtMs, kernelMs: noticedAtMs - killedAtMs }
+  }
+
+  async releaseLeader() {
+    const released = new Promise((resolve) => (this.#onRelease = resolve))
+    const elected = new Promise((resolve) => (this.#onElected = resolve))
+    this.#leader?.send('step down')
+    const [electedAtMs, releasedAtMs] = await Promise.all([elected, released])
+    await sleep(settleMs)
+    return electedAtMs - releasedAtMs
+  }
+
+  async end() {
+    const children = [...this.#children]
+    const exits = children.map((child) => once(child, 'exit'))
+    for (const child of children) child.kill('SIGKILL')
+    await Promise.all(exits)
+  }
+
+  /** Only the leader's socket is there once everybody has settled. */
+  async #connectToLeader() {
+    const name = readdirSync(this.#directory).find((file) => file.endsWith('.sock'))
+    const line = connect(join(this.#directory, String(name)))
+    await once(line, 'connect')
+    line.on('error', () => {})
+    return line.resume()
+  }
+}
+
+function machineMs() {
+  return Number(hrtime.bigint()) / 1e6
+}
