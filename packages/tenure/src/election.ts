@@ -82,12 +82,7 @@ function take(s: Draft, effects: Effect[], input: Input): void {
   }
 }
 
-function settleCall(
-  s: Draft,
-  effects: Effect[],
-  flight: Flight,
-  input: Extract<Input, { call: number }>,
-): void {
+function settleCall(s: Draft, effects: Effect[], flight: Flight, input: Extract<Input, { call: number }>): void {
   if (flight.verb === 'renew') {
     if (input.type === 'answer') return renewAnswered(s, effects, flight, input.outcome)
     if (input.type === 'failed') return renewFailed(s, effects, flight, input.error)

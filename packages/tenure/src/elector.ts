@@ -97,7 +97,8 @@ export class Elector {
     const drainTimeoutMs = options.drainTimeoutMs ?? 30_000
     checkDuration('drainTimeoutMs', drainTimeoutMs)
     const releaseOnStop = options.releaseOnStop ?? true
-    if (typeof releaseOnStop !== 'boolean') throw invalidOption('releaseOnStop', releaseOnStop, 'it must be true or false')
+    if (typeof releaseOnStop !== 'boolean')
+      throw invalidOption('releaseOnStop', releaseOnStop, 'it must be true or false')
     this.#store = options.store
     this.#clock = options.clock ?? systemClock
     this.#observer = options.observer
@@ -455,7 +456,10 @@ export class Elector {
   /** One at a time, so that each caller learns of its own text. */
   async #setCarry(leadership: Leadership, text: string): Promise<void> {
     if (!this.#store.terms) {
-      throw new TenureError('TERMS_REQUIRED', `The store for "${this.election}" keeps nothing, so nothing can be carried.`)
+      throw new TenureError(
+        'TERMS_REQUIRED',
+        `The store for "${this.election}" keeps nothing, so nothing can be carried.`,
+      )
     }
     while (this.#carry) await this.#settled(this.#carry)
     leadership.throwIfLost()

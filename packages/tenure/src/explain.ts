@@ -77,7 +77,8 @@ function standbySentence(state: ElectionState, now: Circumstances, data: Omit<Ex
   if (now.nowMs < state.cooldownUntilMs) {
     return `Stays out of "${election}" for another ${seconds(state.cooldownUntilMs - now.nowMs)} after stepping down.`
   }
-  if (state.attempt && !state.flight) return `Asked for "${election}" and got no answer; it will look what became of that.`
+  if (state.attempt && !state.flight)
+    return `Asked for "${election}" and got no answer; it will look what became of that.`
   if (data.leader) {
     return `Stands by: "${data.leader.holder}" holds "${election}" in term ${data.leader.term}; as seen from here its lease runs out in ${seconds(data.leaseEndsInMs)} unless renewed.`
   }

@@ -11,13 +11,7 @@
  */
 
 /** A JSON value, as it may stand in {@link Metadata}. */
-export type JsonValue =
-  | string
-  | number
-  | boolean
-  | null
-  | readonly JsonValue[]
-  | { readonly [key: string]: JsonValue }
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue }
 
 /**
  * What a candidate tells about itself; others see it in the record while it leads.

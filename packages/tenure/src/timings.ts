@@ -61,7 +61,11 @@ function checkCounts({ driftRatio, maxFailedRenewals }: Timings): void {
   }
   if (maxFailedRenewals === Infinity) return
   if (!(Number.isSafeInteger(maxFailedRenewals) && maxFailedRenewals >= 2)) {
-    throw invalidOption('maxFailedRenewals', maxFailedRenewals, 'one failed renewal must not end leadership: at least 2')
+    throw invalidOption(
+      'maxFailedRenewals',
+      maxFailedRenewals,
+      'one failed renewal must not end leadership: at least 2',
+    )
   }
 }
 

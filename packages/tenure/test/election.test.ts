@@ -178,11 +178,20 @@ describe('the algorithm', () => {
             'next-wake': { type: 'wake', ...at },
             'watch-ended': { type: 'watch-ended', ...at },
             'step-down': { type: 'step-down', cooldownMs: 'cooldownMs' in it ? it.cooldownMs : 0, ...at },
-            granted: { type: 'answer', call, outcome: { ok: true, record: shown ?? record({}), validForMs: 15_000 }, ...at },
+            granted: {
+              type: 'answer',
+              call,
+              outcome: { ok: true, record: shown ?? record({}), validForMs: 15_000 },
+              ...at,
+            },
             refused: {
               type: 'answer',
               call,
-              outcome: { ok: false, ...(shown && { record: shown }), highestTerm: 'highestTerm' in it ? it.highestTerm : 0 },
+              outcome: {
+                ok: false,
+                ...(shown && { record: shown }),
+                highestTerm: 'highestTerm' in it ? it.highestTerm : 0,
+              },
               ...at,
             },
             found: { type: 'found', call, record: shown, ...at },

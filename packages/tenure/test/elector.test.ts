@@ -189,7 +189,12 @@ describe('renewal', () => {
     await clock.advance(1)
     expect(elector.isLeader()).toBe(false)
     expect(leadership.signal.aborted).toBe(true)
-    expect(leadership.signal.reason).toMatchObject({ code: 'LEADERSHIP_LOST', reason: 'expired', term: 1, election: 'e' })
+    expect(leadership.signal.reason).toMatchObject({
+      code: 'LEADERSHIP_LOST',
+      reason: 'expired',
+      term: 1,
+      election: 'e',
+    })
     await stopAndCheck(elector, clock)
   })
 

@@ -19,7 +19,12 @@ export function wire(store: LeaseStore, options: { watch?: boolean } = {}): Wire
   const held = new Map<Verb, Promise<void>>()
   const calls: { verb: Verb; claim: unknown }[] = []
 
-  const through = async <T>(verb: Verb, claim: unknown, { signal }: CallOptions, apply: () => Promise<T>): Promise<T> => {
+  const through = async <T>(
+    verb: Verb,
+    claim: unknown,
+    { signal }: CallOptions,
+    apply: () => Promise<T>,
+  ): Promise<T> => {
     calls.push({ verb, claim })
     const fate = fates.get(verb) ?? 'pass'
     if (fate === 'fail') throw new Error(`The wire refused "${verb}".`)
@@ -38,7 +43,8 @@ export function wire(store: LeaseStore, options: { watch?: boolean } = {}): Wire
   return {
     calls,
     fate(verb, fate) {
-      for (const each of verb === 'all' ? (['read', 'acquire', 'renew', 'release'] as const) : [verb]) fates.set(each, fate)
+      for (const each of verb === 'all' ? (['read', 'acquire', 'renew', 'release'] as const) : [verb])
+        fates.set(each, fate)
     },
     hold(verb) {
       let open = (): void => undefined

@@ -143,7 +143,8 @@ export class Checker {
   event(candidate: Candidate, event: ElectionEvent): void {
     if (event.type === 'elected') {
       if (candidate.openTerm !== undefined) this.violate('I7', `${candidate.name} was elected twice without a loss`)
-      if (candidate.isWorking) this.violate('I7', `${candidate.name} was elected while it still worked for an earlier term`)
+      if (candidate.isWorking)
+        this.violate('I7', `${candidate.name} was elected while it still worked for an earlier term`)
       if (event.term <= candidate.lastTerm) this.violate('I7', `${candidate.name} went back to term ${event.term}`)
     } else if (event.type === 'lost') {
       if (candidate.openTerm !== event.term) this.violate('I7', `${candidate.name} lost term ${event.term} it had not`)

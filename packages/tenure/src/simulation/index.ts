@@ -76,7 +76,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     leaseDurationsMs: mixed ? [leaseDurationMs, leaseDurationMs / 2, leaseDurationMs * 2] : [leaseDurationMs],
     driftRatio,
     tight: random.chance(0.7),
-    replayEveryMs: options.replays ?? random.chance(0.1) ? leaseDurationMs / 15 : Infinity,
+    replayEveryMs: (options.replays ?? random.chance(0.1)) ? leaseDurationMs / 15 : Infinity,
     clockErrorRatio: options.clocksBeyondBound ? 0.3 : driftRatio,
     habits: {
       windDownMs: random.pick([0, 100, leaseDurationMs, 2.5 * leaseDurationMs]),

@@ -42,7 +42,10 @@ export class Random {
   }
 
   shuffle<T>(items: readonly T[]): T[] {
-    return items.map((item) => ({ item, key: this.next() })).toSorted((a, b) => a.key - b.key).map(({ item }) => item)
+    return items
+      .map((item) => ({ item, key: this.next() }))
+      .toSorted((a, b) => a.key - b.key)
+      .map(({ item }) => item)
   }
 
   fork(): Random {

@@ -37,7 +37,10 @@ export function memoryStore(options: { clock?: Clock } = {}): MemoryStore {
     return entry
   }
 
-  const apply = (claim: { election: string; leaseDurationMs: number }, judge: (current: Current) => Verdict): Outcome => {
+  const apply = (
+    claim: { election: string; leaseDurationMs: number },
+    judge: (current: Current) => Verdict,
+  ): Outcome => {
     const entry = entryOf(claim.election)
     const { record, highestTerm } = entry
     const verdict = judge({ record, highestTerm, remainingMs: entry.expiresAtMs - clock.monotonicMs() })

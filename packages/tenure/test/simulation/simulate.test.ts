@@ -5,7 +5,11 @@ import { engineMutants } from './engine-mutants.ts'
 
 describe('the simulator', () => {
   test('gives the same run for the same seed, and another for another', async () => {
-    const [first, again, other] = [await simulate({ seed: 11 }), await simulate({ seed: 11 }), await simulate({ seed: 12 })]
+    const [first, again, other] = [
+      await simulate({ seed: 11 }),
+      await simulate({ seed: 11 }),
+      await simulate({ seed: 12 }),
+    ]
     expect(again.counts).toEqual(first.counts)
     expect(other.counts).not.toEqual(first.counts)
   })
