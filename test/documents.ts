@@ -1,0 +1,88 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+
+/** Where the repository is. */
+export const root = join(import.meta.dirname, '..')
+
+/** A fenced block of code in a document. */
+export interface Block {
+  readonly document: string
+  readonly line: number
+  /** What follows the fence: the language, and perhaps `run`. */
+  readonly info: readonly string[]
+  readonly code: string
+}
+
+/** Every Markdown document of the project, relative to its root. */
+export function listDocuments(): string[] {
+  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '*.md'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  return listed.split('\0').filter((path) => path !== '' && existsSync(join(root, path)))
+}
+
+export function readDocument(document: string): string {
+  return readFileSync(join(root, document), 'utf8')
+}
+
+/** The fenced blocks of a document. */
+export function findBlocks(document: string, text: string): Block[] {
+  const blocks: Block[] = []
+  let open: { fence: string; line: number; info: string[]; code: string[] } | undefined
+  for (const [index, content] of text.split('\n').entries()) {
+    const fence = /^\s*(`{3,}|~{3,})(.*)$/.exec(content)
+    if (!open) {
+      if (fence?.[1]) open = { fence: fence[1], line: index + 2, info: words(fence[2]), code: [] }
+    } else if (fence?.[1]?.startsWith(open.fence) && fence[2]?.trim() === '') {
+      blocks.push({ document, line: open.line, info: open.info, code: open.code.join('\n') })
+      open = undefined
+    } else {
+      open.code.push(content)
+    }
+  }
+  if (open) throw new Error(`${document}:${open.line} begins a block that never ends.`)
+  return blocks
+}
+
+/** Links of a document that lead nowhere: to a file that is missing, or to a heading that its file does not have. */
+export function findDeadLinks(document: string, text: string): string[] {
+  const prose = withoutCode(text)
+  const targets = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] ?? '')
+  return targets.filter((target) => {
+    if (/^[a-z]+:/i.test(target)) return false
+    const [path = '', anchor] = target.split('#')
+    const file = normalize(join(dirname(document), path))
+    if (path !== '' && !existsSync(join(root, file))) return true
+    if (anchor === undefined) return false
+    return !headingAnchors(path === '' ? text : readDocument(file)).includes(anchor)
+  })
+}
+
+/** Scripts that a document tells the reader to run with npm. */
+export function findScripts(text: string): string[] {
+  const run = [...text.matchAll(/\bnpm run ([a-z][\w:-]*)/g)].map((match) => match[1] ?? '')
+  const short = [...text.matchAll(/\bnpm (start|test)\b/g)].map((match) => match[1] ?? '')
+  return [...new Set([...run, ...short])]
+}
+
+/** A document without its fenced blocks and inline code. */
+export function withoutCode(text: string): string {
+  return text.replaceAll(/^\s*(`{3,})[^\n]*\n[\s\S]*?^\s*\1\s*$/gm, '').replaceAll(/`[^`\n]*`/g, '')
+}
+
+function headingAnchors(text: string): string[] {
+  const headings = [...text.replaceAll(/^```[\s\S]*?^```/gm, '').matchAll(/^#+ (.+)$/gm)]
+  return headings.map((match) =>
+    (match[1] ?? '')
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim()
+      .replaceAll(' ', '-'),
+  )
+}
+
+function words(text = ''): string[] {
+  return text.split(/\s+/).filter((word) => word !== '')
+}

@@ -1,0 +1,101 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import ts from 'typescript'
+import { expect, test } from 'vitest'
+import { storeConformance } from '../packages/tenure/src/conformance/index.ts'
+import { memoryStore } from '../packages/tenure/src/index.ts'
+import { faultKinds } from '../packages/tenure/src/simulation/index.ts'
+import { storeMutations } from '../packages/tenure/test/conformance/store-mutants.ts'
+import { engineMutants } from '../packages/tenure/test/simulation/engine-mutants.ts'
+import { readDocument, root } from './documents.ts'
+
+const document = readDocument('docs/robustness.md')
+
+const files = new Map(
+  [...document.matchAll(/^\| `([\w-]+)` \| (\S+\.ts) \|$/gm)].map((row) => [row[1] ?? '', row[2] ?? '']),
+)
+
+interface Citation {
+  readonly file: string
+  readonly name: string
+}
+
+/** Every `file`: "test", "test" of a text. */
+function findCitations(text: string): Citation[] {
+  return [...text.matchAll(/`([\w-]+)`: ("[^"]+"(?:, "[^"]+")*)/g)].flatMap((match) =>
+    quoted(match[2]).map((name) => ({ file: match[1] ?? '', name })),
+  )
+}
+
+function quoted(text = ''): string[] {
+  return [...text.matchAll(/["`]([^"`]+)["`]/g)].map((match) => match[1] ?? '')
+}
+
+/** Every text in a test file that can be the name of a test, with its gaps, as patterns. */
+function namesIn(path: string): RegExp[] {
+  const source = ts.createSourceFile(path, readFileSync(join(root, path), 'utf8'), ts.ScriptTarget.Latest, true)
+  const names: RegExp[] = []
+  const visit = (node: ts.Node): void => {
+    if (ts.isStringLiteralLike(node)) names.push(exactly(node.text))
+    if (ts.isTemplateExpression(node)) {
+      names.push(exactly(node.head.text, ...node.templateSpans.map(({ literal }) => literal.text)))
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  return names
+}
+
+function exactly(...parts: string[]): RegExp {
+  return new RegExp(`^${parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('.+')}$`)
+}
+
+const conformanceCases = storeConformance(() => ({ store: memoryStore() })).map(({ name }) => name)
+
+function exists({ file, name }: Citation): boolean {
+  const path = files.get(file)
+  if (path === undefined) return false
+  if (file === 'conformance') return conformanceCases.includes(name)
+  return namesIn(path).some((pattern) => pattern.test(name))
+}
+
+test('every test that docs/robustness.md cites exists', () => {
+  const citations = findCitations(document)
+  expect(citations.length).toBeGreaterThan(60)
+  expect(citations.filter((citation) => !exists(citation))).toEqual([])
+})
+
+test('every file that docs/robustness.md names exists', () => {
+  const named = [...document.matchAll(/(?:packages|test)\/[\w/.-]+\.ts/g)].map(([path]) => path)
+  expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
+})
+
+test('every fault and every mutant that a row of docs/robustness.md names exists', () => {
+  const faults = [...document.matchAll(/\bfaults? ((?:`[\w-]+`(?:, )?)+)/g)].flatMap((match) => quoted(match[1]))
+  const mutants = [...document.matchAll(/\bmutants? ((?:"[^"]+"(?:, )?)+)/g)].flatMap((match) => quoted(match[1]))
+  expect(faults.length).toBeGreaterThan(10)
+  expect(faults.filter((kind) => !(faultKinds as readonly string[]).includes(kind))).toEqual([])
+  expect(mutants.length).toBeGreaterThan(20)
+  const known = engineMutants.map(({ name }) => name)
+  expect(mutants.filter((name) => !known.includes(name))).toEqual([])
+})
+
+test('docs/robustness.md lists all mutants, and no other', () => {
+  const listed = (heading: string) => {
+    const [, section = ''] = document.split(`\n## ${heading}\n`)
+    return [...(section.split('\n## ')[0] ?? '').matchAll(/^- (.+)$/gm)].map((match) => match[1] ?? '')
+  }
+  expect(listed('Mutants of the engine').toSorted()).toEqual(engineMutants.map(({ name }) => name).toSorted())
+  expect(listed('Mutants of the stores').toSorted()).toEqual(storeMutations.map(({ name }) => name).toSorted())
+})
+
+test('a citation of something that is not there is found', () => {
+  const planted =
+    '`elector`: "leads alone, and goes on leading", "flies"; `nowhere`: "leads alone, and goes on leading"'
+  expect(findCitations(planted).filter((citation) => !exists(citation))).toEqual([
+    { file: 'elector', name: 'flies' },
+    { file: 'nowhere', name: 'leads alone, and goes on leading' },
+  ])
+  expect(exists({ file: 'chaos', name: 'lead one at a time for 60 s, lose no write, and clean up' })).toBe(true)
+  expect(exists({ file: 'conformance', name: 'no such promise' })).toBe(false)
+})
