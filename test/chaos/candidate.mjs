@@ -114,10 +114,13 @@ function sample() {
   if (!asked || !held) return
   const { from, leads } = ask(asked.term, () => asked.isLeader())
   if (leads) return
-  // Every timer that was due when it was asked has run by then, so nothing excuses a signal that lives on.
-  setImmediate(() => {
-    if (!held.aborted) log({ kind: 'belief', term: asked.term, from, to: from })
-  })
+  // Two turns later every timer that was due when it was asked has run, so nothing excuses a signal that lives on. One
+  // turn is not enough: a pause may have come after this turn's look at the clock.
+  setImmediate(() =>
+    setImmediate(() => {
+      if (!held.aborted) log({ kind: 'belief', term: asked.term, from, to: from })
+    }),
+  )
 }
 
 // Work
@@ -159,7 +162,7 @@ async function countUp(won) {
     const read = await askGuard('read', won.term)
     if (!read.ok) return
     // Nobody asks again before the write: what comes too late, only the guard can refuse.
-    await delay(Math.random() < 0.1 ? Math.random() * dawdleMs : 5)
+    await delay(Math.random() < 0.1 ? Math.random() * dawdleMs : 10)
     const written = await askGuard('write', won.term, read.value + 1)
     if (written.ok) log({ kind: 'wrote', term: won.term, value: written.value, at: now() })
   }

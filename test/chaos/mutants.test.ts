@@ -7,23 +7,25 @@ import { findViolations } from './check.ts'
 import { cleanDirectory, Fleet, tightTimings, type FleetOptions } from './fleet.ts'
 
 const { leaseDurationMs } = tightTimings
+// A slow disk must not make renewals fail whose replies are delayed.
+const patientTimings = { leaseDurationMs: 3_000, renewIntervalMs: 600, renewDeadlineMs: 2_790, retryIntervalMs: 400 }
 
 /** Each leads a fleet of three, which just elected its first leader, into one trap. */
 const scenarios = {
   async 'replies are slow, then calls hang'(fleet: Fleet) {
     const leader = await fleet.nextLeader(0)
-    await leader.tell('delayReplies', 300)
+    await leader.tell('delayReplies', 600)
     await leader.until('renewed', 2)
-    await leader.tell('hold', 2 * leaseDurationMs)
+    await leader.tell('hold', 2 * patientTimings.leaseDurationMs)
     await fleet.nextLeader(1)
-    await delay(leaseDurationMs)
+    await delay(patientTimings.renewIntervalMs)
   },
   async 'a release arrives late'(fleet: Fleet) {
     const leader = await fleet.nextLeader(0)
-    await leader.tell('hold', 1.4 * leaseDurationMs)
+    await leader.tell('hold', 1.9 * leaseDurationMs)
     await leader.tell('stepDown', 10 * leaseDurationMs)
     await fleet.nextLeader(1)
-    await delay(leaseDurationMs)
+    await delay(1.2 * leaseDurationMs)
   },
   async 'the sign of life is deleted'(fleet: Fleet) {
     const leader = await fleet.nextLeader(0)
@@ -34,8 +36,12 @@ const scenarios = {
     await delay(leaseDurationMs)
   },
   async 'the leader is paused'(fleet: Fleet) {
-    await (await fleet.nextLeader(0)).pause(2 * leaseDurationMs)
-    await delay(200)
+    // More than once: a pause may hit just the moment between a question and its answer, and then proves nothing.
+    for (let pauses = 0; pauses < 3; pauses++) {
+      const leader = await fleet.nextLeader(pauses)
+      await leader.pause(1.3 * leaseDurationMs)
+      await delay(100)
+    }
   },
   async 'the leader stalls before a write'(fleet: Fleet) {
     await (await fleet.nextLeader(0)).tell('stallWhileWriting', 2 * leaseDurationMs)
@@ -47,8 +53,15 @@ const scenarios = {
   },
 }
 
+const timingsOf: { readonly [scenario in keyof typeof scenarios]?: FleetOptions['timings'] } = {
+  'replies are slow, then calls hang': patientTimings,
+  // The release arrives in the middle between two renewals of the next leader, which would notice it.
+  'a release arrives late': { ...tightTimings, renewIntervalMs: 900 },
+}
+
 async function run(scenario: keyof typeof scenarios, options: Partial<FleetOptions> = {}): Promise<string[]> {
-  const fleet = await Fleet.open({ size: 3, timings: tightTimings, exitWithinMs: 5_000, ...options })
+  const timings = timingsOf[scenario] ?? tightTimings
+  const fleet = await Fleet.open({ size: 3, timings, exitWithinMs: 5_000, ...options })
   try {
     await fleet.start()
     await scenarios[scenario](fleet)
@@ -85,6 +98,7 @@ interface Mutant {
   readonly name: string
   readonly scenario: keyof typeof scenarios
   readonly edits: readonly Edit[]
+  readonly isFenced?: boolean
   readonly finds: RegExp
 }
 
@@ -135,6 +149,13 @@ const mutants: readonly Mutant[] = [
     finds: /before it had ended/,
   },
   {
+    name: 'the guard lets late writes pass',
+    scenario: 'the leader stalls before a write',
+    edits: [],
+    isFenced: false,
+    finds: /^write \d+ \(term 1\) set/,
+  },
+  {
     name: 'the socket of a dead leader stays',
     scenario: 'the leader is killed',
     edits: [['stores/file.js', 'await removeSocket(', 'void (']],
@@ -151,22 +172,17 @@ const mutants: readonly Mutant[] = [
   },
 ]
 
-describe.concurrent('the chaos suite', () => {
-  test.each(Object.keys(scenarios) as (keyof typeof scenarios)[])(
-    'passes the library as it is when %s',
-    async (scenario) => {
-      expect(await run(scenario)).toEqual([])
-    },
-  )
+const names = Object.keys(scenarios) as (keyof typeof scenarios)[]
 
-  test.each(mutants)('finds that $name', async ({ scenario, edits, finds }) => {
-    const found = await withMutant(edits, async (library) => run(scenario, { library }))
-    expect(found).toContainEqual(expect.stringMatching(finds))
-  })
+// Not all at once: a machine that is too busy ends the leaders that are to be caught.
+describe.each(names)('when %s', (scenario) => {
+  const planted = mutants.filter((mutant) => mutant.scenario === scenario)
 
-  test('finds that the guard lets late writes pass', async () => {
-    const found = await run('the leader stalls before a write', { isFenced: false })
-    expect(found).toContainEqual(expect.stringMatching(/^write \d+ \(term 1\) set/))
-    expect(found).toContainEqual('term 1 wrote after term 2')
+  test(`the library passes, and it is noticed if ${planted.map(({ name }) => name).join(', or ')}`, async () => {
+    const outcomes = planted.map(async ({ edits, finds, isFenced = true }) => {
+      const found = await withMutant(edits, async (library) => run(scenario, { library, isFenced }))
+      return found.some((violation) => finds.test(violation)) ? 'noticed' : found
+    })
+    expect(await Promise.all([run(scenario), ...outcomes])).toEqual([[], ...planted.map(() => 'noticed')])
   })
 })
