@@ -57,6 +57,7 @@ export interface Grant {
   readonly validForMs: number
   readonly failures: number
   readonly adoptions: number
+  /** Counts sleep, like `sentAtMs`. */
   readonly renewAtMs: number
 }
 
@@ -68,6 +69,21 @@ export interface View {
   readonly holdsForMs: number
   /** When the store itself said that a try is worth while. */
   readonly retryAtMs: number | undefined
+}
+
+/** When a version was first seen. */
+export interface Sight {
+  readonly key: string
+  readonly atMs: number
+}
+
+/** An acquire that was sent and may be granted. */
+export interface Attempt {
+  readonly id: string
+  /** Counts sleep: belief in a grant runs from here. */
+  readonly firstSentAtMs: number
+  /** The highest term known to belong to anything else: a grant at or below it is not believed. */
+  readonly floorTerm: number
 }
 
 /** The one store call in flight. `sentAtMs` counts sleep, `startedAtMs` does not. */
@@ -87,7 +103,6 @@ export interface Ending {
   /** Step down and stop keep the lease alive while work winds down, then give it back. */
   readonly voluntary: boolean
   readonly drainUntilMs: number
-  readonly announced: boolean
   /** Set once the release was sent. */
   readonly releaseUntilMs: number | undefined
   /** How long a step-down keeps its elector out, from its release. */
@@ -109,9 +124,15 @@ export interface ElectionState {
   readonly chance: number
   readonly work: number
   readonly flight: Flight | undefined
-  readonly attempt: { readonly id: string; readonly firstSentAtMs: number } | undefined
+  readonly attempt: Attempt | undefined
   readonly view: View | undefined
-  readonly seen: readonly (readonly [key: string, atMs: number])[]
+  /** Versions seen lately, so that a replayed one is known for what it is. */
+  readonly seen: readonly Sight[]
+  /** The version that the store itself last answered with. No flood of replayed events can push it out. */
+  readonly confirmed: Sight | undefined
+  readonly repliedAtMs: number
+  /** The duration of the newest record seen; 0 before the first. */
+  readonly lastDurationMs: number
   readonly tryAtMs: number
   readonly refusals: number
   readonly cooldownUntilMs: number
@@ -144,6 +165,9 @@ export function initialState(settings: Settings, nonce: string, chance: number):
     attempt: undefined,
     view: undefined,
     seen: [],
+    confirmed: undefined,
+    repliedAtMs: 0,
+    lastDurationMs: 0,
     tryAtMs: 0,
     refusals: 0,
     cooldownUntilMs: -Infinity,
@@ -176,14 +200,14 @@ export function beliefEndOf({ grant, settings }: ElectionState): number {
 export function nextWakeMs(s: ElectionState): number | undefined {
   const at: number[] = []
   if (s.phase === 'standby') {
-    if (s.flight) at.push(s.stopUntilMs ?? Infinity)
-    else at.push(Math.max(s.tryAtMs, s.cooldownUntilMs))
+    if (!s.flight) at.push(s.stopUntilMs === undefined ? Math.max(s.tryAtMs, s.cooldownUntilMs) : s.tryAtMs)
+    if (s.stopUntilMs !== undefined) at.push(s.stopUntilMs)
     if (s.watch === 'broken') at.push(s.rewatchAtMs)
   }
   if (s.phase === 'leading') at.push(deadlineOf(s) - s.sleptMs)
   const releasing = s.ending?.releaseUntilMs !== undefined
   const renewing = s.phase === 'leading' || (s.ending?.voluntary && !releasing)
-  if (s.grant && !s.flight && renewing) at.push(s.grant.renewAtMs)
+  if (s.grant && !s.flight && renewing) at.push(s.grant.renewAtMs - s.sleptMs)
   if (s.ending && !releasing) at.push(s.ending.drainUntilMs)
   if (releasing && !s.flight) at.push(s.tryAtMs)
   const next = Math.min(...at, Infinity)

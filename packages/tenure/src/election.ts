@@ -32,7 +32,8 @@ import { TenureError, type LossReason } from './errors.ts'
 import { absentVersion, type AcquireClaim, type HeldClaim, type LeaseRecord, type Outcome } from './lease-store.ts'
 
 const seenLimit = 8
-const adoptionLimit = 3
+/** How often a refusal is answered at once before it is paced. */
+const immediateTries = 3
 
 /** One step of the algorithm. */
 export function step(state: ElectionState, input: Input): { state: ElectionState; effects: Effect[] } {
@@ -41,7 +42,8 @@ export function step(state: ElectionState, input: Input): { state: ElectionState
   // I1, I5: whatever the input says, belief that ran out has ended before it is looked at.
   if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')
   take(s, effects, input)
-  proceed(s, effects)
+  const endedNow = s.phase === 'ending' && state.phase !== 'ending'
+  if (!endedNow) proceed(s, effects)
   return { state: s, effects }
 }
 
@@ -58,8 +60,9 @@ function take(s: Draft, effects: Effect[], input: Input): void {
       s.work = input.pending
       return
     case 'carry':
+      if (s.phase !== 'leading' || !s.grant) return
       s.carry = input.text
-      if (s.grant && !s.flight) s.grant = { ...s.grant, renewAtMs: s.nowMs }
+      if (!s.flight) s.grant = { ...s.grant, renewAtMs: heldNow(s) }
       return
     case 'observed':
       if (s.phase === 'standby') observe(s, effects, input.record, { watched: true })
@@ -96,11 +99,15 @@ function settleCall(s: Draft, effects: Effect[], flight: Flight, input: Extract<
     return acquireAnswered(s, effects, input.outcome)
   } else {
     const { outcome } = input
-    return observe(s, effects, outcome.record, outcome.ok ? {} : outcome)
+    observe(s, effects, outcome.record, outcome.ok ? {} : outcome)
+    if (!outcome.ok) paceRefusals(s)
   }
 }
 
-/** Does what is due now. Everything that can be due is decided here, so that no input can forget it. */
+/**
+ * Does what is due now. Everything that can be due is decided here, so that no input can forget it. Only the step that
+ * ends leadership leaves it to the next one: what listens to the end may still hand in work (I7).
+ */
 function proceed(s: Draft, effects: Effect[]): void {
   if (s.phase === 'leading') renewIfDue(s, effects)
   if (s.phase === 'ending') windDown(s, effects)
@@ -140,7 +147,7 @@ function contend(s: Draft, effects: Effect[]): void {
 function sendAcquire(s: Draft, effects: Effect[]): void {
   const { settings, view } = s
   // I3: only a call of unknown outcome is repeated with the same attempt. Belief will count from its first transmission.
-  s.attempt ??= { id: `${s.nonce}.${++s.attempts}`, firstSentAtMs: heldNow(s) }
+  s.attempt ??= { id: `${s.nonce}.${++s.attempts}`, firstSentAtMs: heldNow(s), floorTerm: s.highestTerm }
   const expired = view && hasExpired(s, view) ? { expiredVersion: view.record?.version ?? absentVersion } : {}
   send(s, effects, 'acquire', {
     election: settings.election,
@@ -157,13 +164,23 @@ function sendAcquire(s: Draft, effects: Effect[]): void {
 function acquireAnswered(s: Draft, effects: Effect[], outcome: Outcome): void {
   if (!outcome.ok) {
     s.attempt = undefined
-    s.refusals += 1
     s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
     observe(s, effects, outcome.record, outcome)
+    paceRefusals(s)
     if (s.settings.until === 'refused') stop(s, effects)
     return
   }
   claimGrant(s, effects, outcome.record, outcome.validForMs)
+}
+
+/** A refusal may be answered at once a few times; a store that refuses on and on must not be flooded. */
+function paceRefusals(s: Draft): void {
+  if (s.tryAtMs > s.nowMs + 1) {
+    s.refusals = 0
+    return
+  }
+  s.refusals += 1
+  if (s.refusals > immediateTries || !s.view) s.tryAtMs = s.nowMs + jittered(s, s.settings.retryIntervalMs)
 }
 
 /** A read: it resolves an acquire of unknown outcome, or is a poll. */
@@ -183,7 +200,7 @@ function found(s: Draft, effects: Effect[], record: LeaseRecord | undefined): vo
 
 function claimGrant(s: Draft, effects: Effect[], record: LeaseRecord, validForMs: number): void {
   const { attempt, settings } = s
-  const sound = record.attempt === attempt?.id && record.term > s.highestTerm && !record.released
+  const sound = record.attempt === attempt?.id && record.term > attempt.floorTerm && !record.released
   s.attempt = undefined
   if (!sound) {
     // I4: a grant at or below a term that was already seen is never believed.
@@ -199,7 +216,7 @@ function claimGrant(s: Draft, effects: Effect[], record: LeaseRecord, validForMs
     validForMs: Math.min(validForMs, settings.leaseDurationMs),
     failures: 0,
     adoptions: 0,
-    renewAtMs: attempt.firstSentAtMs - s.sleptMs + settings.renewIntervalMs,
+    renewAtMs: attempt.firstSentAtMs + renewIntervalMs(settings, validForMs),
   }
   const unwanted = s.stopUntilMs !== undefined || s.nowMs < s.cooldownUntilMs
   if (unwanted || heldNow(s) >= deadlineOf(s)) {
@@ -211,6 +228,7 @@ function claimGrant(s: Draft, effects: Effect[], record: LeaseRecord, validForMs
   s.phase = 'leading'
   s.view = undefined
   s.seen = []
+  s.refusals = 0
   if (s.watch === 'open') effects.push({ type: 'watch', open: false })
   s.watch = 'closed'
   announce(s, effects, record)
@@ -247,45 +265,53 @@ function observe(
   const retryAtMs = from.retryAfterMs === undefined ? undefined : s.nowMs + from.retryAfterMs
   if (record) {
     const key = `${record.version}${record.released ? ' released' : ''}`
-    const known = s.seen.find(([seenKey]) => seenKey === key)
+    const known = [s.confirmed, ...s.seen].find((sight) => sight?.key === key)
     // A replayed event is news of the past. A reply is the store's word and always counts.
     if (from.watched && (known || record.term < s.highestTerm)) return
-    if (!known) s.seen = [...s.seen.slice(1 - seenLimit), [key, s.nowMs]]
-    const holdsForMs = validDuration(record.leaseDurationMs) ?? lastDuration(s)
-    s.view = { record, seenAtMs: known?.[1] ?? s.nowMs, holdsForMs, retryAtMs }
-    // The own attempt's term must stay believable until its answer comes.
-    if (record.attempt !== s.attempt?.id) s.highestTerm = Math.max(s.highestTerm, record.term)
+    const sight = known ?? { key, atMs: s.nowMs }
+    if (!known) s.seen = [...s.seen.slice(1 - seenLimit), sight]
+    if (!from.watched) s.confirmed = sight
+    noteRecord(s, record)
+    s.view = { record, seenAtMs: sight.atMs, holdsForMs: durationOf(s, record), retryAtMs }
     if (!record.released) announce(s, effects, record)
   } else if (s.settings.terms && (s.highestTerm > 0 || s.view)) {
     // I2: a record that is gone does not end the lease it told of, nor one that was granted unseen after a release.
     const gone = s.view && !s.view.record ? s.view : undefined
     s.view = gone
       ? { ...gone, retryAtMs: retryAtMs ?? gone.retryAtMs }
-      : { record: undefined, seenAtMs: s.nowMs, holdsForMs: from.retryAfterMs ?? lastDuration(s), retryAtMs }
+      : { record: undefined, seenAtMs: s.nowMs, holdsForMs: from.retryAfterMs ?? heldForMs(s), retryAtMs }
   } else {
     s.view = undefined
   }
+  if (!from.watched) s.repliedAtMs = s.nowMs
   schedule(s, from.watched ?? false)
+}
+
+/** I2, I4: remembers what every record tells, whatever call or event showed it, for as long as the elector lives. */
+function noteRecord(s: Draft, record: LeaseRecord): void {
+  s.highestTerm = Math.max(s.highestTerm, record.term)
+  s.lastDurationMs = validDuration(record.leaseDurationMs) ?? s.lastDurationMs
+  const { attempt } = s
+  if (!attempt || record.attempt === attempt.id) return
+  s.attempt = { ...attempt, floorTerm: Math.max(attempt.floorTerm, record.term) }
 }
 
 /** Decides when to try next: at once if the lease is free, else at the moment it runs out (I10). */
 function schedule(s: Draft, watched: boolean): void {
   const { view, settings } = s
   const { leaseDurationMs, retryIntervalMs } = settings
-  const watching = s.watch === 'open'
-  if (view?.record && isAbandoned(s, view.record)) {
+  if (!view || (view.record && isAbandoned(s, view.record))) {
     s.tryAtMs = s.nowMs
-  } else if (!view) {
-    s.tryAtMs = s.nowMs + (s.refusals > 0 ? jittered(s, retryIntervalMs) : 0)
   } else if (isFree(view)) {
-    const spread = s.refusals > 1 ? retryIntervalMs : watched ? leaseDurationMs / 2000 : 0
-    s.tryAtMs = s.nowMs + chance(s) * spread
+    s.tryAtMs = s.nowMs + (watched ? (chance(s) * leaseDurationMs) / 2000 : 0)
   } else {
-    const spread = watching ? leaseDurationMs / 200 : retryIntervalMs
-    s.tryAtMs = (view.retryAtMs ?? view.seenAtMs + view.holdsForMs) + chance(s) * spread
-    if (!watching) s.tryAtMs = Math.min(s.tryAtMs, s.nowMs + jittered(s, retryIntervalMs))
+    const watching = s.watch === 'open'
+    const spreadMs = watching ? leaseDurationMs / 200 : retryIntervalMs
+    const expiryMs = (view.retryAtMs ?? view.seenAtMs + view.holdsForMs) + chance(s) * spreadMs
+    // A watch may fall silent, or tell of the past for ever: now and then the store itself is asked.
+    const askMs = watching ? s.repliedAtMs + 2 * jittered(s, view.holdsForMs) : s.nowMs + jittered(s, retryIntervalMs)
+    s.tryAtMs = Math.max(s.nowMs, Math.min(expiryMs, askMs))
   }
-  if (!view || !isFree(view)) s.refusals = 0
 }
 
 function announce(s: Draft, effects: Effect[], record: LeaseRecord): void {
@@ -316,8 +342,14 @@ function validDuration(ms: number): number | undefined {
   return ms > 0 && Number.isFinite(ms) ? ms : undefined
 }
 
-function lastDuration(s: Draft): number {
-  return Math.max(s.settings.leaseDurationMs, validDuration(s.view?.record?.leaseDurationMs ?? 0) ?? 0)
+/** How long a version of a record holds: what it says, or else what {@link heldForMs} does. */
+function durationOf(s: Draft, { leaseDurationMs }: LeaseRecord): number {
+  return validDuration(leaseDurationMs) ?? heldForMs(s)
+}
+
+/** How long a lease of unknown duration counts as held. */
+function heldForMs(s: Draft): number {
+  return Math.max(s.settings.leaseDurationMs, s.lastDurationMs)
 }
 
 function openWatch(s: Draft, effects: Effect[]): void {
@@ -330,7 +362,7 @@ function openWatch(s: Draft, effects: Effect[]): void {
 
 function renewIfDue(s: Draft, effects: Effect[]): void {
   const { grant } = s
-  if (!grant || s.flight || s.nowMs < grant.renewAtMs) return
+  if (!grant || s.flight || heldNow(s) < grant.renewAtMs) return
   send(s, effects, 'renew', { ...heldClaim(s, grant.record), ...(s.carry !== undefined && { carry: s.carry }) })
 }
 
@@ -348,7 +380,8 @@ function renewAnswered(s: Draft, effects: Effect[], flight: Flight, outcome: Out
       validForMs: Math.min(outcome.validForMs, settings.leaseDurationMs),
       failures: 0,
       adoptions: 0,
-      renewAtMs: s.carry === flight.carry ? flight.startedAtMs + settings.renewIntervalMs : s.nowMs,
+      renewAtMs:
+        s.carry === flight.carry ? flight.sentAtMs + renewIntervalMs(settings, outcome.validForMs) : heldNow(s),
     }
     effects.push({ type: 'renewed', record })
     if (flight.carry === undefined) return
@@ -357,13 +390,23 @@ function renewAnswered(s: Draft, effects: Effect[], flight: Flight, outcome: Out
   } else if (own) {
     // An earlier renewal was applied and its reply lost, or someone touched the record. No loss, and no extension.
     const adoptions = grant.adoptions + 1
-    const renewAtMs = s.nowMs + (adoptions > adoptionLimit ? settings.retryIntervalMs : 0)
+    const renewAtMs = heldNow(s) + (adoptions > immediateTries ? settings.retryIntervalMs : 0)
     s.grant = { ...grant, record, adoptions, renewAtMs }
   } else {
     if (s.phase === 'leading') endLeadership(s, effects, 'superseded')
     s.grant = undefined
-    s.highestTerm = Math.max(s.highestTerm, outcome.ok ? 0 : outcome.highestTerm, record?.term ?? 0)
+    noteRefusal(s, outcome)
   }
+}
+
+function noteRefusal(s: Draft, outcome: Outcome): void {
+  if (!outcome.ok) s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
+  if (outcome.record) noteRecord(s, outcome.record)
+}
+
+/** A store that grants less than was asked for is renewed that much sooner. */
+function renewIntervalMs(settings: Settings, validForMs: number): number {
+  return settings.renewIntervalMs * Math.min(1, validForMs / settings.leaseDurationMs)
 }
 
 /** One failed renewal never ends leadership; the deadline always does, a count if one is set. */
@@ -371,7 +414,7 @@ function renewFailed(s: Draft, effects: Effect[], flight: Flight, error: unknown
   const { grant, settings } = s
   if (!grant) return
   const failures = grant.failures + 1
-  const renewAtMs = Math.max(s.nowMs, flight.startedAtMs + settings.retryIntervalMs)
+  const renewAtMs = Math.max(heldNow(s), flight.sentAtMs + settings.retryIntervalMs)
   s.grant = { ...grant, failures, renewAtMs }
   effects.push({ type: 'renew-failed', term: grant.record.term, failures, error })
   if (failures >= settings.maxFailedRenewals && s.phase === 'leading') endLeadership(s, effects, 'expired')
@@ -389,7 +432,6 @@ function endLeadership(s: Draft, effects: Effect[], reason: LossReason, cooldown
     next: reason === 'stopped' ? 'stop' : 'campaign',
     voluntary,
     drainUntilMs: voluntary ? s.nowMs + s.settings.drainTimeoutMs : Infinity,
-    announced: false,
     releaseUntilMs: undefined,
     cooldownMs,
   }
@@ -403,14 +445,14 @@ function windDown(s: Draft, effects: Effect[]): void {
   if (!ending) return
   if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)
   if (s.work > 0 && s.nowMs < ending.drainUntilMs) return ending.voluntary ? keepLease(s, effects) : undefined
-  if (!ending.announced) effects.push({ type: 'lost', term: ending.term, reason: ending.reason })
-  s.ending = { ...ending, announced: true }
-  if (s.work > 0) return giveUpDraining(s, effects, ending)
+  if (s.work > 0 && ending.next === 'campaign') return leaveToExpire(s, effects, ending)
+  effects.push({ type: 'lost', term: ending.term, reason: ending.reason })
+  if (s.work > 0) return finishEnding(s, effects)
   const release = ending.voluntary && s.grant && (ending.next === 'campaign' || s.settings.releaseOnStop)
   if (!release) return finishEnding(s, effects)
   // I7: the work has settled, so the lease may be given back.
   cancel(s, effects)
-  s.ending = { ...s.ending, releaseUntilMs: s.nowMs + s.settings.renewIntervalMs }
+  s.ending = { ...ending, releaseUntilMs: s.nowMs + s.settings.renewIntervalMs }
   s.tryAtMs = s.nowMs
   releaseIfDue(s, effects)
 }
@@ -422,12 +464,11 @@ function keepLease(s: Draft, effects: Effect[]): void {
 }
 
 /** I7: work that does not settle is never released under. Its lease runs out, and its elector stays out until it ends. */
-function giveUpDraining(s: Draft, effects: Effect[], ending: Ending): void {
+function leaveToExpire(s: Draft, effects: Effect[], ending: Ending): void {
   cancel(s, effects)
   s.grant = undefined
-  if (ending.next === 'stop') return finishEnding(s, effects)
   effects.push({ type: 'stepped-down' })
-  s.ending = { ...ending, announced: true, voluntary: false, drainUntilMs: Infinity }
+  s.ending = { ...ending, voluntary: false, drainUntilMs: Infinity }
 }
 
 function releaseIfDue(s: Draft, effects: Effect[]): void {
@@ -446,8 +487,10 @@ function releaseSettled(s: Draft, effects: Effect[], flight: Flight, input: Extr
   } else if (input.type === 'answer' && !input.outcome.ok) {
     const { record } = input.outcome
     const own = record?.attempt === grant.record.attempt && record.term === grant.record.term && !record.released
-    if (own && s.nowMs < untilMs) {
-      s.grant = { ...grant, record }
+    noteRefusal(s, input.outcome)
+    const adoptions = grant.adoptions + 1
+    if (own && s.nowMs < untilMs && adoptions <= immediateTries) {
+      s.grant = { ...grant, record, adoptions }
       s.tryAtMs = s.nowMs
       return
     }
@@ -482,7 +525,7 @@ function stop(s: Draft, effects: Effect[]): void {
 
 function finishStop(s: Draft, effects: Effect[], untilMs: number): void {
   if (s.nowMs >= untilMs) return enterStopped(s, effects)
-  if (s.flight) return
+  if (s.flight || s.nowMs < s.tryAtMs) return
   if (s.view?.record && isAbandoned(s, s.view.record)) return send(s, effects, 'release', heldClaim(s, s.view.record))
   if (s.attempt) return send(s, effects, 'read')
   enterStopped(s, effects)

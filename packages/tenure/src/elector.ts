@@ -13,13 +13,24 @@ import {
   type Input,
   type Settings,
 } from './election-state.ts'
-import { invalidOption, TenureError, type LeadershipLostError } from './errors.ts'
+import { TenureError, type LeadershipLostError } from './errors.ts'
 import { EventQueue, type ElectionEvent, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
 import { Leadership, type Reign } from './leadership.ts'
 import type { LeaseRecord, LeaseStore, Metadata, Outcome } from './lease-store.ts'
 import { checkName } from './names.ts'
+import {
+  checkBoolean,
+  checkClock,
+  checkObject,
+  checkObserver,
+  checkOneOf,
+  checkSignal,
+  checkStore,
+  copyMetadata,
+} from './options.ts'
 import { SleepMeter, type Sleeper } from './sleep-meter.ts'
+import { checkFound, checkOutcome } from './store-answers.ts'
 import { checkDuration, resolveTimings, type TimingOptions } from './timings.ts'
 
 /** What an {@link Elector} takes. `store` and `election` are enough. */
@@ -46,7 +57,6 @@ export interface StartOptions {
   readonly until?: 'stopped' | 'lost' | 'refused' | undefined
 }
 
-const metadataLimitBytes = 4096
 const keptErrors = 3
 
 interface Waiter {
@@ -75,7 +85,7 @@ export class Elector {
   #inbox: Input[] | undefined
   #timer: Timer | undefined
   #timerAtMs: number | undefined
-  #flight: { id: number; controller: AbortController; timer: Timer; startedAtMs: number } | undefined
+  #flight: { id: number; controller: AbortController; timer: Timer } | undefined
   #watcher: AbortController | undefined
   #leadership: Leadership | undefined
   #work = 0
@@ -90,15 +100,16 @@ export class Elector {
   readonly #reign: Reign & Sleeper
 
   constructor(options: ElectorOptions) {
+    checkObject('options', options)
     const timings = resolveTimings(options)
+    const { drainTimeoutMs = 30_000, releaseOnStop = true, metadata = {} } = options
     checkStore(options.store)
     checkName('election', options.election)
     if (options.identity !== undefined) checkName('identity', options.identity)
-    const drainTimeoutMs = options.drainTimeoutMs ?? 30_000
-    checkDuration('drainTimeoutMs', drainTimeoutMs)
-    const releaseOnStop = options.releaseOnStop ?? true
-    if (typeof releaseOnStop !== 'boolean')
-      throw invalidOption('releaseOnStop', releaseOnStop, 'it must be true or false')
+    checkDuration('drainTimeoutMs', drainTimeoutMs, 1)
+    checkBoolean('releaseOnStop', releaseOnStop)
+    checkClock(options.clock)
+    checkObserver(options.observer)
     this.#store = options.store
     this.#clock = options.clock ?? systemClock
     this.#observer = options.observer
@@ -110,7 +121,7 @@ export class Elector {
       ...timings,
       election: this.election,
       identity: this.identity,
-      metadata: checkMetadata(options.metadata ?? {}),
+      metadata: copyMetadata(metadata),
       drainTimeoutMs,
       releaseOnStop,
       canWatch: options.store.watch !== undefined,
@@ -129,6 +140,8 @@ export class Elector {
       )
     }
     const { signal, until = 'stopped' } = options
+    checkSignal(signal)
+    checkOneOf('until', until, ['stopped', 'lost', 'refused'])
     this.#state = { ...this.#state, settings: { ...this.#state.settings, until } }
     if (signal?.aborted) return void this.stop()
     const onAbort = () => void this.stop()
@@ -150,6 +163,7 @@ export class Elector {
   /** Resolves with the current or the next leadership; rejects when the elector stops or `signal` aborts. */
   async waitForLeadership(options: { signal?: AbortSignal | undefined } = {}): Promise<Leadership> {
     const { signal } = options
+    checkSignal(signal)
     signal?.throwIfAborted()
     if (this.#leadership && this.isLeader()) return this.#leadership
     if (this.#state.phase === 'stopped') throw this.#stoppedError()
@@ -173,14 +187,18 @@ export class Elector {
   /** What happens from now on. A reader that falls behind misses events and gets a `gap` in their place. */
   events(options: { signal?: AbortSignal | undefined } = {}): AsyncIterableIterator<ElectionEvent, undefined> {
     const { signal } = options
+    checkSignal(signal)
     const queues = (this.#queues ??= new Set())
     const onAbort = () => queue.end()
     const queue = new EventQueue(() => {
       queues.delete(queue)
       signal?.removeEventListener('abort', onAbort)
     })
-    if (signal?.aborted || this.#state.phase === 'stopped') queue.end()
-    else queues.add(queue)
+    if (signal?.aborted || this.#state.phase === 'stopped') {
+      queue.end()
+      return queue
+    }
+    queues.add(queue)
     signal?.addEventListener('abort', onAbort, { once: true })
     return queue
   }
@@ -241,13 +259,16 @@ export class Elector {
     const timed = { ...input, nowMs, sleptMs: this.#sleep.sleptMs(nowMs) } as Input
     if (this.#inbox) return void this.#inbox.push(timed)
     this.#inbox = [timed]
-    for (const next of this.#inbox) {
-      const { state, effects } = step(this.#state, next)
-      this.#state = state
-      for (const effect of effects) this.#perform(effect)
+    try {
+      for (const next of this.#inbox) {
+        const { state, effects } = step(this.#state, next)
+        this.#state = state
+        for (const effect of effects) this.#perform(effect)
+      }
+    } finally {
+      this.#inbox = undefined
+      this.#arm()
     }
-    this.#inbox = undefined
-    this.#arm()
   }
 
   #arm(): void {
@@ -300,28 +321,30 @@ export class Elector {
         `The store did not answer "${call.verb}" for "${this.election}" within ${call.boundMs} ms.`,
         { retryable: true },
       )
-      this.#report(call.verb, 'failed')
       this.#endFlight(error)
       this.#dispatch({ type: 'failed', call: call.id, error })
+      this.#report(call.verb, 'failed', startedAtMs)
     })
-    this.#flight = { id: call.id, controller, timer, startedAtMs: this.#clock.monotonicMs() }
+    const startedAtMs = this.#clock.monotonicMs()
+    this.#flight = { id: call.id, controller, timer }
     invoke(this.#store, this.election, call, controller.signal).then(
-      (answer) => this.#answered(call, answer),
+      (answer) => this.#answered(call, answer, startedAtMs),
       (error: unknown) => {
         if (this.#flight?.id !== call.id) return
-        this.#report(call.verb, 'failed')
         this.#landFlight()
         this.#dispatch({ type: 'failed', call: call.id, error })
+        this.#report(call.verb, 'failed', startedAtMs)
       },
     )
   }
 
-  #answered(call: Call, answer: Answer): void {
+  #answered(call: Call, answer: Answer, startedAtMs: number): void {
     if (this.#flight?.id !== call.id) return
-    this.#report(call.verb, answer.outcome?.ok === false ? 'refused' : 'ok')
     this.#landFlight()
     if (answer.outcome) this.#dispatch({ type: 'answer', call: call.id, outcome: answer.outcome })
     else this.#dispatch({ type: 'found', call: call.id, record: answer.record })
+    // Last: a listener may call back in, and must find the call over and done with.
+    this.#report(call.verb, answer.outcome?.ok === false ? 'refused' : 'ok', startedAtMs)
   }
 
   #landFlight(): void {
@@ -352,7 +375,7 @@ export class Elector {
       const changes = this.#store.watch?.(this.election, { signal: controller.signal }) ?? []
       for await (const record of changes) {
         if (this.#watcher !== controller) return
-        this.#dispatch({ type: 'observed', record })
+        this.#dispatch({ type: 'observed', record: checkFound(record) })
       }
     } catch (error) {
       if (this.#watcher === controller) this.#emit({ type: 'error', error })
@@ -375,6 +398,8 @@ export class Elector {
     const loss = this.#leadership?.end(reason)
     this.#carry?.reject(loss)
     this.#carry = undefined
+    // After everything that listens to the end: work it handed in has been queued by now.
+    this.#dispatch({ type: 'wake' })
   }
 
   #carried(text: string): void {
@@ -410,23 +435,27 @@ export class Elector {
     this.#contain(() => this.#observer?.onEvent?.(event))
   }
 
-  #report(verb: Call['verb'], result: 'ok' | 'refused' | 'failed'): void {
+  #report(verb: Call['verb'], result: 'ok' | 'refused' | 'failed', startedAtMs: number): void {
     if (!this.#observer?.onCall) return
-    const durationMs = this.#clock.monotonicMs() - (this.#flight?.startedAtMs ?? 0)
+    const durationMs = this.#clock.monotonicMs() - startedAtMs
     const report = { election: this.election, identity: this.identity, verb, result, durationMs }
     this.#contain(() => this.#observer?.onCall?.(report))
   }
 
   /** A listener's mistake must not end leadership, so it is reported to everyone but that listener. */
-  #contain(callListener: () => void): void {
-    try {
-      callListener()
-    } catch (cause) {
+  #contain(callListener: () => unknown): void {
+    const fail = (cause: unknown) => {
       const error = new TenureError('WORK_FAILED', `The observer of "${this.election}" threw.`, { cause })
       this.#keepError(error)
       for (const queue of this.#queues ?? []) {
         queue.push({ type: 'error', error, election: this.election, identity: this.identity })
       }
+    }
+    try {
+      const result = callListener()
+      if (result instanceof Promise) result.catch(fail)
+    } catch (cause) {
+      fail(cause)
     }
   }
 
@@ -487,8 +516,9 @@ export class Elector {
         this.#emit({ type: 'error', error: new TenureError('WORK_FAILED', text, { cause }) })
       },
     )
-    const active = this.#state.phase === 'leading' || this.#state.phase === 'ending'
-    // Too late to wait for: its term has been released or has passed on.
+    const { phase, ending } = this.#state
+    const active = phase === 'leading' || (phase === 'ending' && ending?.releaseUntilMs === undefined)
+    // Too late to wait for: its term is being released, was released, or has passed on.
     if (leadership !== this.#leadership || !active) throw leadership.loss ?? this.#stoppedError()
     this.#dispatch({ type: 'work', pending: ++this.#work })
     void settled.then(() => this.#dispatch({ type: 'work', pending: --this.#work }))
@@ -509,35 +539,12 @@ async function invoke(store: LeaseStore, election: string, call: Call, signal: A
   const options = { signal, timeoutMs: call.boundMs }
   switch (call.verb) {
     case 'read':
-      return { record: await store.read(election, options) }
+      return { record: checkFound(await store.read(election, options)) }
     case 'acquire':
-      return { outcome: await store.acquire(call.claim, options) }
+      return { outcome: checkOutcome(await store.acquire(call.claim, options)) }
     case 'renew':
-      return { outcome: await store.renew(call.claim, options) }
+      return { outcome: checkOutcome(await store.renew(call.claim, options)) }
     case 'release':
-      return { outcome: await store.release(call.claim, options) }
+      return { outcome: checkOutcome(await store.release(call.claim, options)) }
   }
-}
-
-function checkStore(store: unknown): asserts store is LeaseStore {
-  const verbs = ['read', 'acquire', 'renew', 'release'] as const
-  const usable =
-    typeof store === 'object' && store !== null && verbs.every((verb) => typeof Reflect.get(store, verb) === 'function')
-  if (!usable) throw invalidOption('store', store, 'it must be a LeaseStore, such as memoryStore() or fileStore(...)')
-}
-
-function checkMetadata(metadata: unknown): Metadata {
-  const rule = `it must be a JSON object of at most ${metadataLimitBytes} bytes`
-  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) {
-    throw invalidOption('metadata', metadata, rule)
-  }
-  let text: string
-  try {
-    text = JSON.stringify(metadata)
-  } catch {
-    throw invalidOption('metadata', metadata, rule)
-  }
-  if (Buffer.byteLength(text) > metadataLimitBytes) throw invalidOption('metadata', metadata, rule)
-  // A copy: what the caller changes later must not reach a record.
-  return JSON.parse(text) as Metadata
 }

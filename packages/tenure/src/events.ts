@@ -42,7 +42,7 @@ export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefine
   readonly #queue: ElectionEvent[] = []
   #missed = 0
   #ended = false
-  #wake: (() => void) | undefined
+  #wakes: (() => void)[] = []
   readonly #onEnd: (queue: EventQueue) => void
 
   constructor(onEnd: (queue: EventQueue) => void) {
@@ -53,14 +53,14 @@ export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefine
     if (this.#ended) return
     if (this.#queue.length < queueLimit) this.#queue.push(event)
     else this.#missed += 1
-    this.#wake?.()
+    this.#wakeAll()
   }
 
   /** What is queued can still be read. */
   end(): void {
     this.#ended = true
     this.#onEnd(this)
-    this.#wake?.()
+    this.#wakeAll()
   }
 
   async next(): Promise<IteratorResult<ElectionEvent, undefined>> {
@@ -71,7 +71,7 @@ export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefine
         return { done: false, value: event }
       }
       if (this.#ended) return { done: true, value: undefined }
-      await new Promise<void>((resolve) => (this.#wake = resolve))
+      await new Promise<void>((resolve) => this.#wakes.push(resolve))
     }
   }
 
@@ -83,6 +83,10 @@ export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefine
 
   [Symbol.asyncIterator](): this {
     return this
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#wakes.splice(0)) wake()
   }
 
   /** The queue was full until now, so everything missed lies between its end and whatever comes next. */

@@ -31,15 +31,22 @@ const endMs = 2 ** 31
 
 /** Fills in defaults and rejects what cannot be safe. */
 export function resolveTimings(options: TimingOptions): Timings {
-  const leaseDurationMs = options.leaseDurationMs ?? 15_000
+  const { leaseDurationMs = 15_000 } = options
   checkDuration('leaseDurationMs', leaseDurationMs, shortestLeaseMs)
+  const {
+    renewIntervalMs = leaseDurationMs / 3,
+    renewDeadlineMs = (leaseDurationMs * 2) / 3,
+    retryIntervalMs = (leaseDurationMs * 2) / 15,
+    driftRatio = 0.01,
+    maxFailedRenewals = Infinity,
+  } = options
   const timings: Timings = {
     leaseDurationMs,
-    renewIntervalMs: options.renewIntervalMs ?? leaseDurationMs / 3,
-    renewDeadlineMs: options.renewDeadlineMs ?? (leaseDurationMs * 2) / 3,
-    retryIntervalMs: options.retryIntervalMs ?? (leaseDurationMs * 2) / 15,
-    driftRatio: options.driftRatio ?? 0.01,
-    maxFailedRenewals: options.maxFailedRenewals ?? Infinity,
+    renewIntervalMs,
+    renewDeadlineMs,
+    retryIntervalMs,
+    driftRatio,
+    maxFailedRenewals,
   }
   checkDuration('renewIntervalMs', timings.renewIntervalMs, 1)
   checkDuration('renewDeadlineMs', timings.renewDeadlineMs, 1)
@@ -56,8 +63,8 @@ export function checkDuration(option: string, value: unknown, leastMs = 0): asse
 }
 
 function checkCounts({ driftRatio, maxFailedRenewals }: Timings): void {
-  if (!(typeof driftRatio === 'number' && driftRatio >= 0 && driftRatio < 1)) {
-    throw invalidOption('driftRatio', driftRatio, 'it must be a number from 0 to below 1')
+  if (!(typeof driftRatio === 'number' && driftRatio > 0 && driftRatio < 1)) {
+    throw invalidOption('driftRatio', driftRatio, 'it must be a number above 0 and below 1')
   }
   if (maxFailedRenewals === Infinity) return
   if (!(Number.isSafeInteger(maxFailedRenewals) && maxFailedRenewals >= 2)) {
@@ -76,6 +83,13 @@ function checkRelations(timings: Timings): void {
       'renewDeadlineMs',
       renewDeadlineMs,
       `it must be at least renewIntervalMs + retryIntervalMs (${renewIntervalMs} + ${retryIntervalMs}), so that a failed renewal can be tried again`,
+    )
+  }
+  if (renewDeadlineMs - renewIntervalMs < leaseDurationMs / 50) {
+    throw invalidOption(
+      'renewDeadlineMs',
+      renewDeadlineMs,
+      `it must leave two renewals a fiftieth of the lease to be answered in: at least renewIntervalMs + leaseDurationMs / 50 (${renewIntervalMs} + ${leaseDurationMs / 50})`,
     )
   }
   const beliefMs = holderShareMs(leaseDurationMs, driftRatio)

@@ -50,7 +50,9 @@ function drive(state: ElectionState = initialState(settings, 'me', 0.5)) {
       const { state: next, effects } = step(current, deepFreeze(input))
       current = deepFreeze(next)
       for (const effect of effects) if (effect.type === 'call') lastCall = effect.call
-      return effects
+      // As the driver does, once everything that listens to the end has been told.
+      const ended = effects.some(({ type }) => type === 'ended')
+      return ended ? [...effects, ...this.take({ type: 'wake', nowMs: input.nowMs, sleptMs: input.sleptMs })] : effects
     },
     get state() {
       return current
@@ -92,6 +94,109 @@ describe('the algorithm', () => {
     const effects = d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 2, sleptMs: 0 })
     expect(effects.map(({ type }) => type)).toContain('error')
     expect(d.state.phase).toBe('standby')
+  })
+
+  test('never creates a term at or below one it has seen with an own attempt', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    d.take({ type: 'observed', record: record({ holder: 'a', attempt: 'me.1', term: 1 }), nowMs: 5, sleptMs: 0 })
+    d.take({ type: 'failed', call: d.call.id, error: new Error('lost'), nowMs: 5_000, sleptMs: 0 })
+    d.take({ type: 'wake', nowMs: 9_000, sleptMs: 0 })
+    d.take({ type: 'found', call: d.call.id, record: undefined, nowMs: 9_001, sleptMs: 0 })
+    d.take({ type: 'wake', nowMs: 60_000, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'acquire', claim: { attempt: 'me.2', afterTerm: 1 } })
+  })
+
+  test('waits the duration last seen for a record that vanished, whatever call had shown it', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 15_000 }
+    d.take({ type: 'answer', call: d.call.id, outcome: granted, nowMs: 0, sleptMs: 0 })
+    d.take({ type: 'wake', nowMs: 5_000, sleptMs: 0 })
+    const longer = record({ term: 2, version: 'v2', leaseDurationMs: 60_000 })
+    d.take({
+      type: 'answer',
+      call: d.call.id,
+      outcome: { ok: false, record: longer, highestTerm: 2 },
+      nowMs: 5_000,
+      sleptMs: 0,
+    })
+    expect(d.call).toMatchObject({ verb: 'acquire', claim: { afterTerm: 2 } })
+    d.take({ type: 'answer', call: d.call.id, outcome: { ok: false, highestTerm: 2 }, nowMs: 5_000, sleptMs: 0 })
+    for (let nowMs = 6_000; nowMs < 65_000; nowMs += 1_000) {
+      d.take({ type: 'wake', nowMs, sleptMs: 0 })
+      if (d.state.flight) d.take({ type: 'found', call: d.call.id, record: undefined, nowMs, sleptMs: 0 })
+      expect(d.call.verb === 'acquire' && d.call.id > 3 ? nowMs : 0).toBe(0)
+    }
+    d.take({ type: 'wake', nowMs: 65_000 + 75, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'acquire', claim: { expiredVersion: '' } })
+  })
+
+  test('forgets a carry that comes when leadership is over', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 15_000 }
+    d.take({ type: 'answer', call: d.call.id, outcome: granted, nowMs: 0, sleptMs: 0 })
+    d.take({ type: 'carry', text: 'late', nowMs: 10_000, sleptMs: 0 })
+    expect(d.state.carry).toBeUndefined()
+  })
+
+  test('a flood of replayed versions delays a take-over by little more than a lease', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const current = record({ version: 'current' })
+    d.take({
+      type: 'answer',
+      call: d.call.id,
+      outcome: { ok: false, record: current, highestTerm: 1 },
+      nowMs: 0,
+      sleptMs: 0,
+    })
+    let nowMs = 0
+    while (d.call.verb !== 'acquire' || d.call.id === 1) {
+      nowMs += 100
+      d.take({ type: 'observed', record: record({ version: `old ${(nowMs / 100) % 50}` }), nowMs, sleptMs: 0 })
+      if (d.state.flight && d.call.verb === 'read') {
+        d.take({ type: 'found', call: d.call.id, record: current, nowMs, sleptMs: 0 })
+      }
+      expect(nowMs).toBeLessThan(61_000)
+    }
+    expect(d.call).toMatchObject({ claim: { expiredVersion: 'current' } })
+  })
+
+  test('is renewed sooner by a store that grants less than was asked for', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 3_000 }
+    d.take({ type: 'answer', call: d.call.id, outcome: granted, nowMs: 0, sleptMs: 0 })
+    expect([nextWakeMs(d.state), deadlineOf(d.state)]).toEqual([1_000, 2_000])
+  })
+
+  test('renews at once after a sleep that used up the time until the next renewal', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 15_000 }
+    d.take({ type: 'answer', call: d.call.id, outcome: granted, nowMs: 0, sleptMs: 0 })
+    d.take({ type: 'wake', nowMs: 100, sleptMs: 6_000 })
+    expect(d.call).toMatchObject({ verb: 'renew' })
+  })
+
+  test.each([
+    ['an acquire', { ok: false, record: record({ released: true }), highestTerm: 1 }],
+    [
+      'a release of an abandoned attempt',
+      { ok: false, record: record({ holder: 'a', attempt: 'me.0' }), highestTerm: 1 },
+    ],
+    ['an acquire of a vanished record', { ok: false, highestTerm: 1, retryAfterMs: 0 }],
+  ] satisfies [string, Outcome][])('does not flood a store that refuses %s on and on', (_what, outcome) => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    let calls = 0
+    for (; d.state.flight && calls < 50; calls += 1) {
+      d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 10, sleptMs: 0 })
+    }
+    expect(calls).toBeLessThan(10)
+    expect(nextWakeMs(d.state)).toBeGreaterThanOrEqual(10 + 1_000)
   })
 
   test('takes over with exactly the version it has watched for the whole duration', () => {

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Elector, isTenureError, memoryStore, type ElectionEvent, type ElectorOptions } from '../src/index.ts'
 import { fakeClock, type FakeClock } from '../src/testing/index.ts'
@@ -498,6 +499,62 @@ describe('work', () => {
     expect(() => leadership.waitUntil(Promise.resolve())).toThrow(/ended: this elector was stopped/)
   })
 
+  test.each(['stop', 'stepDown'] as const)(
+    'work handed in while the end is told is waited for: %s (C6)',
+    async (how) => {
+      const { elector, clock, memory, leadership } = await leading()
+      let finish = (): void => undefined
+      const flush = new Promise<void>((resolve) => (finish = resolve))
+      leadership.signal.addEventListener('abort', () => leadership.waitUntil(flush))
+      const ended = elector[how]()
+      await clock.advance(1_000)
+      expect((await memory.read('e', call))?.released).toBe(false)
+      finish()
+      await clock.advance(0)
+      await ended
+      expect((await memory.read('e', call))?.released).toBe(true)
+      await stopAndCheck(elector, clock)
+    },
+  )
+
+  test('work handed in while the lease is being given back comes too late', async () => {
+    const { elector, clock, link, leadership } = await leading()
+    const answer = link.hold('release')
+    const stopped = elector.stop()
+    await clock.advance(0)
+    expect(() => leadership.waitUntil(Promise.resolve())).toThrow(/this elector was stopped/)
+    answer()
+    await clock.advance(0)
+    await stopped
+  })
+
+  test.each(['stop', 'stepDown'] as const)('an observer of calls may call %s (C7)', async (how) => {
+    for (const verb of ['acquire', 'renew'] as const) {
+      const { clock, make, link } = scene()
+      let ended: Promise<void> | undefined
+      const elector: Elector = make({
+        observer: { onCall: (report) => void (report.verb === verb && (ended ??= elector[how]())) },
+      })
+      elector.start()
+      await clock.advance(0)
+      if (verb === 'renew') link.fate('renew', 'lose-request')
+      await clock.advance(60_000)
+      await ended
+      expect(ended).toBeDefined()
+      await stopAndCheck(elector, clock)
+    }
+  })
+
+  test('an observer that rejects is contained and reported (C16)', async () => {
+    const { clock, make } = scene()
+    const onEvent = (async () => Promise.reject(new Error('a bad promise'))) as () => void
+    const elector = make({ observer: { onEvent } })
+    elector.start()
+    await clock.advance(0)
+    expect(elector.explain().lastErrors.at(-1)?.message).toMatch(/observer of "e" threw/)
+    await stopAndCheck(elector, clock)
+  })
+
   test('an observer that throws, or calls stop() itself, is contained (C7, E7)', async () => {
     const { clock, make, memory } = scene()
     const elector: Elector = make({
@@ -626,6 +683,93 @@ describe('waiting and watching', () => {
     expect(gap).toMatchObject({ type: 'gap' })
     // new-leader, elected, 400 renewals, lost: nothing is missing without being counted.
     expect(events.length - 1 + (gap?.type === 'gap' ? gap.missed : 0)).toBe(403)
+  })
+
+  test('every next() of events settles, also of two at once', async () => {
+    const { elector, clock } = scene()
+    const reader = elector.events()
+    const both = Promise.all([reader.next(), reader.next()])
+    elector.start()
+    await clock.advance(0)
+    expect((await both).map(({ value }) => value?.type)).toEqual(['new-leader', 'elected'])
+    await stopAndCheck(elector, clock)
+  })
+
+  test('leaves no listener on the signal it was given (C9)', async () => {
+    const { elector, clock } = scene()
+    const { signal } = new AbortController()
+    elector.start({ signal })
+    void elector.events({ signal })
+    await elector.waitForLeadership({ signal })
+    await stopAndCheck(elector, clock)
+    void elector.events({ signal })
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+
+  const nonsense: unknown[] = [
+    undefined,
+    null,
+    5,
+    {},
+    { ok: true },
+    { ok: true, record: {}, validForMs: 15_000 },
+    { ok: false },
+    { ok: false, highestTerm: NaN },
+    { ok: false, highestTerm: 2 ** 60 },
+    { ok: false, highestTerm: 0, retryAfterMs: -1 },
+    { ok: false, highestTerm: 0, record: { term: 1 } },
+  ]
+  test.each(nonsense)('an answer that makes no sense counts as none: %j (B6, D9, D10)', async (answer) => {
+    for (const verb of ['acquire', 'renew', 'release', 'read'] as const) {
+      const { clock, make, memory } = scene({ watch: false })
+      const broken = { ...memory, [verb]: async () => answer }
+      const elector = make({
+        store: verb === 'acquire' || verb === 'renew' ? broken : ({ ...broken, watch: undefined } as never),
+      })
+      elector.start()
+      await clock.advance(4 * lease)
+      expect(elector.explain().lastErrors.length > 0 || verb === 'read' || verb === 'release').toBe(true)
+      if (verb === 'acquire') expect(elector.isLeader()).toBe(false)
+      await stopAndCheck(elector, clock)
+    }
+  })
+
+  test.each([NaN, 0, -1, Infinity, undefined])('a grant valid for %s ms is not believed for it', async (validForMs) => {
+    const { clock, make, memory } = scene()
+    const distort =
+      <A extends unknown[]>(verb: (...args: A) => Promise<object>) =>
+      async (...args: A) =>
+        ({ ...(await verb(...args)), validForMs }) as never
+    const elector = make({ store: { ...memory, acquire: distort(memory.acquire), renew: distort(memory.renew) } })
+    elector.start()
+    // The record shows that the grant was made, and says for how long; no renewal is believed.
+    await clock.advance(5_000)
+    const { signal } = await elector.waitForLeadership()
+    await clock.advance(5_000)
+    expect(signal.aborted).toBe(true)
+    await stopAndCheck(elector, clock)
+  })
+
+  test('a watch that yields nonsense ends and is opened again', async () => {
+    const { clock, make, memory } = scene()
+    let opened = 0
+    const store = {
+      ...memory,
+      async *watch() {
+        opened += 1
+        yield { version: 5 } as never
+      },
+    }
+    await memory.acquire(
+      { election: 'e', holder: 'b', attempt: 'x', leaseDurationMs: lease, afterTerm: 0, metadata: {} },
+      call,
+    )
+    const elector = make({ store })
+    elector.start()
+    await clock.advance(2 * lease)
+    expect(opened).toBeGreaterThan(2)
+    expect(elector.isLeader()).toBe(true)
+    await stopAndCheck(elector, clock)
   })
 
   test('explain tells the state in words and as data', async () => {

@@ -73,7 +73,12 @@ export class Candidate {
       clock: options.machine.clock,
       store: {
         ...store,
+        read: (election, call) => {
+          this.#lastVerb = 'read'
+          return store.read(election, call)
+        },
         acquire: (claim, call) => {
+          this.#lastVerb = 'acquire'
           this.#attempts.add(claim.attempt)
           return store.acquire(claim, call)
         },
@@ -81,7 +86,6 @@ export class Candidate {
       observer: {
         onEvent: (event) => this.#onEvent(event),
         onCall: ({ verb, result }) => {
-          this.#lastVerb = verb
           if (verb === 'acquire' && result === 'failed') this.#checker.counts.unknownOutcomes += 1
         },
       },

@@ -1,6 +1,7 @@
 import { systemClock, type Clock } from '../clock.ts'
 import { TenureError } from '../errors.ts'
 import type { CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
+import { checkClock, checkMethods, checkObject } from '../options.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
 import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Verdict } from './rules.ts'
 
@@ -38,7 +39,10 @@ export interface CompareAndSwap {
  * })
  */
 export function casStore(backend: CompareAndSwap, options: { clock?: Clock } = {}): LeaseStore {
-  const clock = options.clock ?? systemClock
+  checkMethods('backend', backend, ['get', 'putIfVersion'], 'a compare-and-swap backend')
+  checkObject('options', options)
+  checkClock(options.clock)
+  const { clock = systemClock } = options
 
   const read = async (election: string, call: CallOptions) => decode(election, await backend.get(election, call))
 
@@ -50,7 +54,9 @@ export function casStore(backend: CompareAndSwap, options: { clock?: Clock } = {
     const record = await read(claim.election, call)
     const verdict = judge({ record, highestTerm: record?.term ?? 0, remainingMs: undefined })
     if ('answer' in verdict) return verdict.answer
-    const version = await backend.putIfVersion(claim.election, encodeRecord(verdict.write), record?.version, call)
+    const version = writtenVersion(
+      await backend.putIfVersion(claim.election, encodeRecord(verdict.write), record?.version, call),
+    )
     if (version !== undefined) return granted({ ...verdict.write, version }, claim)
     // Somebody wrote in between, and that is judged instead: it may be this very attempt, by an earlier call.
     const winner = await read(claim.election, call)
@@ -73,6 +79,16 @@ export function casStore(backend: CompareAndSwap, options: { clock?: Clock } = {
     }),
     ...(backend.close && { close: async () => backend.close?.() }),
   }
+}
+
+/** Only a text is a version. Many clients say null for nothing, and nothing must never look like a grant. */
+function writtenVersion(answer: unknown): string | undefined {
+  if (typeof answer === 'string') return answer
+  if (answer === undefined || answer === null) return undefined
+  throw new TenureError(
+    'RECORD_INVALID',
+    `putIfVersion gave a ${typeof answer}; it must give the new version as a text, or undefined if the condition did not hold.`,
+  )
 }
 
 function decode(election: string, found: VersionedValue | undefined): LeaseRecord | undefined {

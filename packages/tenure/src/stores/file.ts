@@ -217,7 +217,12 @@ class FileStore {
       signal.addEventListener('abort', abort, { once: true })
     })
     try {
-      return await Promise.race([this.#prepare().then(action), aborted])
+      const run = async () => {
+        await this.#prepare()
+        signal.throwIfAborted()
+        return action()
+      }
+      return await Promise.race([run(), aborted])
     } catch (error) {
       throw asStoreError(error, directory)
     } finally {

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../clock.ts'
+import { checkClock, checkObject } from '../options.ts'
 import type { CallOptions, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
 import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
 
@@ -25,7 +26,9 @@ export interface MemoryStore extends LeaseStore {
  * await lead({ store, election: 'compaction' }, async ({ signal }) => compact({ signal }))
  */
 export function memoryStore(options: { clock?: Clock } = {}): MemoryStore {
-  const clock = options.clock ?? systemClock
+  checkObject('options', options)
+  checkClock(options.clock)
+  const { clock = systemClock } = options
   const entries = new Map<string, Entry>()
 
   const entryOf = (election: string): Entry => {

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../clock.ts'
+import { checkClock, checkMethods, checkObject } from '../options.ts'
 import type { AcquireClaim, HeldClaim, LeaseRecord, LeaseStore, Outcome, Refused } from '../lease-store.ts'
 import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
 
@@ -51,6 +52,9 @@ interface Entry {
  * const elector = new Elector({ store, election: 'jobs' })
  */
 export function ttlStore(storage: TtlStorage<string, string>, options: { clock?: Clock } = {}): LeaseStore {
+  checkMethods('storage', storage, ['insertIfNotExist', 'compareAndSwap', 'compareAndDelete'], 'a TTL storage')
+  checkObject('options', options)
+  checkClock(options.clock)
   return ttlLease({
     storage,
     key: (election) => election,

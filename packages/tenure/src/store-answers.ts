@@ -1,0 +1,57 @@
+import { TenureError } from './errors.ts'
+import type { LeaseRecord, Outcome } from './lease-store.ts'
+
+/**
+ * Checks what a store answered before the algorithm sees it. An answer that is not understood counts as no answer: the
+ * call failed, its outcome is unknown, and nothing is believed on its word.
+ */
+export function checkOutcome(outcome: unknown): Outcome {
+  const answer = asObject(outcome, 'an answer')
+  if (answer['ok'] === true) {
+    if (!isPositive(answer['validForMs'])) throw invalid('a grant', 'validForMs', answer['validForMs'])
+    checkRecord(answer['record'])
+  } else if (answer['ok'] === false) {
+    const { highestTerm, retryAfterMs } = answer
+    if (!isTerm(highestTerm)) throw invalid('a refusal', 'highestTerm', highestTerm)
+    const wrong = retryAfterMs !== undefined && !(typeof retryAfterMs === 'number' && retryAfterMs >= 0)
+    if (wrong) throw invalid('a refusal', 'retryAfterMs', retryAfterMs)
+    if (answer['record'] !== undefined) checkRecord(answer['record'])
+  } else {
+    throw invalid('an answer', 'ok', answer['ok'])
+  }
+  return outcome as Outcome
+}
+
+/** Checks a record that a read or a watch showed. A duration that makes no sense is left for the algorithm to replace. */
+export function checkFound(record: unknown): LeaseRecord | undefined {
+  return record === undefined ? undefined : checkRecord(record)
+}
+
+function checkRecord(value: unknown): LeaseRecord {
+  const record = asObject(value, 'a record')
+  for (const field of ['election', 'holder', 'attempt', 'version', 'carry'] as const) {
+    if (typeof record[field] !== 'string') throw invalid('a record', field, record[field])
+  }
+  if (!isTerm(record['term'])) throw invalid('a record', 'term', record['term'])
+  if (typeof record['released'] !== 'boolean') throw invalid('a record', 'released', record['released'])
+  if (typeof record['leaseDurationMs'] !== 'number')
+    throw invalid('a record', 'leaseDurationMs', record['leaseDurationMs'])
+  return value as LeaseRecord
+}
+
+function asObject(value: unknown, what: string): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
+  throw new TenureError('RECORD_INVALID', `The store gave ${what} that is ${value === null ? 'null' : typeof value}.`)
+}
+
+function isTerm(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+function isPositive(value: unknown): boolean {
+  return typeof value === 'number' && value > 0 && value < Infinity
+}
+
+function invalid(what: string, field: string, value: unknown): TenureError {
+  return new TenureError('RECORD_INVALID', `The store gave ${what} whose "${field}" is ${String(value)}.`)
+}
