@@ -80,6 +80,15 @@ test('every fault and every mutant that a row of docs/robustness.md names exists
   expect(mutants.filter((name) => !known.includes(name))).toEqual([])
 })
 
+test('every test that the comparison in README.md names exists', () => {
+  const [, section = ''] = readDocument('README.md').split('\n## Compared with what people use today\n')
+  const [, ...rows] = [...(section.split('\n## ')[0] ?? '').matchAll(/^\| [^|]+ \| [^|]+ \| ([^|]+) \|$/gm)]
+  expect(rows.length).toBeGreaterThan(10)
+  const names = namesIn('packages/tenure/test/peers.test.ts')
+  const missing = rows.map((row) => row[1] ?? '').filter((name) => !names.some((pattern) => pattern.test(name)))
+  expect(missing).toEqual([])
+})
+
 test('docs/robustness.md lists all mutants, and no other', () => {
   const listed = (heading: string) => {
     const [, section = ''] = document.split(`\n## ${heading}\n`)

@@ -48,7 +48,7 @@ describe('the constructor refuses by name', () => {
     expectRefusal({ [option]: value }, `Option "${option}" is`)
   })
 
-  test.each([-0.01, 1, Number.NaN, Infinity, '0'])('a driftRatio of %o', (driftRatio) => {
+  test.each([0, -0.01, 1, Number.NaN, Infinity, '0', null])('a driftRatio of %o', (driftRatio) => {
     expectRefusal({ driftRatio }, 'Option "driftRatio" is')
   })
 
@@ -64,6 +64,11 @@ describe('timings that cannot be safe are refused with the rule (A11)', () => {
 
   test('a deadline that leaves no second try', () => {
     expectRefusal({ renewDeadlineMs: 6_000 }, 'at least renewIntervalMs + retryIntervalMs (5000 + 2000)')
+  })
+
+  test('a deadline that leaves two renewals no time to be answered', () => {
+    const timings = { renewIntervalMs: 9_800, renewDeadlineMs: 10_000, retryIntervalMs: 100 }
+    expectRefusal(timings, 'at least renewIntervalMs + leaseDurationMs / 50 (9800 + 300)')
   })
 
   test('a deadline as long as the lease', () => {
