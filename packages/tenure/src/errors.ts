@@ -92,8 +92,13 @@ export function invalidOption(option: string, value: unknown, rule: string): Typ
 }
 
 function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value)
+  if (typeof value === 'string') return quote(value.length > 80 ? `${value.slice(0, 80)}…` : value)
   if (typeof value === 'number' || typeof value === 'undefined' || typeof value === 'boolean') return String(value)
   if (typeof value === 'bigint') return `${value}n`
   return value === null ? 'null' : `a ${typeof value}`
+}
+
+/** JSON leaves DEL and C1 as they are, and a terminal obeys some of them. */
+function quote(text: string): string {
+  return JSON.stringify(text).replace(/[\u007f-\u009f]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`)
 }

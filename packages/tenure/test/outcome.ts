@@ -20,7 +20,8 @@ export function follow<T>(promise: Promise<T>): Outcome<T> {
 export const never = new Promise<never>(() => undefined)
 
 /** For calls that a test makes to a store itself. */
-export const call = { signal: new AbortController().signal }
+export const newCall = () => ({ signal: new AbortController().signal })
+export const call = newCall()
 
 export function claim(over: Partial<AcquireClaim> = {}): AcquireClaim {
   return { election: 'e', holder: 'other', attempt: 'x', leaseDurationMs: 15_000, afterTerm: 0, metadata: {}, ...over }

@@ -9,7 +9,7 @@ import { memoryStore } from '../src/stores/memory.ts'
 import { memoryTtlStorage } from '../src/stores/memory-ttl.ts'
 import { fakeClock, type FakeClock } from '../src/testing/index.ts'
 import { cutOff, faultyStore, type FaultyStore } from './faulty-store.ts'
-import { call, claim, follow, never } from './outcome.ts'
+import { call, claim, follow, never, newCall } from './outcome.ts'
 import { stallable } from './stallable-clock.ts'
 
 // Each test shows that Tenure does not have a hole that was found in what people use today.
@@ -382,7 +382,9 @@ describe('proper-lockfile', () => {
     await clock.advance(15_000)
     const claims = stores
       .slice(0, 16)
-      .map((store, number) => store.acquire(claim({ holder: `n${number}`, attempt: `a${number}`, afterTerm: 1 }), call))
+      .map((store, number) =>
+        store.acquire(claim({ holder: `n${number}`, attempt: `a${number}`, afterTerm: 1 }), newCall()),
+      )
     const outcomes = follow(Promise.all(claims))
     // The lock is waited for on this clock.
     while (outcomes.state === 'pending') await clock.advance(1)

@@ -3,6 +3,7 @@ import { Elector } from '../elector.ts'
 import { invalidOption } from '../errors.ts'
 import type { Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
+import { checkClock, checkMethods, checkObject, checkObserver, checkOneOf } from '../options.ts'
 import { ttlLease, type TtlStorage } from '../stores/ttl.ts'
 import { checkDuration } from '../timings.ts'
 import { observeToo } from './callbacks.ts'
@@ -43,8 +44,13 @@ export interface Elections<K, V> {
  * await elections.close()
  */
 export function createElections<K, V>(options: ElectionsOptions<K, V>): Elections<K, V> {
+  checkObject('options', options)
   const { storage, clock, onStorageError = 'retry', observer, log = console.warn } = options
-  checkOptions({ storage, onStorageError, log })
+  checkMethods('storage', storage, ['insertIfNotExist', 'compareAndSwap', 'compareAndDelete'], 'a TTL storage')
+  checkOneOf('onStorageError', onStorageError, ['retry', 'release'])
+  checkClock(clock)
+  checkObserver(observer)
+  if (typeof log !== 'function') throw invalidOption('log', log, 'it must be a function')
   const held = new Map<K, Elector>()
   const trying = new Set<Elector>()
   let closed = false
@@ -109,17 +115,4 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
       await Promise.all(electors.map((elector) => elector.stop()))
     },
   }
-}
-
-function checkOptions({ storage, onStorageError, log }: Record<'storage' | 'onStorageError' | 'log', unknown>): void {
-  const verbs = ['insertIfNotExist', 'compareAndSwap', 'compareAndDelete']
-  const usable =
-    typeof storage === 'object' &&
-    storage !== null &&
-    verbs.every((verb) => typeof Reflect.get(storage, verb) === 'function')
-  if (!usable) throw invalidOption('storage', storage, `it must have the methods ${verbs.join(', ')}`)
-  if (onStorageError !== 'retry' && onStorageError !== 'release') {
-    throw invalidOption('onStorageError', onStorageError, 'it must be "retry" or "release"')
-  }
-  if (typeof log !== 'function') throw invalidOption('log', log, 'it must be a function')
 }

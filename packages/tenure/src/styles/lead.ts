@@ -1,6 +1,7 @@
 import { Elector, type ElectorOptions } from '../elector.ts'
 import { invalidOption, TenureError } from '../errors.ts'
 import type { Leadership } from '../leadership.ts'
+import { checkObject, checkOneOf, checkSignal } from '../options.ts'
 
 /** What {@link lead} takes besides what an elector does. */
 export interface LeadOptions extends ElectorOptions {
@@ -22,11 +23,11 @@ type Settled<T> = { readonly value: T } | { readonly error: unknown }
  * })
  */
 export async function lead<T>(options: LeadOptions, work: (leadership: Leadership) => Promise<T> | T): Promise<T> {
+  checkObject('options', options)
   const { signal, onLoss = 'campaign' } = options
   if (typeof work !== 'function') throw invalidOption('work', work, 'it must be a function that takes the leadership')
-  if (onLoss !== 'campaign' && onLoss !== 'throw') {
-    throw invalidOption('onLoss', onLoss, 'it must be "campaign" or "throw"')
-  }
+  checkOneOf('onLoss', onLoss, ['campaign', 'throw'])
+  checkSignal(signal)
   const elector = new Elector(options)
   if (!options.store.terms) {
     throw new TenureError(

@@ -5,6 +5,7 @@ import type { ElectionEvent, Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
 import type { LeaseStore, Metadata } from '../lease-store.ts'
 import { checkName } from '../names.ts'
+import { checkBoolean, checkObject, checkObserver } from '../options.ts'
 import { checkDuration } from '../timings.ts'
 import { contain, observeToo } from './callbacks.ts'
 
@@ -58,14 +59,14 @@ export class LeaderElector {
   #started = false
 
   constructor(options: LeaderElectorOptions) {
+    checkObject('options', options)
+    checkObserver(options.observer)
     const { leaseName, leaseNamespace, identity, leaseDurationMs = 15_000, releaseOnCancel = true } = options
     checkName('identity', identity)
     checkLease(leaseName, leaseNamespace)
     checkDuration('leaseDurationMs', leaseDurationMs, 1)
     const { renewDeadlineMs = (leaseDurationMs * 2) / 3, retryPeriodMs = (leaseDurationMs * 2) / 15 } = options
-    if (typeof releaseOnCancel !== 'boolean') {
-      throw invalidOption('releaseOnCancel', releaseOnCancel, 'it must be true or false')
-    }
+    checkBoolean('releaseOnCancel', releaseOnCancel)
     this.#callbacks = checkCallbacks(options.callbacks)
     this.#observer = options.observer
     this.#elector = new Elector({

@@ -2,6 +2,7 @@ import { Elector, type ElectorOptions } from '../elector.ts'
 import { TenureError } from '../errors.ts'
 import type { ElectionEvent, Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
+import { checkObject, checkObserver } from '../options.ts'
 import { contain, observeToo } from './callbacks.ts'
 
 /** What a {@link Manager} takes: an elector's options. Three failed renewals in a row end leadership unless told otherwise. */
@@ -53,6 +54,8 @@ export class Manager {
   readonly #observer: Observer | undefined
 
   constructor(options: ManagerOptions) {
+    checkObject('options', options)
+    checkObserver(options.observer)
     const { maxFailedRenewals = 3, observer } = options
     this.#observer = observer
     this.#elector = new Elector({

