@@ -1,0 +1,32 @@
+// Elections by key over a storage whose entries expire. Two services want the same key; both live in this process, so
+// that the storage can be in memory. A real one would be Redis or anything else with the same three verbs.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { createElections } from 'tenure'
+import { memoryTtlStorage } from 'tenure/stores'
+
+/** @type {import('tenure').TtlStorage<string, string>} */
+const storage = memoryTtlStorage()
+const first = createElections({ storage })
+const second = createElections({ storage, log: (remark) => console.log(`second remarks: ${remark}`) })
+
+// A value belongs to one acquisition: a late delete of an equal one would free a successor.
+const value = () => `service:${randomUUID()}`
+
+const held = await first.acquireLeadership('invoices', value(), { durationMs: 600 })
+console.log(`first leads: ${held !== undefined}`)
+console.log(`second leads: ${(await second.acquireLeadership('invoices', value(), { durationMs: 600 })) !== undefined}`)
+
+await wait(1_000)
+console.log(`first still leads, for it was renewed: ${held?.aborted === false}`)
+
+await second.releaseLeadership('invoices')
+await first.releaseLeadership('invoices')
+console.log(`first was told to stop: ${held?.aborted}`)
+console.log(`second leads: ${(await second.acquireLeadership('invoices', value(), { durationMs: 600 })) !== undefined}`)
+
+await first.close()
+await second.close()
+console.log(
+  `after close nobody leads: ${(await second.acquireLeadership('invoices', value(), { durationMs: 600 })) === undefined}`,
+)

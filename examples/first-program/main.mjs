@@ -1,0 +1,10 @@
+// The README's first program. Start it in two terminals: one leads, the other follows when the first is done or killed.
+import { setTimeout as wait } from 'node:timers/promises'
+import { lead } from 'tenure'
+import { fileStore } from 'tenure/stores/file'
+
+const store = fileStore({ directory: './leases' })
+await lead({ store, election: 'hello' }, async ({ term, signal }) => {
+  console.log(`Process ${process.pid} leads in term ${term}.`)
+  await wait(3_000, undefined, { signal })
+})
