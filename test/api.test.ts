@@ -1,0 +1,93 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { memoryStore } from 'tenure'
+import ts from 'typescript'
+import { expect, onTestFinished, test } from 'vitest'
+import * as api from './api/blocks.ts'
+
+const root = join(import.meta.dirname, '..')
+
+/** What the compiler says about one file under the project's own settings. */
+function diagnose(file: string, text?: string): string[] {
+  const { config } = ts.readConfigFile(join(root, 'tsconfig.base.json'), (path) => readFileSync(path, 'utf8'))
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root)
+  const settings = { ...options, noEmit: true, typeRoots: [join(root, 'node_modules/@types')] }
+  const host = ts.createCompilerHost(settings)
+  const readSource = host.getSourceFile.bind(host)
+  host.getSourceFile = (name, language) =>
+    name === file && text !== undefined ? ts.createSourceFile(name, text, language) : readSource(name, language)
+  const program = ts.createProgram([file], settings, host)
+  return ts.getPreEmitDiagnostics(program).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
+}
+
+function newDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-api-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  return directory
+}
+
+const blocks = join(import.meta.dirname, 'api/blocks.ts')
+
+test('what users write compiles against the built package', () => {
+  expect(diagnose(blocks)).toEqual([])
+})
+
+test('a name that the package does not have would be found', () => {
+  const text = readFileSync(blocks, 'utf8')
+  expect(diagnose(blocks, text.replace('waitForLeadership', 'awaitLeadership'))).toHaveLength(1)
+  expect(diagnose(blocks, text.replace('retryPeriodMs', 'retryIntervalMs'))).toHaveLength(1)
+})
+
+test('the shortest way in runs', async () => {
+  expect(await api.shortestWayIn(newDirectory())).toEqual([1])
+})
+
+test('the engine itself runs', async () => {
+  expect(await api.theEngineItself()).toEqual({
+    said: ['term 1', 'last run 2026-11-15', '10000', 'true', 'released 1 payments LEADERSHIP_LOST'],
+    events: ['new-leader', 'elected', 'renewed', 'lost'],
+  })
+})
+
+test('manager and lease run', async () => {
+  expect(await api.managerAndLease()).toEqual(['false true false', 'term 1', '0 errors'])
+})
+
+test('keyed elections run', async () => {
+  expect(await api.keyedElections()).toEqual(['held true', 'other false', 'aborted true'])
+})
+
+test('callbacks run', async () => {
+  expect(await api.callbacks()).toEqual(['leader true', 'started 1 false true true', 'stopped', 'false ""'])
+})
+
+test('the port can be written out, and what is written on it elects', async () => {
+  const store = api.thePort(memoryStore())
+  const [claim, , outcomes] = api.claimsAndOutcomes()
+  const { signal } = new AbortController()
+  expect(await store.acquire(claim, { signal })).toMatchObject({ ok: true, record: { term: 1 } })
+  expect(await store.acquire({ ...claim, attempt: 'b', afterTerm: 1 }, { signal })).toMatchObject({ ok: false })
+  expect(outcomes).toHaveLength(3)
+  await store.close?.()
+})
+
+test('other stores are made with the promised names', () => {
+  expect(api.otherStores().map(({ expiry, terms }) => [expiry, terms])).toEqual([
+    ['observed', true],
+    ['own-clock', false],
+  ])
+})
+
+test('the conformance suite runs in any runner', async () => {
+  expect(await api.conformance()).toBeGreaterThan(20)
+})
+
+test('stores by URL or path, the fake clock and the fake leadership run', async () => {
+  expect(await api.storesAndTesting(newDirectory())).toEqual([
+    'own-clock',
+    'own-clock',
+    '5000',
+    'LEADERSHIP_LOST false',
+  ])
+})

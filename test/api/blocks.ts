@@ -1,0 +1,255 @@
+/**
+ * What users write, one function for each way in, with exactly the names they are promised. It imports the built package
+ * by name, so it compiles only while those names and meanings stand.
+ */
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import {
+  casStore,
+  createElections,
+  Elector,
+  isTenureError,
+  lead,
+  LeadershipLostError,
+  Manager,
+  memoryStore,
+  TenureError,
+  ttlStore,
+  type AcquireClaim,
+  type CallOptions,
+  type HeldClaim,
+  type LeaseRecord,
+  type LeaseStore,
+  type Outcome,
+  type TtlStorage,
+} from 'tenure'
+import { storeConformance } from 'tenure/conformance'
+import { LeaderElector } from 'tenure/kubernetes'
+import { memoryTtlStorage, openStore } from 'tenure/stores'
+import { fileStore } from 'tenure/stores/file'
+import { fakeClock, fakeLeadership } from 'tenure/testing'
+
+export async function shortestWayIn(directory: string): Promise<number[]> {
+  const reports: number[] = []
+  const report = async ({ signal, fence }: { signal: AbortSignal; fence: number }) => {
+    signal.throwIfAborted()
+    reports.push(fence)
+  }
+  await lead({ store: fileStore({ directory }), election: 'nightly-report' }, async (leadership) => {
+    await report({ signal: leadership.signal, fence: leadership.term })
+  })
+  return reports
+}
+
+export async function theEngineItself(): Promise<{ said: string[]; events: string[] }> {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const observer = { onEvent: () => {}, onCall: () => {} }
+  const { signal } = new AbortController()
+  const said: string[] = []
+  const events: string[] = []
+
+  const elector = new Elector({
+    store,
+    election: 'payments',
+    identity: 'node-17',
+    leaseDurationMs: 15_000,
+    renewIntervalMs: 5_000,
+    renewDeadlineMs: 10_000,
+    retryIntervalMs: 2_000,
+    driftRatio: 0.01,
+    metadata: { zone: 'az-a' },
+    releaseOnStop: true,
+    drainTimeoutMs: 30_000,
+    clock,
+    observer,
+  })
+  const reading = (async () => {
+    for await (const event of elector.events({ signal })) {
+      const known: 'elected' | 'renewed' | 'renew-failed' | 'lost' | 'new-leader' | 'error' | 'gap' = event.type
+      events.push(known)
+    }
+  })()
+  elector.start({ signal })
+  elector.isLeader() satisfies boolean
+  elector.leader() satisfies LeaseRecord | undefined
+  const leadership = await elector.waitForLeadership({ signal })
+  said.push(`term ${leadership.term}`)
+  leadership.signal satisfies AbortSignal
+  leadership.isLeader() satisfies boolean
+  leadership.throwIfLost()
+  leadership.waitUntil(Promise.resolve())
+  leadership.carry satisfies string
+  await leadership.setCarry('last run 2026-11-15')
+  said.push(leadership.carry, `${leadership.remainingMs()}`, `${leadership.drainMs() > leadership.remainingMs()}`)
+  elector.explain().summary satisfies string
+  await elector.stepDown({ cooldownMs: 15_000 })
+  const reason: unknown = leadership.signal.reason
+  if (!(reason instanceof LeadershipLostError)) throw new Error('no LeadershipLostError')
+  said.push(`${reason.reason} ${reason.term} ${reason.election} ${reason.code}`)
+  await elector.stop()
+  await elector[Symbol.asyncDispose]()
+  await reading
+  return { said, events }
+}
+
+export async function managerAndLease(): Promise<string[]> {
+  const store = memoryStore()
+  const { signal } = new AbortController()
+  const errors: unknown[] = []
+  const manager = new Manager({
+    store,
+    election: 'jobs',
+    identity: process.env['POD_NAME'],
+    leaseDurationMs: 15_000,
+    renewIntervalMs: 5_000,
+    retryIntervalMs: 2_000,
+    maxFailedRenewals: 3,
+  })
+  const lease = manager.start({ signal })
+  const before = lease.isLeader()
+  const leadership = await lease.waitForLeadership({ signal })
+  manager.onError = (error) => void errors.push(error)
+  const during = lease.isLeader()
+  await manager.stop()
+  return [`${before} ${during} ${lease.isLeader()}`, `term ${leadership.term}`, `${errors.length} errors`]
+}
+
+export async function keyedElections(): Promise<string[]> {
+  const clock = fakeClock()
+  const host = hostname()
+  const storage: TtlStorage<string, string> = memoryTtlStorage({ clock })
+  const elections = createElections<string, string>({ storage, clock })
+  const held = await elections.acquireLeadership('key', `${host}:${randomUUID()}`, { durationMs: 5_000 })
+  held satisfies AbortSignal | undefined
+  const other = await elections.acquireLeadership('key', `${host}:${randomUUID()}`, { durationMs: 5_000 })
+  await elections.releaseLeadership('key')
+  await elections.close()
+  return [`held ${held !== undefined}`, `other ${other !== undefined}`, `aborted ${held?.aborted}`]
+}
+
+export async function callbacks(): Promise<string[]> {
+  const told: string[] = []
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const le = new LeaderElector({
+    store: memoryStore(),
+    leaseName: 'my-app',
+    leaseNamespace: 'default',
+    identity: process.env['POD_NAME'] ?? 'pod-0',
+    leaseDurationMs: 15_000,
+    renewDeadlineMs: 10_000,
+    retryPeriodMs: 2_000,
+    releaseOnCancel: true,
+    callbacks: {
+      onStartedLeading(signal, leadership) {
+        told.push(`started ${leadership.term} ${signal.aborted} ${le.isLeader()} ${le.getLeader() !== ''}`)
+        stopping.abort()
+      },
+      onStoppedLeading() {
+        told.push('stopped')
+      },
+      onNewLeader(identity) {
+        told.push(`leader ${identity !== ''}`)
+      },
+    },
+  })
+  await le.run({ signal })
+  told.push(`${le.isLeader()} "${le.getLeader()}"`)
+  return told
+}
+
+/** The port, written out: a store that only passes on to another one. */
+export function thePort(inner: LeaseStore): LeaseStore {
+  return {
+    expiry: inner.expiry satisfies 'own-clock' | 'observed',
+    terms: inner.terms satisfies boolean,
+    read: (election: string, options: CallOptions): Promise<LeaseRecord | undefined> => inner.read(election, options),
+    acquire: (claim: AcquireClaim, options: CallOptions): Promise<Outcome> => inner.acquire(claim, options),
+    renew: (claim: HeldClaim, options: CallOptions): Promise<Outcome> => inner.renew(claim, options),
+    release: (claim: HeldClaim, options: CallOptions): Promise<Outcome> => inner.release(claim, options),
+    watch: (election: string, options: CallOptions): AsyncIterable<LeaseRecord | undefined> =>
+      inner.watch?.(election, options) ?? (async function* () {})(),
+    close: async (): Promise<void> => inner.close?.(),
+  }
+}
+
+export function claimsAndOutcomes(): [AcquireClaim, HeldClaim, Outcome[]] {
+  const acquire: Required<AcquireClaim> = {
+    election: 'e',
+    holder: 'me',
+    attempt: 'a',
+    leaseDurationMs: 15_000,
+    afterTerm: 0,
+    expiredVersion: '1',
+    metadata: {},
+  }
+  const held: Required<HeldClaim> = {
+    election: 'e',
+    holder: 'me',
+    attempt: 'a',
+    term: 1,
+    version: '1',
+    leaseDurationMs: 15_000,
+    carry: '',
+  }
+  const record: LeaseRecord = {
+    election: 'e',
+    holder: 'me',
+    attempt: 'a',
+    term: 1,
+    leaseDurationMs: 15_000,
+    acquiredAt: 0,
+    renewedAt: 0,
+    released: false,
+    metadata: {},
+    carry: '',
+    version: '1',
+  }
+  const outcomes: Outcome[] = [
+    { ok: true, record, validForMs: 15_000 },
+    { ok: false, highestTerm: 1 },
+    { ok: false, record, highestTerm: 1, retryAfterMs: 5_000 },
+  ]
+  return [acquire, held, outcomes]
+}
+
+export function otherStores(): LeaseStore[] {
+  const values = new Map<string, { value: string; version: string }>()
+  const cas = casStore({
+    get: async (election) => values.get(election),
+    async putIfVersion(election, value, version) {
+      if (values.get(election)?.version !== version) return undefined
+      const next = String(Number(version ?? 0) + 1)
+      values.set(election, { value, version: next })
+      return next
+    },
+  })
+  return [cas, ttlStore(memoryTtlStorage())]
+}
+
+export async function conformance(): Promise<number> {
+  let passed = 0
+  const makeStore = () => {
+    const clock = fakeClock()
+    return { store: memoryStore({ clock }), pass: (ms: number) => clock.advance(ms) }
+  }
+  const test = async (name: string, run: () => Promise<void>) => {
+    await run()
+    passed += name.length > 0 ? 1 : 0
+  }
+  for (const { name, run } of storeConformance(makeStore)) await test(name, run)
+  return passed
+}
+
+export async function storesAndTesting(directory: string): Promise<string[]> {
+  const store: LeaseStore = await openStore('memory:')
+  const single = fileStore({ path: `${directory}/one.json` })
+  const clock = fakeClock()
+  await clock.advance(5_000)
+  const leadership = fakeLeadership({ term: 7 })
+  leadership.lose()
+  const error: unknown = leadership.signal.reason
+  const known = isTenureError(error) && error instanceof TenureError
+  return [store.expiry, single.expiry, `${clock.monotonicMs()}`, known ? `${error.code} ${error.retryable}` : 'unknown']
+}
