@@ -375,7 +375,7 @@ describe('proper-lockfile', () => {
     const clock = fakeClock()
     const stores = Array.from({ length: 17 }, () => fileStore({ directory, clock }))
     onTestFinished(async () => {
-      await Promise.all(stores.map((store) => store.close?.()))
+      for (const store of stores) await store.close?.()
       rmSync(directory, { recursive: true })
     })
     await stores[16]?.acquire(claim({ holder: 'dead' }), call)

@@ -5,6 +5,7 @@ import { LeaderElector } from '../../src/styles/leader-elector.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
 import { cutOff, faultyStore, withoutWatch, type FaultyStore } from '../faulty-store.ts'
 import { call, claim, follow, never, type Outcome } from '../outcome.ts'
+import { stallable } from '../stallable-clock.ts'
 
 const election = 'default/my-app'
 
@@ -299,7 +300,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
       throw new Error('boom later')
     }
     const callbacks = { onStartedLeading: boom, onStoppedLeading: boom, onNewLeader: boom }
-    const { clock, run, events, abort } = lone({ callbacks: callbacks as LeaderElectorOptions['callbacks'] })
+    const { clock, run, events, abort } = lone({ callbacks })
     await clock.advance(1_000)
     abort()
     await clock.advance(0)
@@ -382,15 +383,14 @@ describe('Document 003: Requirement: Thread-Safe Leadership Queries', () => {
 
   test('IsLeader is true only while the lease lasts, also if no timer could run meanwhile', async () => {
     const clock = fakeClock()
-    let stalledMs = 0
-    const stallable = { ...clock, monotonicMs: () => clock.monotonicMs() + stalledMs }
-    const replica = start({ ...stallable, timers: 0 } as FakeClock, memoryStore({ clock: stallable }), 'pod-0')
-    await clock.advance(1_000)
-    expect(replica.elector.isLeader()).toBe(true)
-    stalledMs = 8_999
-    expect(replica.elector.isLeader()).toBe(true)
-    stalledMs = 9_000
-    expect(replica.elector.isLeader()).toBe(false)
+    const stalling = stallable(clock)
+    const { elector } = start(clock, memoryStore({ clock }), 'pod-0', { clock: stalling })
+    await clock.advance(0)
+    stalling.stall()
+    await clock.advance(9_999)
+    expect(elector.isLeader()).toBe(true)
+    await clock.advance(1)
+    expect(elector.isLeader()).toBe(false)
   })
 })
 
@@ -492,7 +492,7 @@ describe('Document 003: Requirement: Configuration Validation', () => {
     ['Scenario: Missing LeaseNamespace rejected', 'leaseNamespace'],
   ])('%s', (_, field) => {
     for (const missing of ['', undefined, null]) {
-      const construct = () => new LeaderElector({ ...options, [field]: missing } as LeaderElectorOptions)
+      const construct = () => new LeaderElector({ ...options, [field]: missing })
       expect(construct).toThrow(TypeError)
       expect(construct).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
       expect(construct).toThrow(new RegExp(`Option "${field}" is`))

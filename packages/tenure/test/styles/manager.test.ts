@@ -173,6 +173,7 @@ describe('Document 000: Lease', () => {
     const { clock, memory, manager } = scene()
     await memory.acquire(claim(), call)
     const wait = follow(manager.start().waitForLeadership())
+    await clock.advance(1_000)
     await manager.stop()
     await clock.advance(0)
     expect(wait).toMatchObject({ state: 'rejected', error: { code: 'STOPPED' } })
@@ -367,24 +368,23 @@ describe('Document 000: Error Handling', () => {
     const reported: unknown[] = []
     const observer = { onEvent: (event: { type: string }) => void ('error' in event && reported.push(event.error)) }
     const { clock, store, manager } = scene({ observer })
-    const failing = [
-      () => {
-        throw new Error('logger')
-      },
-      () => Promise.reject(new Error('async logger')),
-    ]
-    for (const onError of failing) {
-      manager.onError = onError
-      if (onError === failing[0]) manager.start()
+    const fail = async (onError: () => unknown) => {
+      manager.onError = () => onError() as void
       store.fault = () => 'error'
       await clock.advance(6_000)
       store.fault = () => undefined
       await clock.advance(20_000)
     }
+    manager.start()
+    await fail(() => {
+      throw new Error('logger')
+    })
+    await fail(() => Promise.reject(new Error('async logger')))
     const causes = reported.flatMap((error) => (error instanceof Error && error.cause ? [error.cause] : []))
     expect(causes).toContainEqual(new Error('logger'))
     expect(causes).toContainEqual(new Error('async logger'))
-    expect((await manager.stop(), clock.timers)).toBe(0)
+    await manager.stop()
+    expect(clock.timers).toBe(0)
   })
 
   test('an observer that throws keeps no error from onError', async () => {
