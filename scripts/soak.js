@@ -14,6 +14,7 @@ if (!(hours >= 1) || !Number.isSafeInteger(firstSeed)) {
 }
 
 console.log(`Simulating ${hours} fleet-hours from seed ${firstSeed}.`)
+/** @type {Record<string, number>} */
 const totals = {}
 for (let done = 0; done < hours; done += 1) {
   const report = await simulate({ seed: firstSeed + done })

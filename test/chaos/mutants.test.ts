@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { bundle } from '../../scripts/build.js'
 import { findViolations } from './check.ts'
 import { cleanDirectory, Fleet, tightTimings, type FleetOptions } from './fleet.ts'
 
@@ -75,20 +76,23 @@ async function run(scenario: keyof typeof scenarios, options: Partial<FleetOptio
 
 type Edit = readonly [file: string, find: string, replace: string]
 
-/** A copy of the built library with a fault in it. */
+/** A build of the library with a fault in it. */
 async function withMutant<T>(edits: readonly Edit[], use: (library: string) => Promise<T>): Promise<T> {
   const root = fileURLToPath(new URL('../../packages/tenure/', import.meta.url))
   // Inside the package, so that the lock package is found.
   await mkdir(join(root, '.mutants'), { recursive: true })
   const library = await mkdtemp(join(root, '.mutants', 'chaos-'))
   try {
-    await cp(join(root, 'dist'), library, { recursive: true })
+    const source = join(library, 'src')
+    await cp(join(root, 'src'), source, { recursive: true })
     for (const [file, find, replace] of edits) {
-      const parts = (await readFile(join(library, file), 'utf8')).split(find)
+      const parts = (await readFile(join(source, file), 'utf8')).split(find)
       if (parts.length !== 2) throw new Error(`"${find}" occurs ${parts.length - 1} times in ${file}`)
-      await writeFile(join(library, file), parts.join(replace))
+      await writeFile(join(source, file), parts.join(replace))
     }
-    return await use(library)
+    const built = join(library, 'dist')
+    await bundle(source, built)
+    return await use(built)
   } finally {
     await rm(library, { recursive: true, force: true })
   }
@@ -106,7 +110,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'belief is counted from the reply',
     scenario: 'replies are slow, then calls hang',
-    edits: [['election.js', 'sentAtMs: flight.sentAtMs,', 'sentAtMs: heldNow(s),']],
+    edits: [['election.ts', 'sentAtMs: flight.sentAtMs,', 'sentAtMs: heldNow(s),']],
     finds: /still led/,
   },
   {
@@ -114,9 +118,9 @@ const mutants: readonly Mutant[] = [
     scenario: 'a release arrives late',
     edits: [
       [
-        'stores/rules.js',
-        'const record = matching(current, claim);\n    return record ?',
-        'const { record } = current;\n    return record ?',
+        'stores/rules.ts',
+        'const record = matching(current, claim)\n  return record ?',
+        'void claim\n  const { record } = current\n  return record ?',
       ],
     ],
     finds: /still led/,
@@ -125,9 +129,9 @@ const mutants: readonly Mutant[] = [
     name: 'every failed connection counts as death',
     scenario: 'the sign of life is deleted',
     edits: [
-      ['stores/file/sign-of-life.js', "=== 'ECONNREFUSED' ? 'refused' : 'unknown'", "? 'refused' : 'refused'"],
+      ['stores/file/sign-of-life.ts', "=== 'ECONNREFUSED' ? 'refused' : 'unknown'", "? 'refused' : 'refused'"],
       [
-        'stores/file/sign-of-life.js',
+        'stores/file/sign-of-life.ts',
         "found.inode === address.inode ? 'dead' : 'unknown'",
         "found.inode ? 'dead' : 'dead'",
       ],
@@ -138,14 +142,18 @@ const mutants: readonly Mutant[] = [
     name: 'leadership is a flag that a timer clears',
     scenario: 'the leader is paused',
     edits: [
-      ['election-state.js', ' && heldMs < deadlineOf(state);\n}\n/** When `isLeader()`', ';\n}\n/** When `isLeader()`'],
+      [
+        'election-state.ts',
+        "return state.phase === 'leading' && heldMs < deadlineOf(state)",
+        "return state.phase === 'leading' && heldMs < Infinity",
+      ],
     ],
     finds: /still led/,
   },
   {
     name: 'the signal is not aborted',
     scenario: 'the leader is paused',
-    edits: [['leadership.js', '#controller?.abort(this.#loss)', '#controller?.signal']],
+    edits: [['leadership.ts', '#controller?.abort(this.#loss)', '#controller?.signal']],
     finds: /before it had ended/,
   },
   {
@@ -158,15 +166,15 @@ const mutants: readonly Mutant[] = [
   {
     name: 'the socket of a dead leader stays',
     scenario: 'the leader is killed',
-    edits: [['stores/file.js', 'await removeSocket(', 'void (']],
+    edits: [['stores/file.ts', 'await removeSocket(', 'void (']],
     finds: /\.sock was left behind/,
   },
   {
     name: 'a timer outlives the elector',
     scenario: 'the leader is killed',
     edits: [
-      ['clock.js', 'if (background)', 'if (delayMs < 0)'],
-      ['sleep-meter.js', 'this.#leaders.delete(leader);', 'return;'],
+      ['clock.ts', 'if (background)', 'if (delayMs < 0)'],
+      ['sleep-meter.ts', '    this.#leaders.delete(leader)\n', '    if (leader) return\n'],
     ],
     finds: /ended: SIGKILL/,
   },

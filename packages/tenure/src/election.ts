@@ -123,7 +123,7 @@ function enterStandby(s: Draft, effects: Effect[]): void {
   s.tryAtMs = s.nowMs
   s.view = undefined
   s.refusals = 0
-  if (s.settings.canWatch) openWatch(s, effects)
+  if (s.nowMs < s.cooldownUntilMs) openWatch(s, effects)
 }
 
 function contend(s: Draft, effects: Effect[]): void {
@@ -284,6 +284,8 @@ function observe(
     s.view = undefined
   }
   if (!from.watched) s.repliedAtMs = s.nowMs
+  // Not before the first answer: who wins at once needs no watch.
+  if (s.watch === 'closed' && s.stopUntilMs === undefined) openWatch(s, effects)
   schedule(s, from.watched ?? false)
 }
 
@@ -353,7 +355,7 @@ function heldForMs(s: Draft): number {
 }
 
 function openWatch(s: Draft, effects: Effect[]): void {
-  if (s.watch === 'open') return
+  if (s.watch === 'open' || !s.settings.canWatch) return
   s.watch = 'open'
   effects.push({ type: 'watch', open: true })
 }

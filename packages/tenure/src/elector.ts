@@ -17,7 +17,7 @@ import { TenureError, type LeadershipLostError } from './errors.ts'
 import { EventQueue, type ElectionEvent, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
 import { Leadership, type Reign } from './leadership.ts'
-import type { LeaseRecord, LeaseStore, Metadata, Outcome } from './lease-store.ts'
+import type { CallOptions, LeaseRecord, LeaseStore, Metadata, Outcome } from './lease-store.ts'
 import { checkName } from './names.ts'
 import {
   checkBoolean,
@@ -327,7 +327,7 @@ export class Elector {
     })
     const startedAtMs = this.#clock.monotonicMs()
     this.#flight = { id: call.id, controller, timer }
-    invoke(this.#store, this.election, call, controller.signal).then(
+    invoke(this.#store, this.election, call, controller).then(
       (answer) => this.#answered(call, answer, startedAtMs),
       (error: unknown) => {
         if (this.#flight?.id !== call.id) return
@@ -535,8 +535,14 @@ interface Answer {
   readonly record?: LeaseRecord | undefined
 }
 
-async function invoke(store: LeaseStore, election: string, call: Call, signal: AbortSignal): Promise<Answer> {
-  const options = { signal, timeoutMs: call.boundMs }
+async function invoke(store: LeaseStore, election: string, call: Call, controller: AbortController): Promise<Answer> {
+  const options: CallOptions = {
+    // Made only if the store looks at it: a signal costs more than a whole call to a store in memory.
+    get signal() {
+      return controller.signal
+    },
+    timeoutMs: call.boundMs,
+  }
   switch (call.verb) {
     case 'read':
       return { record: checkFound(await store.read(election, options)) }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { invalidOption } from './errors.ts'
 
 const maxNameBytes = 256
@@ -12,15 +11,4 @@ export function checkName(option: string, value: unknown): asserts value is stri
   if (typeof value !== 'string' || value.length === 0) throw invalidOption(option, value, rule)
   if (Buffer.byteLength(value) > maxNameBytes) throw invalidOption(option, value, rule)
   if (controlCharacter.test(value) || !value.isWellFormed()) throw invalidOption(option, value, rule)
-}
-
-const hashedName = /^h--[0-9a-f]{64}$/
-
-/**
- * A name for a store with narrower names than ours: valid ones verbatim, others hashed. Names that look hashed are
- * hashed themselves, so no two names meet; the record keeps the original.
- */
-export function encodeName(name: string, valid: RegExp): string {
-  if (valid.test(name) && !hashedName.test(name)) return name
-  return `h--${createHash('sha256').update(name).digest('hex')}`
 }

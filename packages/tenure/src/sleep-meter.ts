@@ -2,6 +2,7 @@ import type { Clock, Timer } from './clock.ts'
 
 const disagreementMs = 50
 const slowestTickMs = 1_000
+const coarseMs = 20
 
 /** Told when the machine turns out to have slept. */
 export interface Sleeper {
@@ -22,6 +23,7 @@ export class SleepMeter {
   readonly #leaders = new Set<Sleeper>()
   #wallAheadMs: number
   #sleptMs = 0
+  #toldMs = 0
   #tick: Timer | undefined
   #tickMs = slowestTickMs
 
@@ -85,7 +87,9 @@ export class SleepMeter {
     this.#wallAheadMs = this.#clock.wallMs() - nowMs
     if (sleptMs <= this.#sleptMs) return
     this.#sleptMs = sleptMs
-    if (this.#leaders.size === 0) return
+    // Boot time is coarse: what may be mere rounding is counted, but not worth waking everybody.
+    if (this.#leaders.size === 0 || sleptMs - this.#toldMs < coarseMs) return
+    this.#toldMs = sleptMs
     // Not from here: whoever asks whether it leads must not find its own abort handlers run inside the question.
     this.#clock.setTimer(0, () => {
       for (const leader of this.#leaders) leader.onSleep()

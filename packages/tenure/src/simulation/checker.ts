@@ -1,4 +1,5 @@
 import type { ElectionEvent } from '../events.ts'
+import { createFence } from '../fencing/index.ts'
 import type { LeaseRecord } from '../lease-store.ts'
 import type { Candidate } from './candidate.ts'
 import type { Timeline } from './timeline.ts'
@@ -62,7 +63,8 @@ export class Checker {
   readonly #termOfAttempt = new Map<string, number>()
   #highestTerm = 0
   #lastHolder: string | undefined
-  #fenceTerm = 0
+  readonly #fence = createFence({ resource: 'simulated' })
+  #acceptedTerm = 0
   #faultAtMs = 0
   #ledAtMs = 0
 
@@ -131,12 +133,16 @@ export class Checker {
 
   /** I6: a write of a leader arrives at a guarded resource, at last. */
   write(term: number): void {
-    if (term < this.#fenceTerm) {
+    try {
+      this.#fence.check(term)
+    } catch {
       this.counts.fencedWrites += 1
       return
     }
     this.counts.acceptedWrites += 1
-    this.#fenceTerm = term
+    if (term < this.#acceptedTerm)
+      this.violate('I6', `a write of term ${term} was accepted after one of ${this.#acceptedTerm}`)
+    this.#acceptedTerm = term
   }
 
   /** I7, I10: an elector reported something. */

@@ -72,8 +72,8 @@ export class Fleet {
   }
 
   /**
-   * A compare-and-swap store cannot tell a late creation from a timely one if its record is deleted twice while that
-   * creation is under way: its guarantee table says so.
+   * A compare-and-swap store cannot tell a late creation from a timely one if its record is created and deleted while
+   * that creation is under way: its guarantee table says so.
    */
   mayDelete(): boolean {
     if (this.#plan.store === 'memory') return true

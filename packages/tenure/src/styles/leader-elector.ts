@@ -57,6 +57,7 @@ export class LeaderElector {
   readonly #observer: Observer | undefined
   #seenLeader = ''
   #started = false
+  #leadership: Leadership | undefined
 
   constructor(options: LeaderElectorOptions) {
     checkObject('options', options)
@@ -93,6 +94,7 @@ export class LeaderElector {
         const leadership = await this.#elector.waitForLeadership()
         // A callback may have stopped it at the moment of election, and its lease may be given back by now.
         if (!leadership.isLeader()) continue
+        this.#leadership = leadership
         this.#started = true
         leadership.waitUntil(this.#work(leadership))
         // The elector waits for the work, and the next leadership comes only after it.
@@ -112,7 +114,10 @@ export class LeaderElector {
   /** The identity of the leader as last seen; empty when nobody leads. */
   getLeader(): string {
     const record = this.#elector.leader()
-    return record && !record.released ? record.holder : ''
+    if (!record || record.released) return ''
+    // The last record seen may be of this replica's own lease, which work that goes on has outlived.
+    const isOver = record.term === this.#leadership?.term && this.#leadership.drainMs() === 0
+    return isOver ? '' : record.holder
   }
 
   async #work(leadership: Leadership): Promise<void> {

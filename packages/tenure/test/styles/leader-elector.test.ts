@@ -381,6 +381,17 @@ describe('Document 003: Requirement: Thread-Safe Leadership Queries', () => {
     expect(elector.getLeader()).toBe('')
   })
 
+  test('nor does one whose work outlives its lease, once others may lead', async () => {
+    const { clock, elector, store } = lone({ callbacks: { onStartedLeading: () => never } })
+    await clock.advance(0)
+    cutOff(store)
+    await clock.advance(14_000)
+    expect(elector.isLeader()).toBe(false)
+    expect(elector.getLeader(), 'the lease is still its own').toBe('pod-0')
+    await clock.advance(1_000)
+    expect(elector.getLeader()).toBe('')
+  })
+
   test('IsLeader is true only while the lease lasts, also if no timer could run meanwhile', async () => {
     const clock = fakeClock()
     const stalling = stallable(clock)

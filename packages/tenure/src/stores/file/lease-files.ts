@@ -1,5 +1,5 @@
 import { basename, dirname, join, resolve } from 'node:path'
-import { encodeName } from '../../names.ts'
+import { encodeName } from '../encode-name.ts'
 import { decodeLease, decodeMark, encodeLease, encodeMark, type StoredLease, type TermMark } from './file-format.ts'
 import { readText, replaceFile, syncDirectory } from './filesystem.ts'
 

@@ -1,8 +1,8 @@
 // A process with a file store of its own, driven by messages. Replies carry the time on the machine's clock.
-import { readdirSync } from 'node:fs'
+import { readdirSync, unlinkSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { Elector } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
-import { listen } from '../../../dist/stores/file/sign-of-life.js'
 
 /** @type {import('tenure').LeaseStore} */
 let store
@@ -17,7 +17,15 @@ const never = () => ({ signal: new AbortController().signal })
 const commands = {
   open: (options) => void (store = fileStore(options)),
   serve: async (path) => {
-    served = await listen(path)
+    const server = createServer((socket) => socket.on('error', () => {}))
+    await new Promise((resolve) => server.listen({ path, exclusive: true }, () => resolve(undefined)))
+    served = {
+      path,
+      close: () => {
+        unlinkSync(path)
+        server.close()
+      },
+    }
   },
   stopServing: () => served?.close(),
   acquire: (claim) => store.acquire(claim, never()),

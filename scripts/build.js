@@ -1,0 +1,43 @@
+/**
+ * Builds the library: declarations file by file, programs bundled into one file per entry point and a few that they
+ * share, because Node takes longer to find thirty small files than to run them.
+ */
+import { execFileSync } from 'node:child_process'
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { rolldown } from 'rolldown'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const library = join(root, 'packages/tenure')
+
+/**
+ * Bundles the entry points of a source folder.
+ * @param {string} source
+ * @param {string} target
+ */
+export async function bundle(source, target) {
+  /** @type {{ exports: Record<string, string | { default: string }> }} */
+  const { exports } = JSON.parse(readFileSync(join(library, 'package.json'), 'utf8'))
+  const entries = Object.values(exports).flatMap((entry) => {
+    if (typeof entry === 'string') return []
+    const name = entry.default.replace('./dist/', '').replace('.js', '')
+    return [[name, join(source, `${name}.ts`)]]
+  })
+  const built = await rolldown({
+    input: Object.fromEntries(entries),
+    platform: 'node',
+    external: ['fs-native-extensions'],
+  })
+  await built.write({ dir: target, format: 'esm', entryFileNames: '[name].js', chunkFileNames: 'shared/[name].js' })
+  await built.close()
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const target = join(library, 'dist')
+  rmSync(target, { recursive: true, force: true })
+  const compiler = join(root, 'node_modules/typescript-7/bin/tsc')
+  const project = join(library, 'tsconfig.build.json')
+  execFileSync(process.execPath, [compiler, '-p', project, '--emitDeclarationOnly'], { stdio: 'inherit' })
+  await bundle(join(library, 'src'), target)
+}
