@@ -527,10 +527,12 @@ function stop(s: Draft, effects: Effect[]): void {
 
 function finishStop(s: Draft, effects: Effect[], untilMs: number): void {
   if (s.nowMs >= untilMs) return enterStopped(s, effects)
-  if (s.flight || s.nowMs < s.tryAtMs) return
-  if (s.view?.record && isAbandoned(s, s.view.record)) return send(s, effects, 'release', heldClaim(s, s.view.record))
-  if (s.attempt) return send(s, effects, 'read')
-  enterStopped(s, effects)
+  if (s.flight) return
+  const abandoned = s.view?.record && isAbandoned(s, s.view.record) ? s.view.record : undefined
+  if (!abandoned && !s.attempt) return enterStopped(s, effects)
+  if (s.nowMs < s.tryAtMs) return
+  if (abandoned) return send(s, effects, 'release', heldClaim(s, abandoned))
+  send(s, effects, 'read')
 }
 
 function enterStopped(s: Draft, effects: Effect[]): void {

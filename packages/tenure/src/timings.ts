@@ -51,7 +51,8 @@ export function resolveTimings(options: TimingOptions): Timings {
   checkDuration('renewIntervalMs', timings.renewIntervalMs, 1)
   checkDuration('renewDeadlineMs', timings.renewDeadlineMs, 1)
   checkDuration('retryIntervalMs', timings.retryIntervalMs, 1)
-  checkCounts(timings)
+  checkDrift(driftRatio)
+  if (options.maxFailedRenewals !== undefined) checkCount(maxFailedRenewals)
   checkRelations(timings)
   return timings
 }
@@ -62,11 +63,13 @@ export function checkDuration(option: string, value: unknown, leastMs = 0): asse
   throw invalidOption(option, value, `it must be a number of milliseconds from ${leastMs} to below 2^31 (${endMs})`)
 }
 
-function checkCounts({ driftRatio, maxFailedRenewals }: Timings): void {
+function checkDrift(driftRatio: unknown): void {
   if (!(typeof driftRatio === 'number' && driftRatio > 0 && driftRatio < 1)) {
     throw invalidOption('driftRatio', driftRatio, 'it must be a number above 0 and below 1')
   }
-  if (maxFailedRenewals === Infinity) return
+}
+
+function checkCount(maxFailedRenewals: number): void {
   if (!(Number.isSafeInteger(maxFailedRenewals) && maxFailedRenewals >= 2)) {
     throw invalidOption(
       'maxFailedRenewals',

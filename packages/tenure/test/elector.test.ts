@@ -78,6 +78,15 @@ describe('an elector', () => {
     expect((await second.memory.read('e', call))?.released).toBe(true)
   })
 
+  test('a standby whose acquire is refused while it stops has stopped at once', async () => {
+    const { clock, memory, elector } = scene()
+    const claim = { election: 'e', holder: 'b', attempt: 'x', leaseDurationMs: lease, afterTerm: 0, metadata: {} }
+    await memory.acquire(claim, call)
+    elector.start()
+    await elector.stop()
+    expect(clock.timers).toBe(0)
+  })
+
   test('two of one identity in one process are strangers to each other (C4)', async () => {
     const { elector, make, clock } = await leading()
     const twin = make()

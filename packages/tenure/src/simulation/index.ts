@@ -136,7 +136,7 @@ async function stopAll(world: World, fleet: Fleet, checker: Checker): Promise<vo
     machine.resume()
     void elector.stop().then(() => (stopped += 1))
   }
-  await world.runUntil(world.nowMs + 4_000_000, () => checker.violations.length === 0)
+  await world.runUntil(world.nowMs + 8_000_000, () => checker.violations.length === 0)
   if (stopped < alive.length) checker.violate('I11', `${alive.length - stopped} electors did not stop`)
   for (const { name, machine, link } of alive) {
     if (machine.state === 'dead') continue

@@ -37,12 +37,16 @@ describe('the simulator', () => {
   })
 
   const settings = engineMutants.flatMap((mutant) => (mutant.in ? [{ name: mutant.name, options: mutant.in }] : []))
-  test.each(settings)('is silent on the real engine where it finds the mutant "$name"', async ({ options }) => {
-    for (let seed = 1; seed <= 8; seed += 1) {
-      const report = await simulate({ faultEveryMs: 25_000, ...options, seed })
-      expect(report.ok, String(report)).toBe(true)
-    }
-  })
+  test.each(settings)(
+    'is silent on the real engine where it finds the mutant "$name"',
+    { timeout: 120_000 },
+    async ({ options }) => {
+      for (let seed = 1; seed <= 4; seed += 1) {
+        const report = await simulate({ faultEveryMs: 25_000, ...options, seed })
+        expect(report.ok, String(report)).toBe(true)
+      }
+    },
+  )
 
   test('lets only a crash pass between a leader and its successor within the bound', async () => {
     for (const store of ['memory', 'cas-watched', 'cas-polled'] as const) {
