@@ -447,6 +447,7 @@ function windDown(s: Draft, effects: Effect[]): void {
   if (!ending) return
   if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)
   if (s.work > 0 && s.nowMs < ending.drainUntilMs) return ending.voluntary ? keepLease(s, effects) : undefined
+  if (s.work > 0) effects.push({ type: 'error', error: unsettled(s, ending) })
   if (s.work > 0 && ending.next === 'campaign') return leaveToExpire(s, effects, ending)
   effects.push({ type: 'lost', term: ending.term, reason: ending.reason })
   if (s.work > 0) return finishEnding(s, effects)
@@ -471,6 +472,12 @@ function leaveToExpire(s: Draft, effects: Effect[], ending: Ending): void {
   s.grant = undefined
   effects.push({ type: 'stepped-down' })
   s.ending = { ...ending, voluntary: false, drainUntilMs: Infinity }
+}
+
+function unsettled({ work, settings }: Draft, { term }: Ending): TenureError {
+  const pieces = work === 1 ? '1 piece of work has' : `${work} pieces of work have`
+  const text = `${pieces} not settled within drainTimeoutMs (${settings.drainTimeoutMs} ms) after "${settings.election}" in term ${term} ended. The lease is left to run out. Hand leadership.signal to what takes long.`
+  return new TenureError('WORK_UNSETTLED', text)
 }
 
 function releaseIfDue(s: Draft, effects: Effect[]): void {

@@ -13,7 +13,7 @@ import {
   type Input,
   type Settings,
 } from './election-state.ts'
-import { TenureError, type LeadershipLostError } from './errors.ts'
+import { isTenureError, TenureError, type LeadershipLostError } from './errors.ts'
 import { EventQueue, type ElectionEvent, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
 import { Leadership, type Reign } from './leadership.ts'
@@ -429,7 +429,10 @@ export class Elector {
 
   #emit(body: EventBody): void {
     if (body.type === 'error' || body.type === 'renew-failed') this.#keepError(body.error)
-    if (!this.#observer?.onEvent && !this.#queues?.size) return
+    if (!this.#observer?.onEvent && !this.#queues?.size) {
+      if (body.type === 'error') warnOnce(body.error)
+      return
+    }
     const event = { ...body, election: this.election, identity: this.identity } as ElectionEvent
     for (const queue of this.#queues ?? []) queue.push(event)
     this.#contain(() => this.#observer?.onEvent?.(event))
@@ -510,8 +513,7 @@ export class Elector {
     const settled = Promise.resolve(work).then(
       () => undefined,
       (cause: unknown) => {
-        // Work that ends with the reason it was told to end for has done what it should.
-        if (cause === leadership.loss) return
+        if (isEndByRequest(cause, leadership)) return
         const text = `Work of "${this.election}" in term ${leadership.term} failed.`
         this.#emit({ type: 'error', error: new TenureError('WORK_FAILED', text, { cause }) })
       },
@@ -533,6 +535,24 @@ type EventBody = Anonymous<ElectionEvent>
 interface Answer {
   readonly outcome?: Outcome
   readonly record?: LeaseRecord | undefined
+}
+
+/** Work that ends because it was told to, with the reason it was given or an AbortError for it, has not failed. */
+function isEndByRequest(cause: unknown, { loss }: Leadership): boolean {
+  if (!loss) return false
+  return cause === loss || (cause instanceof Error && cause.name === 'AbortError' && cause.cause === loss)
+}
+
+const warned = new Set<unknown>()
+
+/** An elector that nobody listens to must not fail in silence. Retries repeat themselves, so each code is told once. */
+function warnOnce(error: unknown): void {
+  const code = isTenureError(error) ? error.code : 'BACKEND_UNAVAILABLE'
+  if (warned.has(code)) return
+  warned.add(code)
+  const detail = 'It is tried again. Further errors of this kind are not shown; pass an observer to see all.'
+  const message = error instanceof Error ? error.message : String(error)
+  process.emitWarning(message, { type: 'TenureWarning', code, detail })
 }
 
 async function invoke(store: LeaseStore, election: string, call: Call, controller: AbortController): Promise<Answer> {

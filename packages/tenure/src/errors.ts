@@ -17,6 +17,7 @@ export const errorCodes = [
   'UNSUPPORTED_FILESYSTEM',
   'UNKNOWN_STORE',
   'WORK_FAILED',
+  'WORK_UNSETTLED',
   'RELEASE_FAILED',
 ] as const
 

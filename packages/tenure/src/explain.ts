@@ -56,7 +56,7 @@ function sentence(state: ElectionState, now: Circumstances, data: Omit<Explanati
     case 'idle':
       return `Not started: call start() to campaign for "${election}".`
     case 'stopped':
-      return `Stopped: it no longer campaigns for "${election}".`
+      return `Stopped: it no longer campaigns for "${election}"${data.pendingWork > 0 ? `, but ${pieces(data.pendingWork)} not settled` : ''}.`
     case 'leading':
       return data.isLeader
         ? `Leads "${election}" in term ${data.term}; unless renewed, that ends in ${seconds(data.leaseEndsInMs)}.`
@@ -65,7 +65,7 @@ function sentence(state: ElectionState, now: Circumstances, data: Omit<Explanati
       const reason = state.ending?.reason
       if (state.ending?.releaseUntilMs !== undefined) return `Gives "${election}" back (${reason}).`
       const othersInMs = Math.max(0, beliefEndOf(state) - now.heldMs)
-      return `Leads "${election}" no more (${reason}) and does not campaign, because ${data.pendingWork} piece(s) of its work have not settled; others may lead in ${seconds(othersInMs)}.`
+      return `Leads "${election}" no more (${reason}) and does not campaign, because ${pieces(data.pendingWork)} not settled; others may lead in ${seconds(othersInMs)}${state.ending?.voluntary ? ' unless it is renewed' : ''}.`
     }
     case 'standby':
       return standbySentence(state, now, data)
@@ -78,7 +78,7 @@ function standbySentence(state: ElectionState, now: Circumstances, data: Omit<Ex
     return `Stays out of "${election}" for another ${seconds(state.cooldownUntilMs - now.nowMs)} after stepping down.`
   }
   if (state.attempt && !state.flight)
-    return `Asked for "${election}" and got no answer; it will look what became of that.`
+    return `The last try to lead "${election}" failed; it will look what became of it.`
   if (data.leader) {
     return `Stands by: "${data.leader.holder}" holds "${election}" in term ${data.leader.term}; as seen from here its lease runs out in ${seconds(data.leaseEndsInMs)} unless renewed.`
   }
@@ -102,6 +102,10 @@ function leaseEndsInMs(state: ElectionState, now: Circumstances): number | undef
 function nextTryInMs(state: ElectionState, now: Circumstances): number | undefined {
   if (state.phase !== 'standby' || state.flight) return undefined
   return Math.max(0, Math.max(state.tryAtMs, state.cooldownUntilMs) - now.nowMs)
+}
+
+function pieces(work: number): string {
+  return work === 1 ? '1 piece of its work has' : `${work} pieces of its work have`
 }
 
 function seconds(ms: number | undefined): string {

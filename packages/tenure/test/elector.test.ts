@@ -1,6 +1,14 @@
 import { getEventListeners } from 'node:events'
+import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { Elector, isTenureError, memoryStore, type ElectionEvent, type ElectorOptions } from '../src/index.ts'
+import {
+  Elector,
+  isTenureError,
+  memoryStore,
+  TenureError,
+  type ElectionEvent,
+  type ElectorOptions,
+} from '../src/index.ts'
 import { fakeClock, type FakeClock } from '../src/testing/index.ts'
 import { wire } from './wire.ts'
 
@@ -488,7 +496,7 @@ describe('work', () => {
     await clock.advance(10 * lease)
     expect(elector.isLeader()).toBe(false)
     expect(events.filter(({ type }) => type === 'lost')).toEqual([])
-    expect(elector.explain().summary).toMatch(/does not campaign, because 1 piece\(s\) of its work have not settled/)
+    expect(elector.explain().summary).toMatch(/does not campaign, because 1 piece of its work has not settled/)
     finish()
     await clock.advance(1_000)
     expect(events.find(({ type }) => type === 'lost')).toMatchObject({ term: 1, reason: 'expired' })
@@ -562,6 +570,44 @@ describe('work', () => {
     await clock.advance(0)
     expect(elector.explain().lastErrors.at(-1)?.message).toMatch(/observer of "e" threw/)
     await stopAndCheck(elector, clock)
+  })
+
+  test('work that ends because it was told to has not failed', async () => {
+    const { elector, clock, leadership, events } = await leading()
+    leadership.waitUntil(wait(60_000, undefined, { signal: leadership.signal }))
+    leadership.waitUntil(
+      new Promise((_, reject) => leadership.signal.addEventListener('abort', () => reject(leadership.signal.reason))),
+    )
+    await stopAndCheck(elector, clock)
+    expect(events.filter(({ type }) => type === 'error')).toEqual([])
+  })
+
+  test('work that does not settle in time is named', async () => {
+    const { elector, clock, leadership, events } = await leading({ drainTimeoutMs: 1_500 })
+    leadership.waitUntil(new Promise(() => undefined))
+    await stopAndCheck(elector, clock)
+    const error = events.find(({ type }) => type === 'error')
+    expect(error).toMatchObject({
+      error: {
+        code: 'WORK_UNSETTLED',
+        message: expect.stringContaining('1 piece of work has not settled within drainTimeoutMs (1500 ms)'),
+      },
+    })
+    expect(elector.explain().summary).toMatch(/^Stopped: .* 1 piece of its work has not settled/)
+  })
+
+  test('an elector that nobody listens to warns once of each kind of error', async () => {
+    const warnings: Error[] = []
+    const listen = (warning: Error) => void (warning.name === 'TenureWarning' && warnings.push(warning))
+    process.on('warning', listen)
+    const { clock, make, memory } = scene()
+    const failing = () => Promise.reject(new TenureError('LOCK_UNAVAILABLE', 'There is no lock.'))
+    const elector = make({ observer: undefined, store: { ...memory, acquire: failing } })
+    elector.start()
+    await clock.advance(4 * lease)
+    await stopAndCheck(elector, clock)
+    process.off('warning', listen)
+    expect(warnings.map(({ message }) => message)).toEqual(['There is no lock.'])
   })
 
   test('an observer that throws, or calls stop() itself, is contained (C7, E7)', async () => {
