@@ -184,8 +184,14 @@ function onlyWinner(what: string, outcomes: PromiseSettledResult<Outcome>[]): Le
   )
   const errors = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : []))
   const count = `Of ${outcomes.length} ${what} ${winners.length} won`
-  check(winners.length <= 1, `${count}: ${show(winners)}.`)
+  check(winners.length <= 1, `${count}: ${tell(winners)}.`)
   check(winners.length === 1 || errors.length > 0, `${count}, and none of the others has an unknown outcome.`)
   check(errors.length < outcomes.length, `All ${outcomes.length} ${what} failed; the first with "${errors[0]}".`)
   return winners[0]
+}
+
+/** Enough to see what went wrong: whole records of sixteen winners would fill a screen. */
+function tell(winners: readonly LeaseRecord[]): string {
+  const each = (field: 'holder' | 'term' | 'version') => [...new Set(winners.map((record) => record[field]))].join(', ')
+  return `holders ${each('holder')}; terms ${each('term')}; versions ${each('version')}`
 }
