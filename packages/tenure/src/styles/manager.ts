@@ -42,8 +42,11 @@ export class Lease {
  * @example
  * const manager = new Manager({ store, election: 'jobs', identity: process.env.POD_NAME })
  * manager.onError = (error) => console.error(error)
- * const lease = manager.start()
- * if (lease.isLeader()) await processJobs()
+ * const lease = manager.start({ signal })
+ * while (!signal.aborted) {
+ *   if (lease.isLeader()) await processNextJob()
+ *   await wait(1_000)
+ * }
  * await manager.stop()
  */
 export class Manager {
