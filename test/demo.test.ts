@@ -81,14 +81,14 @@ test('the demo says how it is called when it is called wrongly', async () => {
 })
 
 /** A terminal of its own, in a tmux server of its own. */
-function openTerminal(tmux: string, folder: string, command: string) {
+function openTerminal(tmux: string, folder: string, command: string, { columns = 120, rows = 40 } = {}) {
   const socketFolder = mkdtempSync(join(tmpdir(), 'tenure-tmux-'))
   const run = (...args: string[]) =>
     execFileSync(tmux, ['-S', join(socketFolder, 'socket'), '-f', '/dev/null', ...args], {
       encoding: 'utf8',
       env: { ...process.env, TMPDIR: folder, LC_ALL: 'C.UTF-8' },
     })
-  run('new-session', '-d', '-x', '120', '-y', '40', command)
+  run('new-session', '-d', '-x', `${columns}`, '-y', `${rows}`, command)
   onTestFinished(() => {
     run('kill-server')
     rmSync(socketFolder, { recursive: true })
@@ -100,6 +100,15 @@ function openTerminal(tmux: string, folder: string, command: string) {
   }
 }
 
+async function waitFor({ screen }: { screen: () => string }, pattern: RegExp): Promise<void> {
+  const options = { timeout: 10_000, interval: 50 }
+  await vi
+    .waitUntil(() => pattern.exec(screen()), options)
+    .catch(() => {
+      throw new Error(`${pattern} never appeared:\n${screen()}`)
+    })
+}
+
 const tmux = find({ variable: 'TENURE_TMUX', binary: 'tmux', aptPackage: 'tmux' })
 
 test.skipIf('missing' in tmux && process.env['CI'] !== 'true')(
@@ -109,14 +118,7 @@ test.skipIf('missing' in tmux && process.env['CI'] !== 'true')(
     const folder = temporaryFolder()
     const command = `'${process.execPath}' '${demo}' --every 60; echo "exit code $?"; stty -a; cat`
     const terminal = openTerminal(tmux.path, folder, command)
-    const shown = async (pattern: RegExp) => {
-      const options = { timeout: 10_000, interval: 50 }
-      return vi
-        .waitUntil(() => pattern.exec(terminal.screen()), options)
-        .catch(() => {
-          throw new Error(`${pattern} never appeared:\n${terminal.screen()}`)
-        })
-    }
+    const shown = (pattern: RegExp) => waitFor(terminal, pattern)
 
     await shown(/node-. +\d+ +LEADER +1 +[█░]+ \d\.\d s/)
     await shown(/(node-. +\d+ +standby[^]*){2}/)
@@ -131,9 +133,26 @@ test.skipIf('missing' in tmux && process.env['CI'] !== 'true')(
     const pids = pidsIn(terminal.screen())
 
     terminal.press('q')
-    await shown(/1 take-over in [^]*exit code 0[^]*\bicanon\b/)
+    await shown(/1 take-over in [^]*Next: npm test[^]*exit code 0[^]*\bicanon\b/)
     expect(terminal.screen()).not.toMatch(/-icanon|-echo\b/)
     expect(terminal.modes()).toBe('101')
     expectNothingLeft(folder, pids)
+  },
+)
+
+test.skipIf('missing' in tmux && process.env['CI'] !== 'true')(
+  'a terminal of 80 columns and 24 rows shows every line to its end',
+  async () => {
+    if ('missing' in tmux) throw new Error(tmux.missing)
+    const command = `'${process.execPath}' '${demo}' --every 2`
+    const terminal = openTerminal(tmux.path, temporaryFolder(), command, { columns: 80, rows: 24 })
+    await waitFor(terminal, /^Tenure: .* no server runs\)$/m)
+    await waitFor(terminal, /^node-.: leads term 1: \d\.\d s unless renewed$/m)
+    await waitFor(terminal, /^node-.: waits for node-., term 1: \d\.\d s unless renewed$/m)
+    await waitFor(terminal, /by itself: kill in \d\.\d s$/m)
+    await waitFor(terminal, /killed node-. \(term 1\) -> node-. leads term 2 after \d+ ms$/m)
+    await waitFor(terminal, /paused node-., the leader of term 2: its lease must run out$/m)
+    expect(terminal.screen().split('\n')[0]).toMatch(/^Tenure: /)
+    terminal.press('q')
   },
 )

@@ -39,9 +39,23 @@ function report(event) {
 }
 
 function tellStatus() {
-  const { isLeader, leaseEndsInMs = 0, summary } = elector.explain()
+  const explanation = elector.explain()
+  const { isLeader, leaseEndsInMs = 0 } = explanation
   const atMs = Number(hrtime.bigint()) / 1e6
+  const summary = inShort(explanation)
   tell({ type: 'status', atMs, isLeader, term: elector.leader()?.term ?? 0, leaseEndsInMs, summary })
+}
+
+/**
+ * The usual cases in words that fit into a line of 80 columns; the library's own words for all others.
+ * @param {import('tenure').Explanation} explanation
+ */
+function inShort({ phase, isLeader, term, leader, leaseEndsInMs = 0, lastErrors, summary }) {
+  const left = `${(leaseEndsInMs / 1000).toFixed(1)} s`
+  if (lastErrors.length > 0) return summary
+  if (isLeader) return `leads term ${term}: ${left} unless renewed`
+  if (phase === 'standby' && leader) return `waits for ${leader.holder}, term ${leader.term}: ${left} unless renewed`
+  return summary
 }
 
 /** @param {Report} message */

@@ -90,7 +90,7 @@ async function end(code) {
   await fleet.end()
   screen.close()
   console.log(summary())
-  if (!live) console.log('Next: npm test runs everything, README.md shows how to use it in your own code.')
+  console.log('Next: npm test runs everything, README.md shows how to use it in your own code.')
   process.exit(code)
 }
 

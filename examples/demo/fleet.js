@@ -120,7 +120,8 @@ export class Fleet {
     if (!leader) return this.#log('nobody leads right now: wait for the next leader')
     this.#pending = { harm, name: leader.name, term: leader.leads, atMs: machineMs() }
     act(leader)
-    this.#log(`${harm} ${leader.name}, the leader of term ${leader.leads}`)
+    const why = harm === 'paused' ? ': its lease must run out' : ''
+    this.#log(`${harm} ${leader.name}, the leader of term ${leader.leads}${why}`)
   }
 
   /** @param {Member} member */
@@ -172,10 +173,7 @@ export class Fleet {
     const { harm } = pending
     const tookMs = atMs - pending.atMs
     this.takeovers.push({ harm, tookMs })
-    const why = harm === 'paused' ? ', when the lease had run out' : ''
-    this.#log(
-      `${harm} ${pending.name} (term ${pending.term}) -> ${name} leads term ${term} after ${inMs(tookMs)}${why}`,
-    )
+    this.#log(`${harm} ${pending.name} (term ${pending.term}) -> ${name} leads term ${term} after ${inMs(tookMs)}`)
   }
 
   /**

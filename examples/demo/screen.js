@@ -41,7 +41,7 @@ export class Screen {
     if (!this.#isOpen) return
     const { members } = this.#fleet
     const above = [
-      bold('Tenure: three processes, one leader') + dim('  (they share a folder of this machine; no server runs)'),
+      bold('Tenure: three processes, one leader') + dim('  (they share a folder; no server runs)'),
       `The leader holds a lease of ${seconds(leaseDurationMs)} and renews it every second.`,
       'When it is gone, another takes over, with a higher term: whatever the old one',
       'still sends can be told from what the new one sends.',
@@ -57,7 +57,7 @@ export class Screen {
     ]
     const below = [
       '',
-      `the leader: ${bold('k')} kill  ${bold('p')} pause  ${bold('s')} stop cleanly    ${bold('q')} quit    ${dim(next)}`,
+      `${bold('k')} kill  ${bold('p')} pause  ${bold('s')} stop the leader   ${bold('q')} quit   ${dim(next)}`,
       dim('Next: npm test runs everything, README.md shows how to use it in your own code.'),
     ]
     const room = Math.max(1, (process.stdout.rows || 24) - above.length - below.length)
