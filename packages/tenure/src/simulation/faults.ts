@@ -17,6 +17,7 @@ export const faultKinds = [
   'mute',
   'lossy',
   'fading',
+  'slow-handover',
   'hang',
   'errors',
   'broken-watch',
@@ -125,6 +126,19 @@ export class Faults {
         const cutDown = !cutUp || this.#random.chance(0.5)
         const cut = () => this.#storm(victim, 2 * this.#leaseDurationMs, { cutUp, cutDown })
         return this.#later(this.#random.next() * this.#leaseDurationMs, cut)
+      }
+      case 'slow-handover': {
+        // Answers are slow for everybody while leadership changes hands; then the network of whoever leads is gone.
+        const answerDelayMs = this.#random.between(0.02, 0.3) * this.#leaseDurationMs
+        for (const candidate of this.#fleet.candidates) {
+          this.#storm(candidate, this.#leaseDurationMs, { answerDelayMs })
+        }
+        this.#checker.fault(this.#world.nowMs + 4 * this.#leaseDurationMs)
+        void victim.elector.stepDown({ cooldownMs: this.#leaseDurationMs })
+        return this.#later(this.#random.next() * this.#leaseDurationMs, () => {
+          const leader = this.#fleet.candidates.find(({ openTerm }) => openTerm !== undefined)
+          if (leader) this.#storm(leader, 2 * this.#leaseDurationMs, { cutUp: true, cutDown: true })
+        })
       }
       case 'hang':
         return this.#fleet.server.hang(forMs)

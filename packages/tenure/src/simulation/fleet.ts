@@ -1,5 +1,6 @@
+import type { Clock } from '../clock.ts'
 import type { LeaseRecord, LeaseStore } from '../lease-store.ts'
-import { casStore } from '../stores/cas.ts'
+import { casStore, type CompareAndSwap } from '../stores/cas.ts'
 import { memoryStore } from '../stores/memory.ts'
 import { decodeRecord } from '../stores/record.ts'
 import { holderShareMs, type TimingOptions } from '../timings.ts'
@@ -15,13 +16,21 @@ import type { World } from './world.ts'
 /** The election that every simulated fleet holds. */
 export const simulatedElection = 'simulated'
 
-/** What the fleet elects on: a store of the library, or the one under test. */
-export type StoreChoice = 'memory' | 'cas-watched' | 'cas-polled' | ((clock: Machine['clock']) => LeaseStore)
+/** The stores of the library that a fleet can elect on. */
+export const storeNames = ['memory', 'cas-watched', 'cas-polled'] as const
+
+/** What the fleet elects on: a store of the library, or one under test, made on the server's clock. */
+export type StoreChoice = (typeof storeNames)[number] | ((clock: Clock) => LeaseStore)
+
+/** A backend of `casStore` under test, made on the server's clock. */
+export interface BackendChoice {
+  readonly backend: (clock: Clock) => CompareAndSwap
+}
 
 /** The size and habits of a fleet. */
 export interface FleetPlan {
   readonly size: number
-  readonly store: StoreChoice
+  readonly store: StoreChoice | BackendChoice
   readonly leaseDurationsMs: readonly number[]
   readonly driftRatio: number
   /** Use every millisecond that the constructor allows, so that the smallest mistake shows. */
@@ -41,10 +50,10 @@ export class Fleet {
   readonly #timeline: Timeline
   readonly #checker: Checker
   readonly #plan: FleetPlan
-  readonly #storeFor: (link: Link, clock: Machine['clock']) => LeaseStore
-  /** The server's own view of the store, for faults that happen there. */
+  /** The store as seen through a link, or from inside the server. */
+  readonly #storeFor: (link: Link | undefined, clock: Clock) => LeaseStore
   readonly #inside: LeaseStore
-  readonly #delete: (() => void) | undefined
+  #delete: (() => void) | undefined
   #deletedAtMs = -Infinity
 
   constructor(world: World, random: Random, timeline: Timeline, checker: Checker, plan: FleetPlan) {
@@ -54,20 +63,20 @@ export class Fleet {
     this.#checker = checker
     this.#plan = plan
     this.server = new Server(world)
+    const { clock } = this.#machine()
     if (plan.store === 'cas-watched' || plan.store === 'cas-polled') {
       const kv = simulatedKv({ watch: plan.store === 'cas-watched' })
-      const watched = { ...kv, putIfVersion: this.#watchPuts(kv.putIfVersion) }
-      this.#storeFor = (link, clock) => casStore(linkKv(link, watched), { clock })
-      this.#inside = casStore(watched, { clock: this.#machine().clock })
+      this.#storeFor = this.#openCas(kv)
       this.#delete = () => kv.delete(simulatedElection)
+    } else if (typeof plan.store === 'object') {
+      this.#storeFor = this.#openCas(plan.store.backend(clock))
     } else {
-      const { clock } = this.#machine()
       const memory = memoryStore({ clock })
       const store = this.#watchGrants(plan.store === 'memory' ? memory : plan.store(clock))
-      this.#storeFor = (link) => linkStore(link, store)
-      this.#inside = store
-      this.#delete = plan.store === 'memory' ? () => memory.delete(simulatedElection) : undefined
+      this.#storeFor = (link) => (link ? linkStore(link, store) : store)
+      if (plan.store === 'memory') this.#delete = () => memory.delete(simulatedElection)
     }
+    this.#inside = this.#storeFor(undefined, clock)
     for (let index = 0; index < plan.size; index += 1) this.#add(`node-${index}`)
   }
 
@@ -145,6 +154,16 @@ export class Fleet {
     return new Machine(this.#world, this.#random.fork(), 1 + off)
   }
 
+  #openCas(backend: CompareAndSwap): (link: Link | undefined, clock: Clock) => LeaseStore {
+    const { watch } = backend
+    const watched: CompareAndSwap = {
+      get: (election, call) => backend.get(election, call),
+      putIfVersion: this.#watchPuts((...args) => backend.putIfVersion(...args)),
+      ...(watch && { watch: (election, call) => watch.call(backend, election, call) }),
+    }
+    return (link, clock) => casStore(link ? linkKv(link, watched) : watched, { clock })
+  }
+
   #watchGrants(store: LeaseStore): LeaseStore {
     return {
       ...store,
@@ -161,10 +180,10 @@ export class Fleet {
     }
   }
 
-  #watchPuts(put: ReturnType<typeof simulatedKv>['putIfVersion']): typeof put {
+  #watchPuts(put: CompareAndSwap['putIfVersion']): typeof put {
     return async (election, value, version, call) => {
       const written = await put(election, value, version, call)
-      if (written === undefined) return undefined
+      if (typeof written !== 'string') return written
       const record: LeaseRecord = { ...decodeRecord(value), version: written }
       if (record.released) this.#checker.released(record, this.candidates)
       else this.#checker.granted(record, this.candidates)

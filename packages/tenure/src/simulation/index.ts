@@ -2,9 +2,14 @@
  * A deterministic simulator: whole fleets of the real engine in virtual time, with everything going wrong that can.
  * A seed reproduces a run exactly.
  */
+import type { Clock } from '../clock.ts'
+import { invalidOption } from '../errors.ts'
+import { checkObject, checkOneOf } from '../options.ts'
+import type { CompareAndSwap } from '../stores/cas.ts'
+import { checkDuration } from '../timings.ts'
 import { Checker, type Counts } from './checker.ts'
 import { faultKinds, Faults, type FaultKind } from './faults.ts'
-import { Fleet, type StoreChoice } from './fleet.ts'
+import { Fleet, storeNames, type BackendChoice, type StoreChoice } from './fleet.ts'
 import { Random } from './random.ts'
 import { Timeline } from './timeline.ts'
 import { World } from './world.ts'
@@ -24,6 +29,8 @@ export interface SimulationOptions {
   readonly leaseDurationMs?: number
   /** What to elect on; a function makes a store of your own, on the server's clock. Default: by the seed. */
   readonly store?: StoreChoice
+  /** Or a backend for `casStore` of your own. Its reads and writes travel separately, with time in between. */
+  readonly backend?: (clock: Clock) => CompareAndSwap
   /** What may go wrong. Default: everything. */
   readonly faults?: readonly FaultKind[]
   /** The mean time between two faults. Default: by the seed, 20 s to 5 minutes. */
@@ -49,15 +56,17 @@ export interface SimulationReport {
  * Simulates one fleet.
  *
  * @example
- * const report = await simulate({ seed: 7, hours: 10, store: (clock) => myStore({ clock }) })
+ * const report = await simulate({ seed: 7, store: (clock) => myStore({ clock }) })
  * assert.ok(report.ok, String(report))
  */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
+  checkOptions(options)
   const { seed, hours = 1, leaseDurationMs = 15_000 } = options
   const random = new Random(seed)
   const world = new World()
   const timeline = new Timeline(200)
-  const store = options.store ?? drawStore(random)
+  const { backend } = options
+  const store = backend ? { backend } : (options.store ?? drawStore(random))
   const kinds = drawFaults(random, options.faults ?? faultKinds, store)
   const driftRatio = random.pick([0.001, 0.01, 0.05])
   // A tenth of the fleets has members with leases of other lengths.
@@ -97,15 +106,28 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   return report(seed, hours, checker, timeline)
 }
 
+function checkOptions(options: SimulationOptions): void {
+  checkObject('options', options)
+  const { seed, hours = 1, electors = 1, leaseDurationMs = 15_000, store, faults = [] } = options
+  if (!Number.isSafeInteger(seed)) throw invalidOption('seed', seed, 'it must be a whole number')
+  if (!(typeof hours === 'number' && hours > 0)) throw invalidOption('hours', hours, 'it must be a number above 0')
+  if (!(Number.isSafeInteger(electors) && electors >= 1)) {
+    throw invalidOption('electors', electors, 'it must be a whole number of at least 1')
+  }
+  checkDuration('leaseDurationMs', leaseDurationMs, 1_000)
+  if (store !== undefined && typeof store !== 'function') checkOneOf('store', store, storeNames)
+  for (const kind of faults) checkOneOf('faults', kind, faultKinds)
+}
+
 /** I10. Only where nothing but crashes happens can the bound be exact. */
 function leaderWithinMs(
   kinds: readonly FaultKind[],
-  store: StoreChoice,
+  store: StoreChoice | BackendChoice,
   leaseDurationMs: number,
   driftRatio: number,
 ): number {
   const onlyCrashes = kinds.every((kind) => kind === 'crash' || kind === 'wall-jump' || kind === 'touched-record')
-  const pollMs = store === 'cas-polled' ? leaseDurationMs / 2 : 0
+  const pollMs = store !== 'memory' && store !== 'cas-watched' ? leaseDurationMs / 2 : 0
   if (onlyCrashes) return (leaseDurationMs * 1.01) / (1 - driftRatio) + pollMs + 500
   // A step-down's cool-down, a wind-down, a lease that runs out, and a few tries.
   return leaseDurationMs * 4 + 30_000
@@ -121,8 +143,12 @@ function drawStore(random: Random): StoreChoice {
  * A compare-and-swap store loses its terms with its record, and a process that starts after that cannot know them: its
  * guarantee table says so. Fleets on it see either deletions or new processes.
  */
-function drawFaults(random: Random, faults: readonly FaultKind[], store: StoreChoice): readonly FaultKind[] {
-  if (typeof store === 'function') return faults.filter((kind) => kind !== 'deleted-record')
+function drawFaults(
+  random: Random,
+  faults: readonly FaultKind[],
+  store: StoreChoice | BackendChoice,
+): readonly FaultKind[] {
+  if (typeof store !== 'string') return faults.filter((kind) => kind !== 'deleted-record')
   if (store === 'memory' || !faults.includes('deleted-record')) return faults
   const excluded: readonly FaultKind[] = random.chance(0.3) ? ['crash', 'stop'] : ['deleted-record']
   return faults.filter((kind) => !excluded.includes(kind))
@@ -155,7 +181,7 @@ function report(seed: number, hours: number, checker: Checker, timeline: Timelin
     counts,
     toString: () =>
       violations.length === 0
-        ? `seed ${seed}: ${hours} hours without a violation`
+        ? `seed ${seed}: ${hours} hour(s) without a violation; seen: ${JSON.stringify(counts)}`
         : `seed ${seed} violates\n${violations.join('\n')}\n\nWhat led to it:\n${timeline.toString()}`,
   }
 }

@@ -3,7 +3,7 @@ import { TenureError } from '../errors.ts'
 import type { CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
 import { checkClock, checkMethods, checkObject } from '../options.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
-import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Verdict } from './rules.ts'
+import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
 
 /** A value and the backend's own version of it, which must differ after every write. */
 export interface VersionedValue {
@@ -91,12 +91,22 @@ function writtenVersion(answer: unknown): string | undefined {
   )
 }
 
-function decode(election: string, found: VersionedValue | undefined): LeaseRecord | undefined {
-  if (!found) return undefined
-  const draft = decodeRecord(found.value)
+function decode(election: string, found: VersionedValue | null | undefined): LeaseRecord | undefined {
+  if (found === undefined || found === null) return undefined
+  if (typeof found.value !== 'string' || typeof found.version !== 'string') {
+    throw invalidRecord(election, `get gave a ${typeof found} that is not { value, version } with two texts`)
+  }
+  let draft: Draft
+  try {
+    draft = decodeRecord(found.value)
+  } catch (cause) {
+    throw invalidRecord(election, cause instanceof Error ? cause.message : String(cause), cause)
+  }
   if (draft.election === election) return { ...draft, version: found.version }
-  throw new TenureError(
-    'RECORD_INVALID',
-    `The record for election "${election}" belongs to "${draft.election}": two elections share one key. Nobody leads here until that is mended.`,
-  )
+  throw invalidRecord(election, `it belongs to "${draft.election}", so two elections share one key`)
+}
+
+function invalidRecord(election: string, what: string, cause?: unknown): TenureError {
+  const text = `The record of election "${election}" cannot be used: ${what}. Nobody leads it here until that is mended.`
+  return new TenureError('RECORD_INVALID', text, { cause })
 }

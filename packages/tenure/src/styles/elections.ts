@@ -3,6 +3,7 @@ import { Elector } from '../elector.ts'
 import { invalidOption } from '../errors.ts'
 import type { Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
+import { checkName } from '../names.ts'
 import { checkClock, checkMethods, checkObject, checkObserver, checkOneOf } from '../options.ts'
 import { ttlLease, type TtlStorage } from '../stores/ttl.ts'
 import { checkDuration } from '../timings.ts'
@@ -59,8 +60,8 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
   const makeElector = (key: K, value: V, durationMs: number): Elector => {
     const elector: Elector = new Elector({
       store: ttlLease({ storage, key: () => key, value: () => value, clock }),
-      // Keys may be anything, so each acquisition is an election with a name of its own.
-      election: `elections-${(tries += 1)}`,
+      // A key may be anything; what cannot be a name gets one.
+      election: isName(key) ? key : `elections-${(tries += 1)}`,
       clock,
       leaseDurationMs: durationMs,
       renewIntervalMs: durationMs / 2,
@@ -114,5 +115,14 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
       held.clear()
       await Promise.all(electors.map((elector) => elector.stop()))
     },
+  }
+}
+
+function isName(key: unknown): key is string {
+  try {
+    checkName('key', key)
+    return true
+  } catch {
+    return false
   }
 }

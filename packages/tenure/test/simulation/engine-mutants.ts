@@ -14,6 +14,7 @@ export const engineMutants: readonly EngineMutant[] = [
     file: election,
     find: 'sentAtMs: attempt.firstSentAtMs,',
     replace: 'sentAtMs: heldNow(s),',
+    in: { faults: ['slow-handover'] },
   },
   {
     name: 'count a renewal from the reply',

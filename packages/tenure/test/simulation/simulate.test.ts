@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { memoryStore, type Clock, type LeaseStore } from '../../src/index.ts'
-import { simulate } from '../../src/simulation/index.ts'
+import { memoryStore, type Clock, type CompareAndSwap, type LeaseStore } from '../../src/index.ts'
+import { simulate, type SimulationOptions } from '../../src/simulation/index.ts'
 import { engineMutants } from './engine-mutants.ts'
 
 describe('the simulator', () => {
@@ -27,6 +27,31 @@ describe('the simulator', () => {
     expect(report.ok, String(report)).toBe(true)
     expect(report.counts.handovers).toBeGreaterThan(0)
   })
+
+  test('finds a compare-and-swap backend that never compares', async () => {
+    const backend = (compares: boolean) => (): CompareAndSwap => {
+      const values = new Map<string, { value: string; version: string }>()
+      let writes = 0
+      return {
+        get: async (election) => values.get(election),
+        putIfVersion: async (election, value, version) => {
+          if (compares && values.get(election)?.version !== version) return undefined
+          values.set(election, { value, version: String(++writes) })
+          return String(writes)
+        },
+      }
+    }
+    const sound = await simulate({ seed: 7, hours: 0.2, backend: backend(true) })
+    expect(sound.ok, String(sound)).toBe(true)
+    expect((await simulate({ seed: 7, hours: 0.2, backend: backend(false) })).ok).toBe(false)
+  })
+
+  test.each([{}, { seed: 1.5 }, { seed: 1, store: 'file' }, { seed: 1, faults: ['crashs'] }, { seed: 1, hours: 0 }])(
+    'refuses %j',
+    async (options) => {
+      await expect(simulate(options as SimulationOptions)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    },
+  )
 
   test('sees fencing hold where clocks run wrong by more than the electors allow for', async () => {
     const reports = []

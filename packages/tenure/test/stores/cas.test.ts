@@ -60,7 +60,7 @@ test('two elections that share one key are told apart, and nobody is elected', a
   await store.acquire(claim('a1'), call)
   await expect(store.acquire(claim('b1', { election: 'reports' }), call)).rejects.toMatchObject({
     code: 'RECORD_INVALID',
-    message: expect.stringContaining('The record for election "reports" belongs to "jobs"'),
+    message: expect.stringContaining('it belongs to "jobs", so two elections share one key'),
   })
 })
 
