@@ -188,7 +188,12 @@ export function leadsAt(state: ElectionState, heldMs: number): boolean {
 /** When `isLeader()` turns false unless renewed, on the clock that counts sleep. */
 export function deadlineOf({ grant, settings }: ElectionState): number {
   if (!grant) return -Infinity
-  return grant.sentAtMs + settings.renewDeadlineMs * Math.min(1, grant.validForMs / settings.leaseDurationMs)
+  return grant.sentAtMs + settings.renewDeadlineMs * shareOf(settings, grant.validForMs)
+}
+
+/** A store may grant less than was asked for; then everything that a leader does comes that much sooner. */
+export function shareOf(settings: Settings, validForMs: number): number {
+  return Math.min(1, validForMs / settings.leaseDurationMs)
 }
 
 /** When others may lead at the earliest, on the clock that counts sleep. */

@@ -18,12 +18,14 @@
  */
 import {
   deadlineOf,
+  shareOf,
   type Call,
   type Draft,
   type Effect,
   type ElectionState,
   type Ending,
   type Flight,
+  type Grant,
   type Input,
   type Settings,
   type View,
@@ -100,7 +102,7 @@ function settleCall(s: Draft, effects: Effect[], flight: Flight, input: Extract<
   } else {
     const { outcome } = input
     observe(s, effects, outcome.record, outcome.ok ? {} : outcome)
-    if (!outcome.ok) paceRefusals(s)
+    paceRefusals(s)
   }
 }
 
@@ -164,6 +166,8 @@ function sendAcquire(s: Draft, effects: Effect[]): void {
 function acquireAnswered(s: Draft, effects: Effect[], outcome: Outcome): void {
   if (!outcome.ok) {
     s.attempt = undefined
+    // I2: somebody has led since, so what was seen before tells nothing of that lease.
+    if (outcome.highestTerm > s.highestTerm) s.view = undefined
     s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
     observe(s, effects, outcome.record, outcome)
     paceRefusals(s)
@@ -286,7 +290,9 @@ function observe(
   if (!from.watched) s.repliedAtMs = s.nowMs
   // Not before the first answer: who wins at once needs no watch.
   if (s.watch === 'closed' && s.stopUntilMs === undefined) openWatch(s, effects)
-  schedule(s, from.watched ?? false)
+  // An acquire of unknown outcome is looked into first: news must not put that off.
+  if (!from.watched || !s.attempt) schedule(s, from.watched ?? false)
+  else if (record?.attempt === s.attempt.id) s.tryAtMs = s.nowMs
 }
 
 /** I2, I4: remembers what every record tells, whatever call or event showed it, for as long as the elector lives. */
@@ -406,9 +412,8 @@ function noteRefusal(s: Draft, outcome: Outcome): void {
   if (outcome.record) noteRecord(s, outcome.record)
 }
 
-/** A store that grants less than was asked for is renewed that much sooner. */
 function renewIntervalMs(settings: Settings, validForMs: number): number {
-  return settings.renewIntervalMs * Math.min(1, validForMs / settings.leaseDurationMs)
+  return settings.renewIntervalMs * shareOf(settings, validForMs)
 }
 
 /** One failed renewal never ends leadership; the deadline always does, a count if one is set. */
@@ -416,7 +421,10 @@ function renewFailed(s: Draft, effects: Effect[], flight: Flight, error: unknown
   const { grant, settings } = s
   if (!grant) return
   const failures = grant.failures + 1
-  const renewAtMs = Math.max(heldNow(s), flight.sentAtMs + settings.retryIntervalMs)
+  const renewAtMs = Math.max(
+    heldNow(s),
+    flight.sentAtMs + settings.retryIntervalMs * shareOf(settings, grant.validForMs),
+  )
   s.grant = { ...grant, failures, renewAtMs }
   effects.push({ type: 'renew-failed', term: grant.record.term, failures, error })
   if (failures >= settings.maxFailedRenewals && s.phase === 'leading') endLeadership(s, effects, 'expired')
@@ -574,7 +582,7 @@ function send(s: Draft, effects: Effect[], verb: 'renew' | 'release', claim: Hel
 function send(s: Draft, effects: Effect[], verb: Call['verb'], claim?: AcquireClaim | HeldClaim): void {
   s.calls += 1
   const held = verb === 'renew' || verb === 'release'
-  const boundMs = held ? renewBoundMs(s.settings) : s.settings.renewIntervalMs
+  const boundMs = held ? renewBoundMs(s.settings, s.grant) : s.settings.renewIntervalMs
   const carry = verb === 'renew' ? s.carry : undefined
   s.flight = { id: s.calls, verb, sentAtMs: heldNow(s), startedAtMs: s.nowMs, carry }
   effects.push({ type: 'call', call: { id: s.calls, verb, boundMs, claim } as Call })
@@ -592,8 +600,9 @@ function heldClaim(s: Draft, { attempt, term, version }: LeaseRecord): HeldClaim
 }
 
 /** Two renewals, or one and another try, fit between the first failure and the deadline. */
-function renewBoundMs({ renewDeadlineMs, renewIntervalMs }: Settings): number {
-  return (renewDeadlineMs - renewIntervalMs) / 2
+function renewBoundMs(settings: Settings, grant?: Grant): number {
+  const share = grant ? shareOf(settings, grant.validForMs) : 1
+  return ((settings.renewDeadlineMs - settings.renewIntervalMs) / 2) * share
 }
 
 // Time and chance

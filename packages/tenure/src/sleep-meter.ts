@@ -38,19 +38,18 @@ export class SleepMeter {
 
   private constructor(clock: Clock) {
     this.#clock = clock
-    // In this order, and the other way round in #look: a stall between the two readings then looks like a sleep, never
-    // the opposite.
-    const bootMs = clock.bootMs()
-    const nowMs = clock.monotonicMs()
+    const { nowMs, bootMs, wallMs } = readTogether(clock)
     this.#bootAheadMs = bootMs - nowMs
-    this.#wallAheadMs = clock.wallMs() - nowMs
+    this.#wallAheadMs = wallMs - nowMs
   }
 
-  /** The sleep known by now. It never shrinks. */
+  /** The sleep known by now. */
   sleptMs(nowMs: number): number {
     const apartMs = this.#clock.wallMs() - nowMs - this.#wallAheadMs
-    if (apartMs > disagreementMs || apartMs < -disagreementMs) this.#look(nowMs)
-    return this.#sleptMs
+    if (apartMs <= disagreementMs && apartMs >= -disagreementMs) return this.#sleptMs
+    this.#look()
+    // A stall since `nowMs` was read has used up time too, but is no sleep: it counts for this answer only.
+    return this.#sleptMs + Math.max(0, this.#clock.monotonicMs() - nowMs)
   }
 
   /** Starts the tick that notices a sleep for a leader whose code asks nothing. */
@@ -76,15 +75,16 @@ export class SleepMeter {
       this.#tickMs,
       () => {
         this.#startTick()
-        this.#look(this.#clock.monotonicMs())
+        this.#look()
       },
       { background: true },
     )
   }
 
-  #look(nowMs: number): void {
-    const sleptMs = this.#clock.bootMs() - nowMs - this.#bootAheadMs
-    this.#wallAheadMs = this.#clock.wallMs() - nowMs
+  #look(): void {
+    const { nowMs, bootMs, wallMs } = readTogether(this.#clock)
+    const sleptMs = bootMs - nowMs - this.#bootAheadMs
+    this.#wallAheadMs = wallMs - nowMs
     if (sleptMs <= this.#sleptMs) return
     this.#sleptMs = sleptMs
     // Boot time is coarse: what may be mere rounding is counted, but not worth waking everybody.
@@ -94,5 +94,15 @@ export class SleepMeter {
     this.#clock.setTimer(0, () => {
       for (const leader of this.#leaders) leader.onSleep()
     })
+  }
+}
+
+/** Reads three clocks at one moment. A stall in between would look like a sleep and hide a later one, so it is not kept. */
+function readTogether(clock: Clock): { nowMs: number; bootMs: number; wallMs: number } {
+  for (;;) {
+    const nowMs = clock.monotonicMs()
+    const bootMs = clock.bootMs()
+    const wallMs = clock.wallMs()
+    if (clock.monotonicMs() - nowMs <= coarseMs) return { nowMs, bootMs, wallMs }
   }
 }

@@ -13,7 +13,8 @@ export function checkOutcome(outcome: unknown): Outcome {
   } else if (answer['ok'] === false) {
     const { highestTerm, retryAfterMs } = answer
     if (!isTerm(highestTerm)) throw invalid('a refusal', 'highestTerm', highestTerm)
-    const wrong = retryAfterMs !== undefined && !(typeof retryAfterMs === 'number' && retryAfterMs >= 0)
+    const wrong =
+      retryAfterMs !== undefined && !(typeof retryAfterMs === 'number' && retryAfterMs >= 0 && retryAfterMs < Infinity)
     if (wrong) throw invalid('a refusal', 'retryAfterMs', retryAfterMs)
     if (answer['record'] !== undefined) checkRecord(answer['record'])
   } else {

@@ -132,6 +132,48 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire', claim: { expiredVersion: '' } })
   })
 
+  test('waits again for a record that vanished unseen after another term', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    d.take({ type: 'answer', call: d.call.id, outcome: { ok: false, highestTerm: 1 }, nowMs: 0, sleptMs: 0 })
+    const wakeMs = nextWakeMs(d.state) ?? 0
+    d.take({ type: 'wake', nowMs: Math.max(wakeMs, 15_000), sleptMs: 0 })
+    while (d.call.verb === 'read') {
+      d.take({ type: 'found', call: d.call.id, record: undefined, nowMs: d.state.nowMs, sleptMs: 0 })
+      d.take({ type: 'wake', nowMs: nextWakeMs(d.state) ?? 0, sleptMs: 0 })
+    }
+    const triedAtMs = d.state.nowMs
+    const { id } = d.call
+    // Somebody else led meanwhile, and that record is gone too.
+    d.take({ type: 'answer', call: id, outcome: { ok: false, highestTerm: 2 }, nowMs: triedAtMs, sleptMs: 0 })
+    while (d.call.id === id || d.call.verb === 'read') {
+      if (d.state.flight)
+        d.take({ type: 'found', call: d.call.id, record: undefined, nowMs: d.state.nowMs, sleptMs: 0 })
+      else d.take({ type: 'wake', nowMs: nextWakeMs(d.state) ?? 0, sleptMs: 0 })
+    }
+    expect(d.state.nowMs).toBeGreaterThanOrEqual(triedAtMs + 15_000)
+  })
+
+  test('looks at once into an acquire of unknown outcome that a watch shows as granted', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    d.take({ type: 'failed', call: d.call.id, error: new Error('reset'), nowMs: 10, sleptMs: 0 })
+    d.take({ type: 'observed', record: record({ holder: 'a', attempt: 'me.1' }), nowMs: 20, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'read' })
+  })
+
+  test('one failed renewal does not end a leadership that was granted less than was asked for', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 6_000 }
+    d.take({ type: 'answer', call: d.call.id, outcome: granted, nowMs: 0, sleptMs: 0 })
+    d.take({ type: 'wake', nowMs: 2_000, sleptMs: 0 })
+    d.take({ type: 'failed', call: d.call.id, error: new Error('reset'), nowMs: 2_000, sleptMs: 0 })
+    expect(nextWakeMs(d.state)).toBe(2_800)
+    d.take({ type: 'wake', nowMs: 2_800, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'renew', boundMs: 1_000 })
+  })
+
   test('forgets a carry that comes when leadership is over', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
@@ -186,6 +228,10 @@ describe('the algorithm', () => {
     [
       'a release of an abandoned attempt',
       { ok: false, record: record({ holder: 'a', attempt: 'me.0' }), highestTerm: 1 },
+    ],
+    [
+      'a release, and answers that it did it,',
+      { ok: true, record: record({ holder: 'a', attempt: 'me.0' }), validForMs: 1 },
     ],
     ['an acquire of a vanished record', { ok: false, highestTerm: 1, retryAfterMs: 0 }],
   ] satisfies [string, Outcome][])('does not flood a store that refuses %s on and on', (_what, outcome) => {

@@ -119,7 +119,11 @@ class FileStore {
       {
         load: () => this.#call(signal, () => this.#files.loadLease(election)),
         reach: (lease) => this.#reach(lease),
-        listen: (listener) => this.#call(signal, async () => this.#listen(election, listener)),
+        listen: async (listener) => {
+          // Opened outside the call: an abort in its last moment would lose the way to close it.
+          await this.#call(signal, async () => undefined)
+          return this.#listen(election, listener)
+        },
       },
       () => {
         signal.removeEventListener('abort', end)

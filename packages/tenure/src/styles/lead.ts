@@ -50,7 +50,7 @@ export async function lead<T>(options: LeadOptions, work: (leadership: Leadershi
         return unwrap(outcome.settled)
       }
       signal?.throwIfAborted()
-      if (onLoss === 'throw') throw leadership.signal.reason
+      if (onLoss === 'throw') leadership.throwIfLost()
     }
   } catch (error) {
     await elector.stop()
@@ -66,7 +66,10 @@ function supervise<T>(
   leadership: Leadership,
   work: (leadership: Leadership) => Promise<T> | T,
 ): Promise<{ settled: Settled<T>; lost: boolean }> {
-  const run = settle(async () => work(leadership)).then((settled) => ({ settled, lost: !leadership.isLeader() }))
+  // Not before the elector knows of it: work that ends its own campaign at once must be waited for too.
+  const run = Promise.resolve()
+    .then(() => settle(async () => work(leadership)))
+    .then((settled) => ({ settled, lost: !leadership.isLeader() }))
   leadership.waitUntil(
     run.then(({ settled, lost }) => {
       if (lost && 'error' in settled) throw settled.error

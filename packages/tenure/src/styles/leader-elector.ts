@@ -96,7 +96,8 @@ export class LeaderElector {
         if (!leadership.isLeader()) continue
         this.#leadership = leadership
         this.#started = true
-        leadership.waitUntil(this.#work(leadership))
+        // Registered before it starts: work that ends its own campaign at once must be waited for too.
+        leadership.waitUntil(Promise.resolve().then(() => this.#work(leadership)))
         // The elector waits for the work, and the next leadership comes only after it.
         await aborted(leadership)
       }

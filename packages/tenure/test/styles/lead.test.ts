@@ -284,3 +284,22 @@ test('of several processes one works at a time, and each gets its turn', async (
   expect(order).toEqual([1, 2, 3, 4, 5])
   expect(clock.timers).toBe(0)
 })
+
+test('work that ends its own campaign at once is waited for', async () => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const stopping = new AbortController()
+  let finish = (): void => undefined
+  const cleanup = new Promise<void>((resolve) => (finish = resolve))
+  const outcome = lead({ store, election: 'e', clock, signal: stopping.signal }, async () => {
+    stopping.abort(new Error('enough'))
+    await cleanup
+  })
+  const rejected = expect(outcome).rejects.toThrow('enough')
+  await clock.advance(1_000)
+  expect((await store.read('e', { signal: new AbortController().signal }))?.released).toBe(false)
+  finish()
+  await clock.advance(0)
+  await rejected
+  expect((await store.read('e', { signal: new AbortController().signal }))?.released).toBe(true)
+})

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import type { Clock } from '../src/index.ts'
+import { SleepMeter } from '../src/sleep-meter.ts'
+
+/** Clocks of a machine that can sleep, and of a process that can stall between any two readings. */
+function machine() {
+  let awakeMs = 1_000
+  let sleptMs = 0
+  const stalls: number[] = []
+  const read = (value: () => number) => () => {
+    const reading = value()
+    awakeMs += stalls.shift() ?? 0
+    return reading
+  }
+  const clock: Clock = {
+    monotonicMs: read(() => awakeMs),
+    machineMs: read(() => awakeMs),
+    bootMs: read(() => Math.floor((awakeMs + sleptMs) / 10) * 10),
+    wallMs: read(() => 1.9e12 + awakeMs + sleptMs),
+    setTimer: () => ({ cancel: () => undefined }),
+    random: () => 0,
+    randomId: () => 'id',
+  }
+  const meter = SleepMeter.of(clock)
+  return {
+    /** How much time a holder must count as passed. */
+    held: () => {
+      const nowMs = clock.monotonicMs()
+      return nowMs + meter.sleptMs(nowMs)
+    },
+    pass: (ms: number) => void (awakeMs += ms),
+    sleep: (ms: number) => void (sleptMs += ms),
+    stallBetweenReadings: (...ms: number[]) => void stalls.push(...ms),
+  }
+}
+
+test('a sleep counts as time, to within what boot time can tell', () => {
+  const { held, sleep } = machine()
+  const before = held()
+  sleep(20_000)
+  expect(held() - before).toBeGreaterThanOrEqual(19_990)
+})
+
+test.each([[20_000], [0, 20_000], [0, 0, 20_000], [0, 0, 0, 20_000], [0, 0, 0, 0, 20_000]])(
+  'a stall between readings counts at once, and does not hide a later sleep: %j',
+  (...stall) => {
+    const { held, sleep, stallBetweenReadings } = machine()
+    const before = held()
+    stallBetweenReadings(...stall)
+    held()
+    const after = held()
+    expect(after - before).toBeGreaterThanOrEqual(20_000)
+    sleep(19_000)
+    expect(held() - after).toBeGreaterThanOrEqual(18_980)
+  },
+)
+
+test('a wall clock that somebody set is no sleep', () => {
+  const { held, pass } = machine()
+  const before = held()
+  pass(1_000)
+  expect(held() - before).toBeLessThanOrEqual(1_010)
+})
