@@ -75,8 +75,8 @@ export const engineMutants: readonly EngineMutant[] = [
   {
     name: 'take a wall clock that was set for a sleep',
     file: 'sleep-meter.ts',
-    find: 'this.#clock.bootMs() - nowMs - this.#bootAheadMs',
-    replace: 'this.#sleptMs + Math.abs(this.#clock.wallMs() - nowMs - this.#wallAheadMs)',
+    find: 'const sleptMs = bootMs - nowMs - this.#bootAheadMs',
+    replace: 'const sleptMs = 0 * bootMs + this.#sleptMs + Math.abs(wallMs - nowMs - this.#wallAheadMs)',
   },
   {
     name: 'do not count sleep',
