@@ -66,13 +66,35 @@ test('every example says on top what it shows, and imports the library by its na
   }
 })
 
-test("first-program: it is the README's, has at most ten lines, leads, and ends by itself", async () => {
+test("first-program: it is the README's, has at most ten lines, leads, and is followed when it is killed", async () => {
   const text = readFileSync(join(examples, 'first-program/main.mjs'), 'utf8')
   const code = text.replace(/^\/\/.*\n/gm, '')
   expect(code.trim().split('\n').length).toBeLessThanOrEqual(10)
   const [, readme] = /```js[^\n]*\n([^]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? []
   expect(code).toBe(readme)
-  expect(await run('first-program')).toEqual([expect.stringMatching(/^Process \d+ leads in term 1\.$/)])
+  const folder = newFolder()
+  const first = start('first-program', folder)
+  await first.says(`Process ${first.pid} leads in term 1, for 30 s.`)
+  const second = start('first-program', folder)
+  await second.says(`Process ${second.pid} waits until it leads.`)
+  first.kill('SIGKILL')
+  await second.says(`Process ${second.pid} leads in term 2, for 30 s.`)
+})
+
+test('elector: the work settles before the lease goes to the other one, who finds the carry', async () => {
+  const lines = await run('elector')
+  expect(lines.filter((line) => line.startsWith('a '))).toEqual([
+    'a is elected, term 1',
+    expect.stringMatching(/^a explains: Leads "payments" in term 1; /),
+    'a has finished its work',
+    'a has lost term 1: released',
+    expect.stringMatching(/^a explains: Stays out of "payments" for another \d\.\d s/),
+  ])
+  expect(lines.filter((line) => line.startsWith('b ')).toSorted()).toEqual([
+    'b goes on where a stopped: paid up to invoice 17',
+    'b has lost term 2: stopped',
+    'b is elected, term 2',
+  ])
 })
 
 test('manager-loop: one of two processes works, and the other one after it', async () => {

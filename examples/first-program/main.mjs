@@ -4,7 +4,8 @@ import { lead } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
 
 const store = fileStore({ directory: './leases' })
+console.log(`Process ${process.pid} waits until it leads.`)
 await lead({ store, election: 'hello' }, async ({ term, signal }) => {
-  console.log(`Process ${process.pid} leads in term ${term}.`)
-  await wait(3_000, undefined, { signal })
+  console.log(`Process ${process.pid} leads in term ${term}, for 30 s.`)
+  await wait(30_000, undefined, { signal })
 })
