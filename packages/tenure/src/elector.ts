@@ -17,7 +17,7 @@ import { isTenureError, TenureError, type LeadershipLostError } from './errors.t
 import { EventQueue, type ElectionEvent, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
 import { Leadership, type Reign } from './leadership.ts'
-import type { CallOptions, LeaseRecord, LeaseStore, Metadata, Outcome } from './lease-store.ts'
+import type { LeaseRecord, LeaseStore, Metadata } from './lease-store.ts'
 import { checkName } from './names.ts'
 import {
   checkBoolean,
@@ -30,7 +30,7 @@ import {
   copyMetadata,
 } from './options.ts'
 import { SleepMeter, type Sleeper } from './sleep-meter.ts'
-import { checkFound, checkOutcome } from './store-answers.ts'
+import { callStore, checkFound, type Answer } from './store-calls.ts'
 import { checkDuration, resolveTimings, type TimingOptions } from './timings.ts'
 
 /** What an {@link Elector} takes. `store` and `election` are enough. */
@@ -327,7 +327,7 @@ export class Elector {
     })
     const startedAtMs = this.#clock.monotonicMs()
     this.#flight = { id: call.id, controller, timer }
-    invoke(this.#store, this.election, call, controller).then(
+    callStore(this.#store, this.election, call, controller).then(
       (answer) => this.#answered(call, answer, startedAtMs),
       (error: unknown) => {
         if (this.#flight?.id !== call.id) return
@@ -532,11 +532,6 @@ type InputBody = Untimed<Input>
 type Anonymous<T> = T extends unknown ? Omit<T, 'election' | 'identity'> : never
 type EventBody = Anonymous<ElectionEvent>
 
-interface Answer {
-  readonly outcome?: Outcome
-  readonly record?: LeaseRecord | undefined
-}
-
 /** Work that ends because it was told to, with the reason it was given or an AbortError for it, has not failed. */
 function isEndByRequest(cause: unknown, { loss }: Leadership): boolean {
   if (!loss) return false
@@ -553,24 +548,4 @@ function warnOnce(error: unknown): void {
   const detail = 'It is tried again. Further errors of this kind are not shown; pass an observer to see all.'
   const message = error instanceof Error ? error.message : String(error)
   process.emitWarning(message, { type: 'TenureWarning', code, detail })
-}
-
-async function invoke(store: LeaseStore, election: string, call: Call, controller: AbortController): Promise<Answer> {
-  const options: CallOptions = {
-    // Made only if the store looks at it: a signal costs more than a whole call to a store in memory.
-    get signal() {
-      return controller.signal
-    },
-    timeoutMs: call.boundMs,
-  }
-  switch (call.verb) {
-    case 'read':
-      return { record: checkFound(await store.read(election, options)) }
-    case 'acquire':
-      return { outcome: checkOutcome(await store.acquire(call.claim, options)) }
-    case 'renew':
-      return { outcome: checkOutcome(await store.renew(call.claim, options)) }
-    case 'release':
-      return { outcome: checkOutcome(await store.release(call.claim, options)) }
-  }
 }

@@ -1,11 +1,44 @@
+import type { Call } from './election-state.ts'
 import { TenureError } from './errors.ts'
-import type { LeaseRecord, Outcome } from './lease-store.ts'
+import type { CallOptions, LeaseRecord, LeaseStore, Outcome } from './lease-store.ts'
+
+/** What a call gave: an outcome, or what a read found. */
+export interface Answer {
+  readonly outcome?: Outcome
+  readonly record?: LeaseRecord | undefined
+}
+
+/** Makes one call of the algorithm's, and checks what came back before anybody believes it. */
+export async function callStore(
+  store: LeaseStore,
+  election: string,
+  call: Call,
+  controller: AbortController,
+): Promise<Answer> {
+  const options: CallOptions = {
+    // Made only if the store looks at it: a signal costs more than a whole call to a store in memory.
+    get signal() {
+      return controller.signal
+    },
+    timeoutMs: call.boundMs,
+  }
+  switch (call.verb) {
+    case 'read':
+      return { record: checkFound(await store.read(election, options)) }
+    case 'acquire':
+      return { outcome: checkOutcome(await store.acquire(call.claim, options)) }
+    case 'renew':
+      return { outcome: checkOutcome(await store.renew(call.claim, options)) }
+    case 'release':
+      return { outcome: checkOutcome(await store.release(call.claim, options)) }
+  }
+}
 
 /**
  * Checks what a store answered before the algorithm sees it. An answer that is not understood counts as no answer: the
  * call failed, its outcome is unknown, and nothing is believed on its word.
  */
-export function checkOutcome(outcome: unknown): Outcome {
+function checkOutcome(outcome: unknown): Outcome {
   const answer = asObject(outcome, 'an answer')
   if (answer['ok'] === true) {
     if (!isPositive(answer['validForMs'])) throw invalid('a grant', 'validForMs', answer['validForMs'])
