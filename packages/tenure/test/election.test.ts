@@ -136,21 +136,21 @@ describe('the algorithm', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     d.take({ type: 'answer', call: d.call.id, outcome: { ok: false, highestTerm: 1 }, nowMs: 0, sleptMs: 0 })
-    const wakeMs = nextWakeMs(d.state) ?? 0
-    d.take({ type: 'wake', nowMs: Math.max(wakeMs, 15_000), sleptMs: 0 })
-    while (d.call.verb === 'read') {
-      d.take({ type: 'found', call: d.call.id, record: undefined, nowMs: d.state.nowMs, sleptMs: 0 })
-      d.take({ type: 'wake', nowMs: nextWakeMs(d.state) ?? 0, sleptMs: 0 })
+    /** Lets time pass and every read find nothing, until the next acquire. */
+    const untilNextAcquire = (after: number): void => {
+      while (d.call.id <= after || d.call.verb !== 'acquire') {
+        const at = { nowMs: d.state.nowMs, sleptMs: 0 }
+        if (d.state.flight) d.take({ type: 'found', call: d.call.id, record: undefined, ...at })
+        else d.take({ type: 'wake', nowMs: nextWakeMs(d.state) ?? 0, sleptMs: 0 })
+      }
     }
+    untilNextAcquire(d.call.id)
     const triedAtMs = d.state.nowMs
-    const { id } = d.call
+    expect(triedAtMs).toBeGreaterThanOrEqual(15_000)
     // Somebody else led meanwhile, and that record is gone too.
-    d.take({ type: 'answer', call: id, outcome: { ok: false, highestTerm: 2 }, nowMs: triedAtMs, sleptMs: 0 })
-    while (d.call.id === id || d.call.verb === 'read') {
-      if (d.state.flight)
-        d.take({ type: 'found', call: d.call.id, record: undefined, nowMs: d.state.nowMs, sleptMs: 0 })
-      else d.take({ type: 'wake', nowMs: nextWakeMs(d.state) ?? 0, sleptMs: 0 })
-    }
+    const refused: Outcome = { ok: false, highestTerm: 2 }
+    d.take({ type: 'answer', call: d.call.id, outcome: refused, nowMs: triedAtMs, sleptMs: 0 })
+    untilNextAcquire(d.call.id)
     expect(d.state.nowMs).toBeGreaterThanOrEqual(triedAtMs + 15_000)
   })
 
