@@ -29,7 +29,18 @@ export async function bundle(source, target) {
     platform: 'node',
     external: ['fs-native-extensions'],
   })
-  await built.write({ dir: target, format: 'esm', entryFileNames: '[name].js', chunkFileNames: 'shared/[name].js' })
+  await built.write({
+    dir: target,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'shared/[name].js',
+    // What the main entry point needs, in one file that the others share.
+    codeSplitting: {
+      groups: [
+        { name: 'engine', test: /src[\\/](?:[^\\/]+|styles[\\/].+|stores[\\/](?:memory|cas|ttl|rules|record))\.ts$/ },
+      ],
+    },
+  })
   await built.close()
 }
 

@@ -91,19 +91,26 @@ function settleCall(s: Draft, effects: Effect[], flight: Flight, input: Extract<
   if (flight.verb === 'renew') {
     if (input.type === 'answer') return renewAnswered(s, effects, flight, input.outcome)
     if (input.type === 'failed') return renewFailed(s, effects, flight, input.error)
-  } else if (s.phase === 'ending') {
-    return releaseSettled(s, effects, flight, input)
-  } else if (input.type === 'failed') {
-    return contenderFailed(s, effects, flight, input.error)
-  } else if (input.type === 'found') {
-    return found(s, effects, input.record)
-  } else if (flight.verb === 'acquire') {
-    return acquireAnswered(s, effects, input.outcome)
-  } else {
-    const { outcome } = input
-    observe(s, effects, outcome.record, outcome.ok ? {} : outcome)
-    paceRefusals(s)
+    return
   }
+  if (s.phase === 'ending') return releaseSettled(s, effects, flight, input)
+  if (input.type === 'failed') return contenderFailed(s, effects, flight, input.error)
+  const before = s.view
+  if (input.type === 'found') found(s, effects, input.record)
+  else if (flight.verb === 'acquire') acquireAnswered(s, effects, input.outcome)
+  else abandonedReleased(s, effects, input.outcome)
+  // An event that overtook this answer may be the newer one, and will not come again: the store is asked at once.
+  const overtaken = before !== undefined && before.seenAtMs > flight.startedAtMs && !showsSame(before, s.view)
+  if (overtaken && !s.flight) s.tryAtMs = s.nowMs
+}
+
+function showsSame(one: View, other: View | undefined): boolean {
+  return one.record?.version === other?.record?.version && one.record?.released === other?.record?.released
+}
+
+function abandonedReleased(s: Draft, effects: Effect[], outcome: Outcome): void {
+  observe(s, effects, outcome.record, outcome.ok ? {} : outcome)
+  paceRefusals(s)
 }
 
 /**
@@ -268,8 +275,8 @@ function observe(
 ): void {
   const retryAtMs = from.retryAfterMs === undefined ? undefined : s.nowMs + from.retryAfterMs
   if (record) {
-    const key = `${record.version}${record.released ? ' released' : ''}`
-    const known = [s.confirmed, ...s.seen].find((sight) => sight?.key === key)
+    const key = record.released ? `${record.version} released` : record.version
+    const known = s.confirmed?.key === key ? s.confirmed : s.seen.find((sight) => sight.key === key)
     // A replayed event is news of the past. A reply is the store's word and always counts.
     if (from.watched && (known || record.term < s.highestTerm)) return
     const sight = known ?? { key, atMs: s.nowMs }

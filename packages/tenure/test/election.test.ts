@@ -174,6 +174,34 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'renew', boundMs: 1_000 })
   })
 
+  test('asks the store at once when a release overtook the refusal of an acquire', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const held = record({ version: 'v1' })
+    d.take({
+      type: 'answer',
+      call: d.call.id,
+      outcome: { ok: false, record: held, highestTerm: 1 },
+      nowMs: 0,
+      sleptMs: 0,
+    })
+    d.take({ type: 'observed', record: record({ version: 'v2', released: true }), nowMs: 1_000, sleptMs: 0 })
+    d.take({ type: 'wake', nowMs: 1_010, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'acquire' })
+    // Another one wins and dies, and the proof of that arrives before the refusal does.
+    const winner = record({ version: 'v3', term: 2, attempt: 'third.1' })
+    d.take({ type: 'observed', record: winner, nowMs: 1_011, sleptMs: 0 })
+    d.take({ type: 'observed', record: { ...winner, released: true }, nowMs: 1_012, sleptMs: 0 })
+    d.take({
+      type: 'answer',
+      call: d.call.id,
+      outcome: { ok: false, record: winner, highestTerm: 2 },
+      nowMs: 1_013,
+      sleptMs: 0,
+    })
+    expect(d.call).toMatchObject({ verb: 'read' })
+  })
+
   test('forgets a carry that comes when leadership is over', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })

@@ -79,7 +79,7 @@ class FileStore {
 
   read(election: string, { signal }: CallOptions): Promise<LeaseRecord | undefined> {
     return this.#call(signal, async () => {
-      const lease = await this.#files.loadLease(election)
+      const lease = this.#files.loadLease(election)
       return lease && (await this.#isDead(lease)) ? { ...lease.record, released: true } : lease?.record
     })
   }
@@ -95,7 +95,7 @@ class FileStore {
     }
     return this.#call(signal, async () => {
       // Most claims are refused, and for that one look at the record is enough: standbys need no lock.
-      const lease = await this.#files.loadLease(claim.election)
+      const lease = this.#files.loadLease(claim.election)
       const verdict = lease && (await judge({ lease, mark: undefined }))
       if (verdict && 'answer' in verdict && !verdict.answer.ok) return verdict.answer
       return this.#change(claim, signal, judge)
@@ -117,7 +117,7 @@ class FileStore {
     const end = (): void => watch.end()
     const watch = new RecordWatch(
       {
-        load: () => this.#call(signal, () => this.#files.loadLease(election)),
+        load: () => this.#call(signal, async () => this.#files.loadLease(election)),
         reach: (lease) => this.#reach(lease),
         listen: async (listener) => {
           // Opened outside the call: an abort in its last moment would lose the way to close it.
@@ -150,7 +150,7 @@ class FileStore {
   ): Promise<Outcome> {
     const { election } = claim
     return withKernelLock(this.#files.lockPath(election), this.#clock, signal, async () => {
-      const state = await this.#files.load(election)
+      const state = this.#files.load(election)
       await this.#signs.closeAllBut(state.lease?.record, election)
       const verdict = await judge(state)
       if ('answer' in verdict) return withWait(verdict.answer, state.mark)
@@ -175,7 +175,9 @@ class FileStore {
 
     if (!record.released) await this.#files.saveMark({ election, highestTerm, leaseDurationMs, socket, clock })
     const signOfLife = isGrant ? await this.#signs.open(record, socket) : lease.signOfLife
-    await this.#files.saveLease({ record, clock, signOfLife })
+    // A power cut may undo a renewal or a release: that only makes others wait. A grant or a carry must not be undone.
+    const durable = isGrant || record.carry !== lease.record.carry
+    await this.#files.saveLease({ record, clock, signOfLife }, durable)
 
     if (isGrant && mark?.socket) await removeSocket(join(this.#files.directory, basename(mark.socket)))
     return record

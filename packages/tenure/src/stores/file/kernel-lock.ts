@@ -1,4 +1,4 @@
-import { open, stat, type FileHandle } from 'node:fs/promises'
+import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
 import type { Clock } from '../../clock.ts'
 import { TenureError } from '../../errors.ts'
 import { errnoOf } from './filesystem.ts'
@@ -29,36 +29,36 @@ export function withKernelLock<T>(
 ): Promise<T> {
   return inTurn(path, async () => {
     const locks = await loadLocks()
-    const handle = await lock(locks, path, clock, signal)
+    const fd = await lock(locks, path, clock, signal)
     try {
       return await action()
     } finally {
-      await unlock(locks, handle)
+      unlock(locks, fd)
     }
   })
 }
 
-async function unlock(locks: Locks, handle: FileHandle): Promise<void> {
+function unlock(locks: Locks, fd: number): void {
   try {
     // Closing alone would leave it locked while a child that is just being started still has a copy of the descriptor.
-    locks.unlock(handle.fd)
+    locks.unlock(fd)
   } finally {
-    await handle.close()
+    closeSync(fd)
   }
 }
 
-async function lock(locks: Locks, path: string, clock: Clock, signal: AbortSignal): Promise<FileHandle> {
+async function lock(locks: Locks, path: string, clock: Clock, signal: AbortSignal): Promise<number> {
   // A lock that waits would block one of Node's few pool threads, so it is tried again and again. The file is opened
   // anew each time: the lock's file may have been replaced by hand.
   for (let tries = 1; ; tries++) {
     signal.throwIfAborted()
-    const handle = await open(path, 'a+')
+    const fd = openSync(path, 'a+')
     let locked = false
     try {
-      locked = lockNow(locks, handle, path) && (await isStillAt(handle, path))
-      if (locked) return handle
+      locked = lockNow(locks, fd, path) && isStillAt(fd, path)
+      if (locked) return fd
     } finally {
-      if (!locked) await handle.close()
+      if (!locked) closeSync(fd)
     }
     // Whoever holds it needs a few milliseconds; where many wait, each asks more and more rarely.
     const delayMs = Math.min(Math.max(1, tries - 4), 16) * (0.5 + clock.random())
@@ -66,9 +66,9 @@ async function lock(locks: Locks, path: string, clock: Clock, signal: AbortSigna
   }
 }
 
-function lockNow(locks: Locks, handle: FileHandle, path: string): boolean {
+function lockNow(locks: Locks, fd: number, path: string): boolean {
   try {
-    return locks.tryLock(handle.fd)
+    return locks.tryLock(fd)
   } catch (cause) {
     throw new TenureError(
       'LOCK_UNAVAILABLE',
@@ -79,9 +79,10 @@ function lockNow(locks: Locks, handle: FileHandle, path: string): boolean {
   }
 }
 
-async function isStillAt(handle: FileHandle, path: string): Promise<boolean> {
+function isStillAt(fd: number, path: string): boolean {
   try {
-    const [held, named] = await Promise.all([handle.stat({ bigint: true }), stat(path, { bigint: true })])
+    const held = fstatSync(fd, { bigint: true })
+    const named = statSync(path, { bigint: true })
     return named.dev === held.dev && named.ino === held.ino
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return false

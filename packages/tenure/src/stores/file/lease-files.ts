@@ -35,28 +35,29 @@ export class LeaseFiles {
   }
 
   /** Only under the lock: elsewhere the two files may be of different moments. */
-  async load(election: string): Promise<LeaseState> {
+  load(election: string): LeaseState {
     const path = this.#markPath(election)
-    const [lease, text] = await Promise.all([this.loadLease(election), readText(path)])
+    const lease = this.loadLease(election)
+    const text = readText(path)
     return { lease, mark: text === undefined ? undefined : decodeMark(path, election, text) }
   }
 
   /** The record's file is replaced in one step, so it can be read at any time. */
-  async loadLease(election: string): Promise<StoredLease | undefined> {
+  loadLease(election: string): StoredLease | undefined {
     const path = this.#leasePath(election)
-    const text = await readText(path)
+    const text = readText(path)
     return text === undefined ? undefined : decodeLease(path, election, text)
   }
 
-  /** Only under the lock. It is durable once a lease was saved after it. */
+  /** Only under the lock. It is durable once a lease was saved durably after it. */
   async saveMark(mark: TermMark): Promise<void> {
     await replaceFile(this.#markPath(mark.election), encodeMark(mark))
   }
 
-  /** Only under the lock. Everything is durable when it is done. */
-  async saveLease(lease: StoredLease): Promise<void> {
+  /** Only under the lock. If `durable`, everything saved so far would survive a power cut; else this may be undone. */
+  async saveLease(lease: StoredLease, durable: boolean): Promise<void> {
     await replaceFile(this.#leasePath(lease.record.election), encodeLease(lease))
-    await syncDirectory(this.directory)
+    if (durable) await syncDirectory(this.directory)
   }
 
   #leasePath(election: string): string {

@@ -1,0 +1,2 @@
+// Does nothing: what Node itself takes to run a module.
+export {}
