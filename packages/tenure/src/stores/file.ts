@@ -118,6 +118,7 @@ class FileStore {
     const watch = new RecordWatch(
       {
         load: () => this.#call(signal, async () => this.#files.loadLease(election)),
+        clock: this.#clock,
         reach: (lease) => this.#reach(lease),
         listen: async (listener) => {
           // Opened outside the call: an abort in its last moment would lose the way to close it.

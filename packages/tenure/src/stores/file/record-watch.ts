@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { Clock, Timer } from '../../clock.ts'
 import type { LeaseRecord } from '../../lease-store.ts'
 import type { StoredLease } from './file-format.ts'
 
@@ -9,14 +10,19 @@ export interface WatchSource {
   reach(lease: StoredLease): Promise<Socket | 'dead' | 'unknown'>
   /** Calls back when the file may have changed, or once with an error. Gives a function that ends it. */
   listen(listener: (error?: unknown) => void): Promise<() => void>
+  readonly clock: Clock
 }
 
 /** A connection to the sign of life of one attempt. */
 interface Line {
   readonly attempt: string
   readonly version: string
+  /** How many connections to this version ended before. */
+  readonly cuts: number
   socket: Socket | undefined
 }
+
+const longestPauseMs = 1_000
 
 /** Shows one election's record as it changes, and as released as soon as its holder is known to be dead. */
 export class RecordWatch implements AsyncIterableIterator<LeaseRecord | undefined> {
@@ -24,6 +30,7 @@ export class RecordWatch implements AsyncIterableIterator<LeaseRecord | undefine
   readonly #onEnd: () => void
   readonly #records: AsyncGenerator<LeaseRecord | undefined, undefined>
   #line: Line | undefined
+  #pause: Timer | undefined
   #changed = true
   #error: unknown
   #ended = false
@@ -106,23 +113,32 @@ export class RecordWatch implements AsyncIterableIterator<LeaseRecord | undefine
     const line = this.#line
     if (line?.attempt === attempt && line.socket) return false
     const reached = await this.#source.reach(lease)
-    if (typeof reached === 'string' || this.#ended || line?.version === version) {
-      // A holder that cuts each connection is asked again only after its next renewal, or this would never rest.
-      this.#line = { attempt, version, socket: undefined }
-      if (typeof reached !== 'string') reached.destroy()
-      return reached === 'dead'
-    }
+    const cuts = line?.version === version ? line.cuts + 1 : 0
     this.#hangUp()
-    const held: Line = { attempt, version, socket: reached }
-    this.#line = held
+    const next: Line = { attempt, version, cuts, socket: undefined }
+    this.#line = next
+    if (typeof reached === 'string') return reached === 'dead'
+    if (this.#ended) reached.destroy()
+    next.socket = reached
     reached.once('close', () => {
-      held.socket = undefined
-      if (this.#line === held) this.#notice()
+      next.socket = undefined
+      if (this.#line === next) this.#askAgain(next)
     })
     return false
   }
 
+  /**
+   * A process that dies may close its connections before the socket it listens on, and accept one more in between. So
+   * a cut is always followed by another question, more and more slowly: a holder may cut every connection for ever.
+   */
+  #askAgain({ cuts }: Line): void {
+    if (cuts === 0) return this.#notice()
+    const pauseMs = Math.min(2 ** cuts, longestPauseMs)
+    this.#pause = this.#source.clock.setTimer(pauseMs, () => this.#notice(), { background: true })
+  }
+
   #hangUp(): void {
+    this.#pause?.cancel()
     const socket = this.#line?.socket
     this.#line = undefined
     socket?.destroy()
