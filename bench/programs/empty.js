@@ -1,2 +1,2 @@
-// Does nothing: what Node itself takes to run a module.
-export {}
+// What Node itself takes to run a module.
+if (typeof process !== 'object') throw new Error('This is not Node.')

@@ -318,7 +318,7 @@ function schedule(s: Draft, watched: boolean): void {
   if (!view || (view.record && isAbandoned(s, view.record))) {
     s.tryAtMs = s.nowMs
   } else if (isFree(view)) {
-    s.tryAtMs = s.nowMs + (watched ? (chance(s) * leaseDurationMs) / 2000 : 0)
+    s.tryAtMs = s.nowMs + (watched ? (chance(s) * leaseDurationMs) / 5000 : 0)
   } else {
     const watching = s.watch === 'open'
     const spreadMs = watching ? leaseDurationMs / 200 : retryIntervalMs

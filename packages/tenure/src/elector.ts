@@ -273,7 +273,8 @@ export class Elector {
 
   #arm(): void {
     const atMs = nextWakeMs(this.#state)
-    if (atMs === this.#timerAtMs) return
+    // A timer that is early enough stays: each renewal seen puts the next wake off, and waking too early does no harm.
+    if (atMs !== undefined && this.#timerAtMs !== undefined && this.#timerAtMs <= atMs) return
     this.#timer?.cancel()
     this.#timerAtMs = atMs
     this.#timer = undefined
