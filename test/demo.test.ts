@@ -90,8 +90,12 @@ function openTerminal(tmux: string, folder: string, command: string, { columns =
     })
   run('new-session', '-d', '-x', `${columns}`, '-y', `${rows}`, command)
   onTestFinished(() => {
-    run('kill-server')
-    rmSync(socketFolder, { recursive: true })
+    try {
+      run('kill-server')
+    } catch {
+      // It ends by itself with its last program, which the test may have just ended.
+    }
+    rmSync(socketFolder, { recursive: true, force: true })
   })
   return {
     screen: () => run('capture-pane', '-p'),
