@@ -65,7 +65,9 @@ function sentence(state: ElectionState, now: Circumstances, data: Omit<Explanati
       const reason = state.ending?.reason
       if (state.ending?.releaseUntilMs !== undefined) return `Gives "${election}" back (${reason}).`
       const othersInMs = Math.max(0, beliefEndOf(state) - now.heldMs)
-      return `Leads "${election}" no more (${reason}) and does not campaign, because ${pieces(data.pendingWork)} not settled; others may lead in ${seconds(othersInMs)}${state.ending?.voluntary ? ' unless it is renewed' : ''}.`
+      const renewed = state.ending?.voluntary ? ' unless it is renewed' : ''
+      const others = state.grant ? `; others may lead in ${seconds(othersInMs)}${renewed}` : ''
+      return `Leads "${election}" no more (${reason}) and does not campaign, because ${pieces(data.pendingWork)} not settled${others}.`
     }
     case 'standby':
       return standbySentence(state, now, data)

@@ -93,6 +93,8 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
       try {
         elector.start({ until: 'refused' })
         const leadership = await elector.waitForLeadership()
+        // close() may have come at the very moment of election.
+        if (leadership.signal.aborted) return undefined
         held.set(key, elector)
         forgetWhenLost(key, elector, leadership)
         return leadership.signal

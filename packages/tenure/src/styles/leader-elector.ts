@@ -13,7 +13,10 @@ import { contain, observeToo } from './callbacks.ts'
 export interface LeaderCallbacks {
   /** The work: what it returns is waited for before the lease is released. `signal` aborts when leadership ends. */
   onStartedLeading(signal: AbortSignal, leadership: Leadership): Promise<void> | void
-  /** Leadership is over and its work has settled. Comes once for each start, never without one. */
+  /**
+   * Leadership is over and its work has settled, or `drainTimeoutMs` has passed. Comes once for each start, never
+   * without one.
+   */
   onStoppedLeading?(): void
   /** Somebody else leads now, or this process does. */
   onNewLeader?(identity: string): void

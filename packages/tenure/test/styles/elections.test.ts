@@ -368,3 +368,15 @@ test('a duration that is none is refused with the name of the option', async () 
   }
   expect(calls).toEqual([])
 })
+
+test('a key that is won while close() is under way is given back, and nobody is told that it is held', async () => {
+  let closed: Promise<void> | undefined
+  const { clock, elections, inner } = scene({
+    observer: { onEvent: ({ type }) => void (type === 'elected' && (closed = elections.close())) },
+  })
+  const acquired = follow(elections.acquireLeadership('k', 'v', { durationMs: 5_000 }))
+  await clock.advance(10)
+  await closed
+  expect(acquired).toMatchObject({ state: 'resolved', value: undefined })
+  expect(await inner.insertIfNotExist('k', 'other', 5_000)).toBe(true)
+})
