@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { find } from './servers/find.ts'
+import { programs } from './servers/programs.ts'
 
 const demo = join(import.meta.dirname, '../examples/demo/demo.js')
 const leaseDurationMs = 3_000
@@ -113,7 +114,7 @@ async function waitFor({ screen }: { screen: () => string }, pattern: RegExp): P
     })
 }
 
-const tmux = find({ variable: 'TENURE_TMUX', binary: 'tmux', aptPackage: 'tmux' })
+const tmux = find(programs.tmux)
 
 test.skipIf('missing' in tmux && process.env['CI'] !== 'true')(
   'in a terminal the view shows a take-over when k is pressed, and q gives the terminal back',

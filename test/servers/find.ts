@@ -1,41 +1,72 @@
-import { execFileSync } from 'node:child_process'
-import { accessSync, constants, mkdirSync, readdirSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { basename, delimiter, join } from 'node:path'
 
 /** How a server's program is had on this machine. */
 export interface Program {
   /** Environment variable with the program's path. When it is set, nothing else is looked at. */
   readonly variable: string
+  /** Environment variable with a directory that may hold it. */
+  readonly directoryVariable?: string
   readonly binary: string
   /** Directories outside PATH where a distribution puts it; `*` stands for one directory. */
   readonly directories?: readonly string[]
+  readonly source: AptPackage | GoModule
+}
+
+/** A package of Debian. */
+export interface AptPackage {
   readonly aptPackage: string
+}
+
+/** A folder with a Go program. */
+export interface GoModule {
+  readonly goModule: string
+  /** About how long its first build takes, on two cores. */
+  readonly buildMinutes: number
 }
 
 /** A program's path, or why there is none. */
 export type Found = { readonly path: string } | { readonly missing: string }
 
-/** Where programs are kept that were built or fetched for the tests. */
-export const cacheDirectory = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'tenure')
+/** Where programs are kept that were built for the tests. */
+export const cacheDirectory = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'tenure', 'bin')
 
-/** Looks at the environment, PATH, the distribution's directories and the cache; at last installs the program. */
+/** Looks at the environment, PATH, the distribution's directories and the cache. `npm run servers` fills the latter. */
 export function find(program: Program): Found {
   const given = process.env[program.variable]
-  if (given) return isExecutable(given) ? { path: given } : { missing: `${program.variable}=${given} cannot be run` }
-  const present = search(program)
-  if (present) return { path: present }
-  const failure = install(program)
-  const installed = search(program)
-  return installed
-    ? { path: installed }
-    : { missing: `no ${program.binary} on this machine, ${failure ?? 'nor after apt-get'}` }
+  if (given) return isUsable(given) ? { path: given } : { missing: `${program.variable}=${given} cannot be used` }
+  const path = search(program)
+  return path ? { path } : { missing: `no ${program.binary} on this machine; npm run servers tries to get it` }
 }
 
-function search({ binary, directories = [] }: Program): string | undefined {
-  const path = (process.env['PATH'] ?? '').split(delimiter).filter(Boolean)
-  const candidates = [...path, ...directories.flatMap(expand), join(cacheDirectory, 'bin')]
-  return candidates.map((directory) => join(directory, binary)).find(isExecutable)
+/** The program's path; throws where there is none. */
+export function pathOf(program: Program): string {
+  const found = find(program)
+  if ('missing' in found) throw new Error(found.missing)
+  return found.path
+}
+
+/** Where the program is built to. The name carries a hash of its sources: a changed module is built anew. */
+export function cachePath({ binary, source }: Program): string {
+  if (!('goModule' in source)) return join(cacheDirectory, binary)
+  const hash = createHash('sha256')
+  for (const file of readdirSync(source.goModule).sort()) {
+    hash
+      .update(`${file}\0`)
+      .update(readFileSync(join(source.goModule, file)))
+      .update('\0')
+  }
+  return join(cacheDirectory, `${binary}-${hash.digest('hex').slice(0, 16)}`)
+}
+
+function search(program: Program): string | undefined {
+  const { binary, directories = [], directoryVariable } = program
+  const path = (process.env['PATH'] ?? '').split(delimiter)
+  const given = directoryVariable ? process.env[directoryVariable] : undefined
+  const candidates = [given ?? '', ...path, ...directories.flatMap(expand)].filter(Boolean)
+  return [...candidates.map((directory) => join(directory, binary)), cachePath(program)].find(isUsable)
 }
 
 function expand(pattern: string): string[] {
@@ -48,30 +79,12 @@ function expand(pattern: string): string[] {
   }
 }
 
-function isExecutable(path: string): boolean {
+function isUsable(path: string): boolean {
+  const isLibrary = basename(path).includes('.so')
   try {
-    accessSync(path, constants.X_OK)
+    accessSync(path, isLibrary ? constants.R_OK : constants.X_OK)
     return true
   } catch {
     return false
-  }
-}
-
-/** Says why it could not, or nothing. One test file installs at a time; the others then find it there. */
-function install({ binary, aptPackage }: Program): string | undefined {
-  if (process.getuid?.() !== 0) return `and only root can install it: apt-get install ${aptPackage}`
-  mkdirSync(cacheDirectory, { recursive: true })
-  const command = `command -v ${binary} || { apt-get update && apt-get install -y --no-install-recommends ${aptPackage}; }`
-  try {
-    execFileSync('flock', [join(cacheDirectory, 'install.lock'), 'sh', '-c', command], {
-      stdio: 'pipe',
-      timeout: 300_000,
-      // RUNLEVEL keeps Debian from starting the service that comes with the package.
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' },
-    })
-    return undefined
-  } catch (error) {
-    const text = error instanceof Error ? error.message : String(error)
-    return `and apt-get failed: ${text.trim().split('\n').at(-1)}`
   }
 }

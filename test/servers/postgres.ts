@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Client } from 'pg'
+import { programs } from './programs.ts'
 import type { ServerKind, User } from './server.ts'
 
 const url = (port: number) => `postgres://postgres@127.0.0.1:${port}/postgres`
@@ -9,12 +10,7 @@ const url = (port: number) => `postgres://postgres@127.0.0.1:${port}/postgres`
 /** PostgreSQL. Its programs refuse to run as root. */
 export const postgres: ServerKind = {
   name: 'PostgreSQL',
-  program: {
-    variable: 'TENURE_POSTGRES',
-    binary: 'postgres',
-    directories: ['/usr/lib/postgresql/*/bin'],
-    aptPackage: 'postgresql',
-  },
+  program: programs.postgres,
   user: () => (process.getuid?.() === 0 ? (account('postgres') ?? account('nobody')) : undefined),
   prepare({ path, directory, user }) {
     const initdb = join(dirname(path), 'initdb')
@@ -40,7 +36,7 @@ export const postgres: ServerKind = {
       ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
     ]
   },
-  async probe(port) {
+  async probe({ port }) {
     const client = new Client({ connectionString: url(port), connectionTimeoutMillis: 1_000 })
     client.on('error', () => {})
     try {

@@ -1,16 +1,17 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { programs } from './programs.ts'
 import type { ServerKind } from './server.ts'
 
 /** Redis, with every write on disk before it is answered. */
 export const redis: ServerKind = {
   name: 'Redis',
-  program: { variable: 'TENURE_REDIS_SERVER', binary: 'redis-server', aptPackage: 'redis-server' },
+  program: programs.redis,
   args: ({ directory, port }) => {
     const settings = { bind: '127.0.0.1', port, dir: directory, save: '', appendonly: 'yes', appendfsync: 'always' }
     return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
   },
-  async probe(port) {
+  async probe({ port }) {
     const socket = connect(port, '127.0.0.1')
     try {
       socket.write('PING\r\n')

@@ -1,11 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Program } from './find.ts'
+import { pathOf, type Program } from './find.ts'
 
 /** A user that a server runs as. */
 export interface User {
@@ -33,7 +34,7 @@ export interface ServerKind {
   prepare?(place: Place): void
   args(place: Place): string[]
   /** Resolves when the server answers, rejects while it does not. */
-  probe(port: number): Promise<unknown>
+  probe(place: Place): Promise<unknown>
   url(port: number): string
   /** The signal that ends it at once. Its data is thrown away anyhow. */
   readonly stopSignal: NodeJS.Signals
@@ -44,8 +45,16 @@ export interface RunningServer {
   readonly url: string
   readonly port: number
   readonly pid: number
-  /** Ends the process with this signal and starts it again, with the same port and data. */
-  restart(signal: NodeJS.Signals): Promise<void>
+  readonly directory: string
+  /** Ends the process with this signal; its data and its port stay. */
+  kill(signal: NodeJS.Signals): Promise<void>
+  /** Starts it again after `kill`, with the same port and data. */
+  start(): Promise<void>
+  /** `kill`, a pause, and `start`. */
+  restart(signal: NodeJS.Signals, options?: { readonly downForMs?: number }): Promise<void>
+  /** Stops the process in its tracks, until `resume`. */
+  pause(): void
+  resume(): void
   /** Ends the process by its id and deletes its data. */
   stop(): Promise<void>
 }
@@ -54,37 +63,51 @@ const readyWithinMs = 30_000
 const stoppedWithinMs = 5_000
 
 /** Starts a server on a free loopback port with a fresh data directory, and waits until it answers. */
-export async function start(kind: ServerKind, path: string): Promise<RunningServer> {
+export async function start(kind: ServerKind, path = pathOf(kind.program)): Promise<RunningServer> {
   const user = kind.user?.()
   const directory = mkdtempSync(join(tmpdir(), `tenure-${kind.program.binary}-`))
-  const remove = () => rmSync(directory, { recursive: true, force: true })
+  const watchdog = watch(kind, directory)
+  const remove = () => {
+    watchdog.dismiss()
+    rmSync(directory, { recursive: true, force: true })
+  }
   try {
     if (user) chownSync(directory, user.uid, user.gid)
     const place = { path, directory, port: await freePort(), user }
     kind.prepare?.(place)
-    let child = await launch(kind, place)
-    return {
+    let child = await launch(kind, place, watchdog)
+    const running: RunningServer = {
       url: kind.url(place.port),
       port: place.port,
       get pid() {
         return child.pid ?? 0
       },
-      async restart(signal) {
-        await end(child, signal)
-        child = await launch(kind, place)
+      directory,
+      kill: (signal) => end(child, signal),
+      async start() {
+        if (isRunning(child)) throw new Error(`${kind.name} runs already`)
+        child = await launch(kind, place, watchdog)
       },
+      async restart(signal, { downForMs = 0 } = {}) {
+        await running.kill(signal)
+        await delay(downForMs)
+        await running.start()
+      },
+      pause: () => void child.kill('SIGSTOP'),
+      resume: () => void child.kill('SIGCONT'),
       async stop() {
         await end(child, kind.stopSignal)
         remove()
       },
     }
+    return running
   } catch (error) {
     remove()
     throw error
   }
 }
 
-async function launch(kind: ServerKind, place: Place): Promise<ChildProcess> {
+async function launch(kind: ServerKind, place: Place, watchdog: Watchdog): Promise<ChildProcess> {
   const child = spawn(place.path, kind.args(place), {
     cwd: place.directory,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -97,11 +120,11 @@ async function launch(kind: ServerKind, place: Place): Promise<ChildProcess> {
   child.stdout.on('data', keep)
   child.stderr.on('data', keep)
   child.on('error', (error) => keep(Buffer.from(error.message)))
-  if (child.pid !== undefined) endWithTests(child, kind, place)
+  watchdog.guard(child)
 
   const deadline = performance.now() + readyWithinMs
   while (isRunning(child) && performance.now() < deadline) {
-    const ready = await kind.probe(place.port).then(
+    const ready = await kind.probe(place).then(
       () => true,
       () => false,
     )
@@ -112,18 +135,35 @@ async function launch(kind: ServerKind, place: Place): Promise<ChildProcess> {
   throw new Error(`${kind.name} did not get ready on port ${place.port}:\n${output}`)
 }
 
+interface Watchdog {
+  guard(child: ChildProcess): void
+  dismiss(): void
+}
+
 /**
  * A test run that is killed cannot end its servers. This shell can: its input closes with the process that started it,
- * however that ended.
+ * however that ended. It is told each process id, and an empty line when that process has ended.
  */
-function endWithTests(child: ChildProcess, kind: ServerKind, place: Place): void {
-  const script = 'read _; kill -s "$1" "$2"; sleep 1; rm -rf "$3"'
-  const args = ['-c', script, 'sh', kind.stopSignal.replace('SIG', ''), String(child.pid), place.directory]
-  const watchdog = spawn('sh', args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
-  child.once('exit', () => {
-    watchdog.kill('SIGKILL')
-    watchdog.stdin.destroy()
-  })
+function watch(kind: ServerKind, directory: string): Watchdog {
+  const script = `while read -r line; do pid=$line; done
+    if [ "$pid" ]; then kill -s "$1" "$pid"; kill -s CONT "$pid"; sleep 1; kill -s KILL "$pid"; fi
+    rm -rf "$2"`
+  const args = ['-c', script, 'sh', kind.stopSignal.replace('SIG', ''), directory]
+  const shell = spawn('sh', args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+  // A watchdog that is gone, or that could not be started, must not end the tests.
+  shell.on('error', () => {})
+  shell.stdin.on('error', () => {})
+  return {
+    guard(child) {
+      if (child.pid === undefined) return
+      shell.stdin.write(`${child.pid}\n`)
+      child.once('exit', () => shell.stdin.write('\n'))
+    },
+    dismiss() {
+      shell.kill('SIGKILL')
+      shell.stdin.destroy()
+    },
+  }
 }
 
 function isRunning(child: ChildProcess): boolean {
@@ -134,17 +174,28 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (!isRunning(child)) return
   const exited = once(child, 'exit')
   child.kill(signal)
+  // A paused process takes no signal but SIGKILL.
+  child.kill('SIGCONT')
   const insist = setTimeout(() => child.kill('SIGKILL'), stoppedWithinMs)
   await exited
   clearTimeout(insist)
 }
 
-/** A loopback port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+/**
+ * A loopback port that was free a moment ago. It lies below those that the kernel gives to outgoing connections, so
+ * that none of them takes it while the server is down.
+ */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(10_000, 32_768)
+    const server = createServer()
+    const free = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => resolve(true))
+    })
+    if (!free) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }

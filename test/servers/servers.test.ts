@@ -1,13 +1,22 @@
-import { chmodSync, existsSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { find } from './find.ts'
+import { clusterPrograms, startCluster } from './cluster.ts'
+import { etcd } from './etcd.ts'
+import { cachePath, find, type Program } from './find.ts'
 import { postgres } from './postgres.ts'
 import { redis } from './redis.ts'
 import { start } from './server.ts'
 
-const program = { variable: 'TENURE_EXAMPLE_SERVER', binary: 'example-server', aptPackage: 'no-such-package' }
+const program: Program = {
+  variable: 'TENURE_EXAMPLE_SERVER',
+  directoryVariable: 'TENURE_EXAMPLE_FOLDER',
+  binary: 'example-server',
+  source: { aptPackage: 'no-such-package' },
+}
 const folders: string[] = []
 afterEach(() => {
   vi.unstubAllEnvs()
@@ -44,17 +53,76 @@ test('the variable comes first, and a wrong one is not passed over', () => {
   expect(find(program)).toEqual({ missing: expect.stringContaining(`${program.variable}=${given}-gone`) })
 })
 
-describe.each([redis, postgres])('$name', (kind) => {
-  const found = find(kind.program)
-  test.runIf('path' in found && existsSync('/proc/self'))('leaves no process and no data behind', async () => {
-    const server = await start(kind, 'path' in found ? found.path : '')
-    const { pid } = server
-    const directory = readlinkSync(`/proc/${pid}/cwd`)
+test('a folder in a variable comes before PATH', () => {
+  vi.stubEnv('PATH', folderWith('example-server'))
+  const folder = folderWith('example-server')
+  vi.stubEnv('TENURE_EXAMPLE_FOLDER', folder)
+  expect(find(program)).toEqual({ path: join(folder, 'example-server') })
+})
+
+test('what is missing is said with the command that gets it', () => {
+  expect(find(program)).toEqual({ missing: expect.stringMatching(/no example-server .* npm run servers/) })
+})
+
+test('a Go program has a new name in the cache when its module changes', () => {
+  const goModule = folderWith('main.go')
+  const built: Program = { ...program, source: { goModule, buildMinutes: 1 } }
+  const before = cachePath(built)
+  expect(cachePath(built)).toBe(before)
+  writeFileSync(join(goModule, 'main.go'), 'package main\n')
+  expect(cachePath(built)).not.toBe(before)
+})
+
+function expectGone({ pid, directory }: { pid: number; directory: string }): void {
+  expect(existsSync(directory)).toBe(false)
+  expect(() => process.kill(pid, 0)).toThrow(expect.objectContaining({ code: 'ESRCH' }))
+}
+
+describe.each([redis, postgres, etcd])('$name', (kind) => {
+  test.runIf('path' in find(kind.program))('leaves no process and no data behind', async () => {
+    const server = await start(kind)
+    const { pid, directory } = server
+    expect(existsSync(directory)).toBe(true)
     await server.stop()
-    expect(existsSync(directory)).toBe(false)
-    expect(() => process.kill(pid, 0)).toThrow(expect.objectContaining({ code: 'ESRCH' }))
+    expectGone({ pid, directory })
   })
 })
+
+const hasCluster = clusterPrograms.every((needed) => 'path' in find(needed))
+
+test.runIf(hasCluster)(
+  'a cluster leaves no process and no data behind, also if its parts are down or paused',
+  async () => {
+    const cluster = await startCluster()
+    const parts = [cluster, cluster.etcd].map(({ pid, directory }) => ({ pid, directory }))
+    await cluster.kill('SIGKILL')
+    cluster.etcd.pause()
+    await cluster.stop()
+    for (const part of parts) expectGone(part)
+  },
+)
+
+test.runIf('path' in find(etcd.program))(
+  'a server ends with the process that started it, even if it is paused',
+  async () => {
+    const program = `
+    import { load } from './scripts/load.js'
+    const { start } = await load('test/servers/server.ts')
+    const { etcd } = await load('test/servers/etcd.ts')
+    const server = await start(etcd)
+    server.pause()
+    console.log(JSON.stringify({ pid: server.pid, directory: server.directory }))
+    process.kill(process.pid, 'SIGKILL')`
+    const cwd = join(import.meta.dirname, '../..')
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+      cwd,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const [[line]] = await Promise.all([once(child.stdout, 'data'), once(child, 'exit')])
+    const server = JSON.parse(String(line))
+    await vi.waitFor(() => expectGone(server), { timeout: 10_000, interval: 50 })
+  },
+)
 
 test('a server that does not start says why', async () => {
   const folder = folderWith('failing')

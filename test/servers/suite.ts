@@ -1,6 +1,7 @@
 import { appendFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { find } from './find.ts'
+import { clusterPrograms, startCluster, type Cluster, type ClusterOptions } from './cluster.ts'
+import { find, type Program } from './find.ts'
 import { missingServersVariable } from './report.ts'
 import { start, type RunningServer, type ServerKind } from './server.ts'
 
@@ -9,31 +10,45 @@ import { start, type RunningServer, type ServerKind } from './server.ts'
  * so; with `CI=true` it fails.
  */
 export function describeWith(kind: ServerKind, name: string, define: (server: () => RunningServer) => void): void {
-  const found = find(kind.program)
-  return 'path' in found
-    ? describeRunning(kind, found.path, name, define)
-    : describeMissing(`${kind.name}: ${found.missing}`, name)
+  describeStarted(name, [kind.program], () => start(kind), define)
 }
 
-function describeRunning(kind: ServerKind, path: string, name: string, define: (server: () => RunningServer) => void) {
+/** A suite with a Kubernetes API server of its own; else like `describeWith`. */
+export function describeWithCluster(
+  name: string,
+  define: (cluster: () => Cluster) => void,
+  options?: ClusterOptions,
+): void {
+  describeStarted(name, clusterPrograms, () => startCluster(options), define)
+}
+
+/** A suite that is run where all of these programs are found, with what `begin` has started. */
+function describeStarted<Started extends { stop(): Promise<void> }>(
+  name: string,
+  needed: readonly Program[],
+  begin: () => Promise<Started>,
+  define: (started: () => Started) => void,
+): void {
+  const missing = needed.map(find).flatMap((found) => ('missing' in found ? [found.missing] : []))
+  if (missing.length > 0) return describeMissing(missing.join('; '), name)
   describe(name, () => {
-    let server: RunningServer | undefined
+    let started: Started | undefined
     beforeAll(async () => {
-      server = await start(kind, path)
+      started = await begin()
     })
-    afterAll(() => server?.stop())
+    afterAll(() => started?.stop())
     define(() => {
-      if (!server) throw new Error(`${kind.name} is started by a hook: ask for it in a hook or a test`)
-      return server
+      if (!started) throw new Error('servers are started by a hook: ask for them in a hook or a test')
+      return started
     })
   })
 }
 
 function describeMissing(reason: string, name: string) {
   const report = process.env[missingServersVariable]
-  if (report) appendFileSync(report, `${name} needs ${reason}\n`)
+  if (report) appendFileSync(report, `${name}: ${reason}\n`)
   describe(name, () => {
-    test.skipIf(process.env['CI'] !== 'true')(`needs ${reason}`, () => {
+    test.skipIf(process.env['CI'] !== 'true')(reason, () => {
       throw new Error(reason)
     })
   })

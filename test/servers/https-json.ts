@@ -1,0 +1,52 @@
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { request } from 'node:https'
+import { text } from 'node:stream/consumers'
+
+/** One request, and how to be known to the server. */
+export interface JsonRequest {
+  readonly url: string
+  readonly path: string
+  readonly method?: string | undefined
+  readonly body?: unknown
+  /** PEM. */
+  readonly ca: string
+  readonly token?: string | undefined
+  readonly clientCertificate?: { readonly cert: string; readonly key: string } | undefined
+  readonly timeoutMs?: number | undefined
+}
+
+/** A server's answer: its body as JSON, or as text where it is not JSON. */
+export interface JsonResponse<Body> {
+  readonly status: number
+  readonly body: Body
+}
+
+/**
+ * Sends a request on a connection of its own. Deliberately apart from the library's own client: what tests compare it
+ * with should not share its mistakes.
+ */
+export async function requestJson<Body = unknown>(options: JsonRequest): Promise<JsonResponse<Body>> {
+  const { url, path, method = 'GET', body, ca, token, clientCertificate, timeoutMs = 10_000 } = options
+  const content = body === undefined ? undefined : JSON.stringify(body)
+  const sent = request(new URL(path, url), {
+    method,
+    ca,
+    ...clientCertificate,
+    agent: false,
+    signal: AbortSignal.timeout(timeoutMs),
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(content === undefined
+        ? {}
+        : {
+            'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
+            'content-length': Buffer.byteLength(content),
+          }),
+    },
+  }).end(content)
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  const received = await text(response)
+  const isJson = response.headers['content-type']?.startsWith('application/json')
+  return { status: response.statusCode ?? 0, body: (isJson ? JSON.parse(received) : received) as Body }
+}

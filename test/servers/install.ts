@@ -1,0 +1,81 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { cacheDirectory, cachePath, find, type GoModule, type Program } from './find.ts'
+import { programs } from './programs.ts'
+
+/** Gets every program that is missing and can be had. Returns how many are missing still. */
+export async function installMissing(say: (line: string) => void): Promise<number> {
+  mkdirSync(cacheDirectory, { recursive: true })
+  let missing = 0
+  for (const program of Object.values(programs)) {
+    if ('path' in find(program)) continue
+    const failure = await install(program, say)
+    const found = find(program)
+    if ('path' in found) say(`${program.binary}: ${found.path}`)
+    else {
+      missing++
+      say(`${program.binary} is missing: ${failure ?? found.missing}`)
+    }
+  }
+  return missing
+}
+
+/** Says why it could not, or nothing. */
+async function install(program: Program, say: (line: string) => void): Promise<string | undefined> {
+  const { binary, source, variable } = program
+  if (process.env[variable]) return `${variable}=${process.env[variable]} cannot be used`
+  if ('goModule' in source) return build(program, source, say)
+  const byHand = `apt-get install ${source.aptPackage}`
+  if (process.getuid?.() !== 0) return `only root can install it: ${byHand}`
+  if (!has('apt-get')) return `there is no apt-get; install ${binary}, or name it by ${variable}`
+  say(`${binary}: installing ${source.aptPackage}`)
+  const command = 'apt-get update -qq && apt-get install -y -qq --no-install-recommends "$1"'
+  // RUNLEVEL keeps Debian from starting the service that comes with the package.
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
+  return run('apt', command, [source.aptPackage], { env })
+}
+
+async function build(program: Program, source: GoModule, say: (line: string) => void): Promise<string | undefined> {
+  if (!has('go')) return `it is built with Go 1.24 or newer, which is not on PATH; or name it by ${program.variable}`
+  const started = performance.now()
+  const minutes = () => `${Math.round((performance.now() - started) / 6_000) / 10} minutes`
+  say(`${program.binary}: building with Go, about ${source.buildMinutes} minutes, once`)
+  const progress = setInterval(() => say(`${program.binary}: still building after ${minutes()}`), 60_000)
+  // A build that is broken off leaves no half a program, and who waited for the lock builds nothing.
+  const command = '[ -x "$1" ] || { nice go build -trimpath -ldflags "-s -w" -o "$1.$$" . && mv "$1.$$" "$1"; }'
+  const env = { ...process.env, CGO_ENABLED: '0' }
+  try {
+    return await run(program.binary, command, [cachePath(program)], { env, cwd: source.goModule })
+  } finally {
+    clearInterval(progress)
+  }
+}
+
+interface RunOptions {
+  readonly env: NodeJS.ProcessEnv
+  readonly cwd?: string
+}
+
+/** Runs a shell command, one at a time on this machine where there is `flock`. Returns why it failed, or nothing. */
+async function run(name: string, command: string, args: string[], options: RunOptions): Promise<string | undefined> {
+  const script = `exec 9> "$0"; if command -v flock > /dev/null; then flock 9; fi; ${command}`
+  const child = spawn('sh', ['-c', script, `${cacheDirectory}/${name}.lock`, ...args], {
+    ...options,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  const keep = (chunk: Buffer) => {
+    output = (output + chunk.toString()).slice(-4_000)
+  }
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', resolve)
+  })
+  return code === 0 ? undefined : `it could not be had (exit code ${code}):\n${output.trim()}`
+}
+
+function has(command: string): boolean {
+  return spawnSync('sh', ['-c', 'command -v "$1"', 'sh', command]).status === 0
+}

@@ -1,0 +1,110 @@
+import { execFileSync } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathOf } from './find.ts'
+import { requestJson } from './https-json.ts'
+import { programs } from './programs.ts'
+import type { ServerKind } from './server.ts'
+
+/** Users that log in by a token of the API server's token file. Only the first has any right. */
+export const tokenUsers = [
+  'admin',
+  'restricted',
+  'stranger',
+  'system:serviceaccount:default:candidate',
+  'system:serviceaccount:default:other',
+] as const
+
+/** One of the users in the token file. */
+export type TokenUser = (typeof tokenUsers)[number]
+
+/** A user's token in the token file. */
+export const tokenOf = (user: TokenUser) => `token-of-${user.replaceAll(':', '-')}`
+
+/** Files of an API server, in its directory. */
+export const files = {
+  serverCa: 'certificates/apiserver.crt',
+  clientCa: 'client-ca.crt',
+  clientCaKey: 'client-ca.key',
+  tokens: 'tokens.csv',
+  serviceAccountKey: 'service-account.key',
+}
+
+/** kube-apiserver on an etcd, with RBAC and three ways to log in: token file, service account, client certificate. */
+export function kubeApiserver(etcdUrl: string, flags: readonly string[] = []): ServerKind {
+  const url = (port: number) => `https://127.0.0.1:${port}`
+  return {
+    name: 'kube-apiserver',
+    program: programs.kubeApiserver,
+    prepare({ directory }) {
+      mkdirSync(join(directory, 'certificates'))
+      const { privateKey } = generateKeyPairSync('ec', {
+        namedCurve: 'prime256v1',
+        publicKeyEncoding: { type: 'spki', format: 'pem' },
+        privateKeyEncoding: { type: 'sec1', format: 'pem' },
+      })
+      writeFileSync(join(directory, files.serviceAccountKey), privateKey)
+      const lines = tokenUsers.map((user) => [
+        tokenOf(user),
+        user,
+        user,
+        ...(user === 'admin' ? ['system:masters'] : []),
+      ])
+      writeFileSync(join(directory, files.tokens), lines.map((line) => `${line.join(',')}\n`).join(''))
+      makeClientCa(directory)
+    },
+    args: ({ directory, port }) => [
+      ...Object.entries({
+        'etcd-servers': etcdUrl,
+        'bind-address': '127.0.0.1',
+        'secure-port': port,
+        'cert-dir': join(directory, 'certificates'),
+        'client-ca-file': join(directory, files.clientCa),
+        'token-auth-file': join(directory, files.tokens),
+        'service-account-key-file': join(directory, files.serviceAccountKey),
+        'service-account-signing-key-file': join(directory, files.serviceAccountKey),
+        'service-account-issuer': 'https://kubernetes.default.svc',
+        'authorization-mode': 'RBAC',
+        'service-cluster-ip-range': '10.0.0.0/24',
+        'disable-admission-plugins': 'ServiceAccount',
+        // No pod ever asks for the address of this server.
+        'endpoint-reconciler-type': 'none',
+      }).map(([name, value]) => `--${name}=${value}`),
+      ...flags,
+    ],
+    async probe({ directory, port }) {
+      const ca = readFileSync(join(directory, files.serverCa), 'utf8')
+      // The namespace is made shortly after the server calls itself ready.
+      for (const path of ['/readyz', '/api/v1/namespaces/default']) {
+        const { status } = await requestJson({ url: url(port), ca, token: tokenOf('admin'), path, timeoutMs: 1_000 })
+        if (status !== 200) throw new Error(`kube-apiserver answers ${status} to ${path}`)
+      }
+    },
+    url,
+    stopSignal: 'SIGKILL',
+  }
+}
+
+function openssl(directory: string, ...args: string[]): void {
+  execFileSync(pathOf(programs.openssl), args, { cwd: directory, stdio: 'pipe' })
+}
+
+const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+
+function makeClientCa(directory: string): void {
+  const { clientCa, clientCaKey } = files
+  const subject = ['-subj', '/CN=tenure tests']
+  openssl(directory, 'req', '-x509', ...newKey, ...subject, '-days', '2', '-keyout', clientCaKey, '-out', clientCa)
+}
+
+/** A key and a certificate by which the API server in this directory knows the bearer as that user. */
+export function signClientCertificate(directory: string, user: string, groups: readonly string[]) {
+  const subject = [`/CN=${user}`, ...groups.map((group) => `/O=${group}`)].join('')
+  const { clientCa, clientCaKey } = files
+  openssl(directory, 'req', ...newKey, '-subj', subject, '-keyout', 'client.key', '-out', 'client.csr')
+  const ca = ['-CA', clientCa, '-CAkey', clientCaKey, '-CAcreateserial']
+  openssl(directory, 'x509', '-req', '-in', 'client.csr', ...ca, '-days', '2', '-out', 'client.crt')
+  const read = (file: string) => readFileSync(join(directory, file), 'utf8')
+  return { cert: read('client.crt'), key: read('client.key') }
+}

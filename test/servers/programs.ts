@@ -1,0 +1,33 @@
+import { join } from 'node:path'
+import type { Program } from './find.ts'
+
+/** Every program that tests use beside Node, and how it is had. `npm run servers` gets those that are missing. */
+export const programs = {
+  redis: { variable: 'TENURE_REDIS_SERVER', binary: 'redis-server', source: { aptPackage: 'redis-server' } },
+  postgres: {
+    variable: 'TENURE_POSTGRES',
+    binary: 'postgres',
+    directories: ['/usr/lib/postgresql/*/bin'],
+    source: { aptPackage: 'postgresql' },
+  },
+  etcd: {
+    variable: 'TENURE_ETCD',
+    directoryVariable: 'KUBEBUILDER_ASSETS',
+    binary: 'etcd',
+    source: { aptPackage: 'etcd-server' },
+  },
+  kubeApiserver: {
+    variable: 'TENURE_KUBE_APISERVER',
+    directoryVariable: 'KUBEBUILDER_ASSETS',
+    binary: 'kube-apiserver',
+    source: { goModule: join(import.meta.dirname, 'kube-apiserver'), buildMinutes: 6 },
+  },
+  openssl: { variable: 'TENURE_OPENSSL', binary: 'openssl', source: { aptPackage: 'openssl' } },
+  tmux: { variable: 'TENURE_TMUX', binary: 'tmux', source: { aptPackage: 'tmux' } },
+  faketime: {
+    variable: 'TENURE_FAKETIME',
+    binary: 'libfaketimeMT.so.1',
+    directories: ['/usr/lib/*/faketime'],
+    source: { aptPackage: 'libfaketime' },
+  },
+} as const satisfies Record<string, Program>
