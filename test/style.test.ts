@@ -75,6 +75,11 @@ const layers: { readonly of: RegExp; readonly knows?: RegExp; readonly not?: Reg
     of: /^stores\//,
     not: /^(styles\/|(election|election-state|elector)\.ts|fencing\/|simulation\/|testing\/|conformance\/|index\.ts)/,
   },
+  {
+    // The client and its Leases; only what users see of them knows styles and stores.
+    of: /^kubernetes\/(?!index|leader-elector)/,
+    not: /^(styles|fencing|simulation|testing|conformance)\/|^(election|election-state|elector|index)\.ts|^stores\/(?!rules)/,
+  },
   { of: /^styles\//, not: /^(kubernetes\/|simulation\/|testing\/|conformance\/|index\.ts)/ },
 ]
 

@@ -156,7 +156,8 @@ export function initialState(settings: Settings, nonce: string, chance: number):
     nowMs: 0,
     sleptMs: 0,
     highestTerm: 0,
-    announcedTerm: 0,
+    // Other programs that share a record may begin at term 0.
+    announcedTerm: -1,
     attempts: 0,
     calls: 0,
     chance: Math.floor(chance * 2 ** 32),

@@ -13,7 +13,7 @@ import {
   type Input,
   type Settings,
 } from './election-state.ts'
-import { isTenureError, TenureError, type LeadershipLostError } from './errors.ts'
+import { TenureError, type LeadershipLostError } from './errors.ts'
 import { EventQueue, type ElectionEvent, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
 import { Leadership, type Reign } from './leadership.ts'
@@ -32,6 +32,7 @@ import {
 import { SleepMeter, type Sleeper } from './sleep-meter.ts'
 import { callStore, checkFound, type Answer } from './store-calls.ts'
 import { checkDuration, resolveTimings, type TimingOptions } from './timings.ts'
+import { warnOnce } from './warnings.ts'
 
 /** What an {@link Elector} takes. `store` and `election` are enough. */
 export interface ElectorOptions extends TimingOptions {
@@ -537,16 +538,4 @@ type EventBody = Anonymous<ElectionEvent>
 function isEndByRequest(cause: unknown, { loss }: Leadership): boolean {
   if (!loss) return false
   return cause === loss || (cause instanceof Error && cause.name === 'AbortError' && cause.cause === loss)
-}
-
-const warned = new Set<unknown>()
-
-/** An elector that nobody listens to must not fail in silence. Retries repeat themselves, so each code is told once. */
-function warnOnce(error: unknown): void {
-  const code = isTenureError(error) ? error.code : 'BACKEND_UNAVAILABLE'
-  if (warned.has(code)) return
-  warned.add(code)
-  const detail = 'It is tried again. Further errors of this kind are not shown; pass an observer to see all.'
-  const message = error instanceof Error ? error.message : String(error)
-  process.emitWarning(message, { type: 'TenureWarning', code, detail })
 }

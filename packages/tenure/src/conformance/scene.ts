@@ -27,6 +27,8 @@ export interface StoreUnderTest {
   remove?(election: string): void | Promise<void>
   /** True if the highest term goes when the record is removed. By default it must outlive the record. */
   readonly forgetsTerms?: boolean
+  /** The highest term that the store can write. Default: the last safe integer. */
+  readonly lastTerm?: number
   /** A second handle onto the same data, as another process would have. */
   open?(): LeaseStore | Promise<LeaseStore>
   /** Ends everything, after each case. By default the store's own `close`. */
@@ -69,6 +71,10 @@ export class Scene {
   async end(): Promise<void> {
     for (const handle of this.#handles) await handle.close?.()
     await (this.under.close ? this.under.close() : this.store.close?.())
+  }
+
+  get lastTerm(): number {
+    return this.under.lastTerm ?? Number.MAX_SAFE_INTEGER
   }
 
   nowMs(): number {

@@ -22,10 +22,21 @@ const openers: Readonly<Record<string, (url: string) => LeaseStore | Promise<Lea
     const { fileStore } = await import('./file.ts')
     return fileStore({ directory })
   },
+  async kubernetes(url) {
+    const namespace = /^kubernetes:\/\/([^/?#@:]*)\/?$/i.exec(url)?.[1]
+    if (namespace === undefined)
+      throw invalidOption('store', url, 'it must be "kubernetes://" with a namespace, or without')
+    const { kubernetesStore } = await import('./kubernetes.ts')
+    const { fromKubeConfig } = await import('../kubernetes/kube-config.ts')
+    // As kubectl does it: the pod's own account, or the user's configuration.
+    const client = process.env['KUBERNETES_SERVICE_HOST'] ? undefined : fromKubeConfig()
+    return kubernetesStore({ client, namespace: namespace || undefined })
+  },
 }
 
 /**
- * Opens the store that a URL names: `memory:` or `file:///dir`. The store's own code is loaded only then.
+ * Opens the store that a URL names: `memory:`, `file:///dir` or `kubernetes://namespace`. Its own code is loaded only
+ * then.
  *
  * @example
  * const store = await openStore(process.env.TENURE_STORE ?? 'file:///var/lib/my-app/leases')

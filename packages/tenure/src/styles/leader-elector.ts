@@ -1,12 +1,13 @@
-import type { Clock } from '../clock.ts'
+import { systemClock, type Clock } from '../clock.ts'
 import { Elector } from '../elector.ts'
 import { invalidOption, TenureError } from '../errors.ts'
 import type { ElectionEvent, Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
 import type { LeaseStore, Metadata } from '../lease-store.ts'
 import { checkName } from '../names.ts'
-import { checkBoolean, checkObject, checkObserver } from '../options.ts'
+import { checkBoolean, checkObject, checkObserver, checkStore } from '../options.ts'
 import { checkDuration } from '../timings.ts'
+import { warnOnce } from '../warnings.ts'
 import { contain, observeToo } from './callbacks.ts'
 
 /** What happens to a {@link LeaderElector}, told in order. */
@@ -24,7 +25,8 @@ export interface LeaderCallbacks {
 
 /** What a {@link LeaderElector} takes. */
 export interface LeaderElectorOptions {
-  readonly store: LeaseStore
+  /** A store that keeps all its leases in one namespace must be given as `leaseNamespace`. */
+  readonly store: LeaseStore & { readonly namespace?: string }
   readonly leaseName: string
   readonly leaseNamespace: string
   readonly identity: string | undefined
@@ -44,6 +46,13 @@ export interface LeaderElectorOptions {
   readonly observer?: Observer | undefined
 }
 
+/** What {@link LeaderElector.healthCheck} tells a liveness probe. */
+export interface Health {
+  readonly healthy: boolean
+  /** Why, in words. */
+  readonly message: string
+}
+
 /**
  * Leader election with callbacks, as controllers use it.
  *
@@ -58,6 +67,9 @@ export class LeaderElector {
   readonly #elector: Elector
   readonly #callbacks: LeaderCallbacks
   readonly #observer: Observer | undefined
+  readonly #clock: Clock
+  /** When the lease that this replica started work under runs out. */
+  #heldUntilMs = 0
   #seenLeader = ''
   #started = false
   #leadership: Leadership | undefined
@@ -67,15 +79,17 @@ export class LeaderElector {
     checkObserver(options.observer)
     const { leaseName, leaseNamespace, identity, leaseDurationMs = 15_000, releaseOnCancel = true } = options
     checkName('identity', identity)
-    checkLease(leaseName, leaseNamespace)
+    checkStore(options.store)
+    const election = electionOf(options.store, leaseName, leaseNamespace)
     checkDuration('leaseDurationMs', leaseDurationMs, 1)
     const { renewDeadlineMs = (leaseDurationMs * 2) / 3, retryPeriodMs = (leaseDurationMs * 2) / 15 } = options
     checkBoolean('releaseOnCancel', releaseOnCancel)
     this.#callbacks = checkCallbacks(options.callbacks)
     this.#observer = options.observer
+    this.#clock = options.clock ?? systemClock
     this.#elector = new Elector({
       store: options.store,
-      election: `${leaseNamespace}/${leaseName}`,
+      election,
       identity,
       leaseDurationMs,
       renewDeadlineMs,
@@ -99,6 +113,7 @@ export class LeaderElector {
         if (!leadership.isLeader()) continue
         this.#leadership = leadership
         this.#started = true
+        this.#noteLease()
         // Registered before it starts: work that ends its own campaign at once must be waited for too.
         leadership.waitUntil(Promise.resolve().then(() => this.#work(leadership)))
         // The elector waits for the work, and the next leadership comes only after it.
@@ -124,6 +139,22 @@ export class LeaderElector {
     return isOver ? '' : record.holder
   }
 
+  /**
+   * For a liveness probe: not healthy if this replica's lease ran out and its work has not ended `toleranceMs` later,
+   * so that others lead while it still works. A standby is healthy.
+   */
+  healthCheck(options: { toleranceMs?: number | undefined } = {}): Health {
+    checkObject('options', options)
+    const { toleranceMs = 0 } = options
+    checkDuration('toleranceMs', toleranceMs)
+    if (!this.#started) return { healthy: true, message: 'This replica does not lead.' }
+    if (this.isLeader()) return { healthy: true, message: 'This replica leads, and its lease is renewed.' }
+    const overMs = this.#clock.monotonicMs() - this.#heldUntilMs
+    if (overMs <= toleranceMs) return { healthy: true, message: 'Leadership has ended, and its work is winding down.' }
+    const message = `The lease ran out ${Math.round(overMs)} ms ago, and the work of this replica has not ended.`
+    return { healthy: false, message }
+  }
+
   async #work(leadership: Leadership): Promise<void> {
     await this.#callbacks.onStartedLeading(leadership.signal, leadership)
     // Work that returns early has not given leadership up, so stopping is what ends it.
@@ -131,6 +162,8 @@ export class LeaderElector {
   }
 
   #on(event: ElectionEvent): void {
+    if (event.type === 'error' && !this.#observer?.onEvent) warnOnce(event.error)
+    if (event.type === 'renewed') this.#noteLease()
     if (event.type === 'lost' && this.#started) {
       this.#started = false
       this.#tell('onStoppedLeading', () => this.#callbacks.onStoppedLeading?.())
@@ -138,6 +171,10 @@ export class LeaderElector {
     if (event.type !== 'new-leader' || event.record.holder === this.#seenLeader) return
     this.#seenLeader = event.record.holder
     this.#tell('onNewLeader', () => this.#callbacks.onNewLeader?.(event.record.holder))
+  }
+
+  #noteLease(): void {
+    this.#heldUntilMs = this.#clock.monotonicMs() + (this.#leadership?.drainMs() ?? 0)
   }
 
   #tell(name: string, callBack: () => unknown): void {
@@ -172,12 +209,17 @@ function aborted({ signal }: Leadership): Promise<void> {
 
 const longestLease = 255
 
-function checkLease(leaseName: unknown, leaseNamespace: unknown): void {
+/** The election's name in this store. */
+function electionOf(store: { readonly namespace?: string }, leaseName: unknown, leaseNamespace: unknown): string {
   checkName('leaseName', leaseName)
   checkName('leaseNamespace', leaseNamespace)
+  if (store.namespace !== undefined) {
+    if (store.namespace === leaseNamespace) return leaseName
+    throw invalidOption('leaseNamespace', leaseNamespace, `the store keeps its leases in "${store.namespace}"`)
+  }
   // The first slash divides the two in the election's name, so that no two leases share one election.
   if (leaseNamespace.includes('/')) throw invalidOption('leaseNamespace', leaseNamespace, 'it must not contain a slash')
-  if (Buffer.byteLength(leaseName + leaseNamespace) <= longestLease) return
+  if (Buffer.byteLength(leaseName + leaseNamespace) <= longestLease) return `${leaseNamespace}/${leaseName}`
   throw invalidOption('leaseName', leaseName, `with leaseNamespace it must have at most ${longestLease} bytes of UTF-8`)
 }
 

@@ -30,7 +30,7 @@ const acquireRules: StoreMutation[] = [
     find: 'Number.isSafeInteger(term)',
     replace: 'term > 0',
     store: 'memory',
-    caughtBy: ['no term goes beyond the last safe integer'],
+    caughtBy: ['no term goes beyond the last one'],
   },
   {
     name: 'an attempt is granted again after its release',
@@ -584,7 +584,7 @@ const cas: StoreMutation[] = [
     find: "term: numberField(value, 'term', (term) => Number.isSafeInteger(term) && term > 0),",
     replace: "term: Math.fround(numberField(value, 'term', (term) => term > 0)),",
     store: 'cas',
-    caughtBy: ['no term goes beyond the last safe integer'],
+    caughtBy: ['no term goes beyond the last one'],
   },
 ]
 

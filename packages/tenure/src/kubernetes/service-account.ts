@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { TenureError } from '../errors.ts'
+import { KubernetesClient } from './client.ts'
+import type { Connection } from './connection.ts'
+
+const mountedAt = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+const clients = new Map<string, KubernetesClient>()
+
+/**
+ * The API server of the cluster this pod runs in, with its service account's token. All callers of one process share
+ * its connections.
+ *
+ * @example
+ * const elector = new LeaderElector({ client: inCluster(), leaseName: 'my-app', leaseNamespace: 'default', identity, callbacks })
+ */
+export function inCluster(): KubernetesClient {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = process.env
+  if (!host) {
+    throw new TenureError(
+      'BACKEND_UNAVAILABLE',
+      'inCluster() works in a pod only: KUBERNETES_SERVICE_HOST is not set. Elsewhere pass fromKubeConfig(), or a KubeConfig of @kubernetes/client-node, as the client.',
+    )
+  }
+  const server = `https://${host.includes(':') ? `[${host}]` : host}:${port}`
+  const known = clients.get(server)
+  if (known) return known
+  const client = new KubernetesClient(serviceAccount(server, mountedAt))
+  clients.set(server, client)
+  return client
+}
+
+/** A service account as the kubelet mounts it: the files `token` and `ca.crt` of a folder. */
+export function serviceAccount(server: string, folder: string): Connection {
+  const token = textFile(join(folder, 'token'))
+  const ca = textFile(join(folder, 'ca.crt'))
+  return {
+    server,
+    credentials: () => ({ authorization: `Bearer ${token().trim()}`, tls: { ca: ca() } }),
+  }
+}
+
+/**
+ * A small file that is replaced now and then, read anew each time: the kubelet rotates tokens every hour or so. At once,
+ * because Node's file threads may be busy with the program's own files while a renewal waits.
+ */
+function textFile(path: string): () => string {
+  let last: string | undefined
+  return () => {
+    try {
+      last = readFileSync(path, 'utf8')
+    } catch (cause) {
+      if (last === undefined) {
+        const text = `The service account's file ${path} cannot be read. Does the pod set automountServiceAccountToken: false?`
+        throw new TenureError('BACKEND_UNAVAILABLE', text, { cause, retryable: true })
+      }
+    }
+    return last
+  }
+}
