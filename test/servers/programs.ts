@@ -22,6 +22,12 @@ export const programs = {
     binary: 'kube-apiserver',
     source: { goModule: join(import.meta.dirname, 'kube-apiserver'), buildMinutes: 6 },
   },
+  /** A candidate that campaigns with the library of Kubernetes itself. */
+  clientGo: {
+    variable: 'TENURE_CLIENT_GO',
+    binary: 'tenure-client-go',
+    source: { goModule: join(import.meta.dirname, 'client-go'), buildMinutes: 2 },
+  },
   openssl: { variable: 'TENURE_OPENSSL', binary: 'openssl', source: { aptPackage: 'openssl' } },
   tmux: { variable: 'TENURE_TMUX', binary: 'tmux', source: { aptPackage: 'tmux' } },
   faketime: {

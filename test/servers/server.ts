@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathOf, type Program } from './find.ts'
+import { end, isRunning } from './process.ts'
+import { startWatchdog, type Watchdog } from './watchdog.ts'
 
 /** A user that a server runs as. */
 export interface User {
@@ -60,13 +62,12 @@ export interface RunningServer {
 }
 
 const readyWithinMs = 30_000
-const stoppedWithinMs = 5_000
 
 /** Starts a server on a free loopback port with a fresh data directory, and waits until it answers. */
 export async function start(kind: ServerKind, path = pathOf(kind.program)): Promise<RunningServer> {
   const user = kind.user?.()
   const directory = mkdtempSync(join(tmpdir(), `tenure-${kind.program.binary}-`))
-  const watchdog = watch(kind, directory)
+  const watchdog = startWatchdog(kind.stopSignal, directory)
   const remove = () => {
     watchdog.dismiss()
     rmSync(directory, { recursive: true, force: true })
@@ -133,52 +134,6 @@ async function launch(kind: ServerKind, place: Place, watchdog: Watchdog): Promi
   }
   await end(child, 'SIGKILL')
   throw new Error(`${kind.name} did not get ready on port ${place.port}:\n${output}`)
-}
-
-interface Watchdog {
-  guard(child: ChildProcess): void
-  dismiss(): void
-}
-
-/**
- * A test run that is killed cannot end its servers. This shell can: its input closes with the process that started it,
- * however that ended. It is told each process id, and an empty line when that process has ended.
- */
-function watch(kind: ServerKind, directory: string): Watchdog {
-  const script = `while read -r line; do pid=$line; done
-    if [ "$pid" ]; then kill -s "$1" "$pid"; kill -s CONT "$pid"; sleep 1; kill -s KILL "$pid"; fi
-    rm -rf "$2"`
-  const args = ['-c', script, 'sh', kind.stopSignal.replace('SIG', ''), directory]
-  const shell = spawn('sh', args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
-  // A watchdog that is gone, or that could not be started, must not end the tests.
-  shell.on('error', () => {})
-  shell.stdin.on('error', () => {})
-  return {
-    guard(child) {
-      if (child.pid === undefined) return
-      shell.stdin.write(`${child.pid}\n`)
-      child.once('exit', () => shell.stdin.write('\n'))
-    },
-    dismiss() {
-      shell.kill('SIGKILL')
-      shell.stdin.destroy()
-    },
-  }
-}
-
-function isRunning(child: ChildProcess): boolean {
-  return child.pid !== undefined && child.exitCode === null && child.signalCode === null
-}
-
-async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (!isRunning(child)) return
-  const exited = once(child, 'exit')
-  child.kill(signal)
-  // A paused process takes no signal but SIGKILL.
-  child.kill('SIGCONT')
-  const insist = setTimeout(() => child.kill('SIGKILL'), stoppedWithinMs)
-  await exited
-  clearTimeout(insist)
 }
 
 /**

@@ -13,13 +13,19 @@ export function describeWith(kind: ServerKind, name: string, define: (server: ()
   describeStarted(name, [kind.program], () => start(kind), define)
 }
 
+/** Options of a suite with a cluster. */
+export interface ClusterSuiteOptions extends ClusterOptions {
+  /** Programs that it needs beside the cluster. */
+  readonly needs?: readonly Program[]
+}
+
 /** A suite with a Kubernetes API server of its own; else like `describeWith`. */
 export function describeWithCluster(
   name: string,
   define: (cluster: () => Cluster) => void,
-  options?: ClusterOptions,
+  { needs = [], ...options }: ClusterSuiteOptions = {},
 ): void {
-  describeStarted(name, clusterPrograms, () => startCluster(options), define)
+  describeStarted(name, [...clusterPrograms, ...needs], () => startCluster(options), define)
 }
 
 /** A suite that is run where all of these programs are found, with what `begin` has started. */
