@@ -1,42 +1,286 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, describe, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { describeWithCluster } from '../../../../test/servers/suite.ts'
 import { storeConformance } from '../../src/conformance/index.ts'
+import { held } from '../../src/conformance/scene.ts'
 import { KubernetesClient } from '../../src/kubernetes/client.ts'
-import { serviceAccount } from '../../src/kubernetes/service-account.ts'
+import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../src/lease-store.ts'
 import { kubernetesStore, leaseNameOf } from '../../src/stores/kubernetes.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'tenure-account-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+const namespace = 'default'
+const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
+const { signal } = new AbortController()
+
+interface Lease {
+  metadata: { name: string; annotations?: Record<string, string>; labels?: Record<string, string> }
+  spec: Record<string, unknown>
+}
+
+let elections = 0
 
 describeWithCluster('kubernetesStore', (cluster) => {
+  /** A store, and the requests that it makes. */
   const open = () => {
-    writeFileSync(join(folder, 'token'), cluster().adminToken)
-    writeFileSync(join(folder, 'ca.crt'), cluster().ca)
-    return kubernetesStore({
-      client: new KubernetesClient(serviceAccount(cluster().url, folder)),
-      namespace: 'default',
+    const { url, ca, adminToken } = cluster()
+    const client = new KubernetesClient({
+      server: url,
+      credentials: () => ({ authorization: `Bearer ${adminToken}`, tls: { ca } }),
     })
+    const requests: string[] = []
+    const logged: Pick<KubernetesClient, 'server' | 'request' | 'watch' | 'close'> = {
+      server: client.server,
+      request(call) {
+        requests.push(call.method)
+        return client.request(call)
+      },
+      watch(watch) {
+        requests.push(`WATCH ${new URLSearchParams(watch.path.split('?')[1]).get('resourceVersion')}`)
+        return client.watch(watch)
+      },
+      close: () => client.close(),
+    }
+    return { store: kubernetesStore({ client: logged as KubernetesClient, namespace }), requests }
   }
+  const admin = async <Body = Lease>(method: string, path: string, body?: unknown): Promise<Body> => {
+    const answer = await cluster().admin.request<Body>(method, path, body)
+    if (answer.status >= 300) throw new Error(`${method} ${path} gave ${answer.status} ${JSON.stringify(answer.body)}`)
+    return answer.body
+  }
+  const leaseOf = (election: string) => admin('GET', `${leases}/${election}`)
+  /** A Lease as another program writes it. */
+  const create = (election: string, spec: object, annotations = {}) =>
+    admin('POST', leases, {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: election, annotations },
+      spec,
+    })
+  const patch = (election: string, change: object) => admin('PATCH', `${leases}/${election}`, change)
 
   describe('conforms', () => {
     const cases = storeConformance(
       () => ({
-        store: open(),
-        open,
+        store: open().store,
+        open: () => open().store,
         forgetsTerms: true,
         lastTerm: 2 ** 31 - 1,
-        remove: async (election) => {
-          await cluster().admin.request(
-            'DELETE',
-            `/apis/coordination.k8s.io/v1/namespaces/default/leases/${leaseNameOf(election)}`,
-          )
-        },
+        remove: async (election) => void (await admin('DELETE', `${leases}/${leaseNameOf(election)}`)),
       }),
       { leaseDurationMs: 1_000 },
     )
     for (const { name, run } of cases) test(name, run)
   })
+
+  describe('writes what client-go reads', () => {
+    test('a grant, a renewal and a release stand in the fields of the Lease', async () => {
+      const { store } = open()
+      const claim = claimOf({ holder: 'pod-a', leaseDurationMs: 14_001 })
+      const { record } = granted(await store.acquire(claim, { signal }))
+      const first = (await leaseOf(claim.election)).spec
+      expect(first).toMatchObject({ holderIdentity: 'pod-a', leaseDurationSeconds: 15, leaseTransitions: 1 })
+      for (const field of ['acquireTime', 'renewTime']) {
+        expect(first[field]).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+      }
+      const renewed = granted(await store.renew(held(record), { signal })).record
+      const second = (await leaseOf(claim.election)).spec
+      expect({ ...second, renewTime: '' }).toEqual({ ...first, renewTime: '' })
+      expect(seconds(second['renewTime'])).toBeGreaterThan(seconds(first['renewTime']))
+      granted(await store.release(held(renewed), { signal }))
+      const third = (await leaseOf(claim.election)).spec
+      expect(third['holderIdentity'] ?? '').toBe('')
+      expect(third).toMatchObject({ leaseTransitions: 1 })
+    })
+
+    test('each of many renewals within one second moves renewTime by a whole second', async () => {
+      const { store } = open()
+      let { record } = granted(await store.acquire(claimOf(), { signal }))
+      const seen = new Set<number>()
+      for (let count = 0; count < 5; count++) {
+        record = granted(await store.renew(held(record), { signal })).record
+        seen.add(seconds((await leaseOf(record.election)).spec['renewTime']))
+      }
+      expect(seen.size).toBe(5)
+    })
+
+    test('the holder counts with what it asked for, not with the rounded duration', async () => {
+      const { store } = open()
+      const grant = granted(await store.acquire(claimOf({ leaseDurationMs: 1_500 }), { signal }))
+      expect(grant).toMatchObject({ validForMs: 1_500, record: { leaseDurationMs: 2_000 } })
+    })
+  })
+
+  describe('reads what others wrote', () => {
+    test('a Lease that client-go created is held in term 0, and taken over in term 1 once it ran out', async () => {
+      const { store } = open()
+      const { election, ...claim } = claimOf()
+      await create(election, {
+        holderIdentity: 'client-go',
+        leaseDurationSeconds: 15,
+        acquireTime: '2026-01-01T00:00:00.000000Z',
+        renewTime: '2026-01-01T00:00:00.000000Z',
+        leaseTransitions: 0,
+      })
+      const record = await store.read(election, { signal })
+      expect(record).toMatchObject({ holder: 'client-go', attempt: '', term: 0, leaseDurationMs: 15_000, released: false })
+      const early = await store.acquire({ election, ...claim }, { signal })
+      expect(early).toMatchObject({ ok: false, highestTerm: 0 })
+      const taken = await store.acquire({ election, ...claim, expiredVersion: record?.version ?? '' }, { signal })
+      expect(granted(taken).record).toMatchObject({ holder: claim.holder, term: 1 })
+    })
+
+    test('a Lease without a holder is free, however little else it says', async () => {
+      for (const spec of [{}, { holderIdentity: '' }, { leaseTransitions: 7 }, { leaseDurationSeconds: 1 }]) {
+        const { store } = open()
+        const claim = claimOf()
+        await create(claim.election, spec)
+        const afterTerm = spec.leaseTransitions ?? 0
+        const { record } = granted(await store.acquire({ ...claim, afterTerm }, { signal }))
+        expect(record.term).toBe(afterTerm + 1)
+      }
+    })
+
+    test('a Lease with a holder and nothing else is held, for a duration that the engine chooses', async () => {
+      const { store } = open()
+      const claim = claimOf()
+      await create(claim.election, { holderIdentity: 'somebody' })
+      expect(await store.acquire(claim, { signal })).toMatchObject({ ok: false, record: { leaseDurationMs: 0 } })
+    })
+
+    test('annotations that make no sense are passed over', async () => {
+      for (const text of ['', 'no JSON', '[]', 'null', '{"term":1}', '{"holder":"x","term":"1","attempt":7}', '"x"']) {
+        const { store } = open()
+        const claim = claimOf()
+        const spec = { holderIdentity: 'x', leaseDurationSeconds: 15, leaseTransitions: 1 }
+        await create(claim.election, spec, { 'tenure.dev/grant': text })
+        expect(await store.read(claim.election, { signal })).toMatchObject({ holder: 'x', attempt: '', term: 1 })
+      }
+    })
+
+    test('an attempt is void once another program has taken the Lease and left the annotations', async () => {
+      const { store } = open()
+      const claim = claimOf()
+      const { record } = granted(await store.acquire(claim, { signal }))
+      await patch(claim.election, { spec: { holderIdentity: 'client-go', leaseTransitions: 2 } })
+      expect(await store.read(claim.election, { signal })).toMatchObject({ holder: 'client-go', attempt: '', term: 2 })
+      expect(await store.renew(held(record), { signal })).toMatchObject({ ok: false, highestTerm: 2 })
+      expect(await store.release(held(record), { signal })).toMatchObject({ ok: false })
+      expect((await leaseOf(claim.election)).spec).toMatchObject({ holderIdentity: 'client-go' })
+    })
+
+    test('a term that another program wrote back down is not granted again', async () => {
+      const { store } = open()
+      const claim = claimOf()
+      granted(await store.acquire({ ...claim, afterTerm: 5, expiredVersion: '' }, { signal }))
+      // What client-go's late release does to a successor.
+      await patch(claim.election, { spec: { holderIdentity: '', leaseTransitions: 5 } })
+      const fresh = { ...claim, attempt: 'another', holder: 'fresh' }
+      expect(await store.acquire({ ...fresh, afterTerm: 5 }, { signal })).toMatchObject({ ok: false, highestTerm: 6 })
+      expect(granted(await store.acquire({ ...fresh, afterTerm: 6 }, { signal })).record.term).toBe(7)
+    })
+
+    test('what others put on a Lease stays, and a label of theirs costs the holder one refusal, no more', async () => {
+      const { store } = open()
+      const claim = claimOf()
+      const { record } = granted(await store.acquire(claim, { signal }))
+      await patch(claim.election, { metadata: { labels: { team: 'payments' }, annotations: { note: 'hands off' } } })
+      const refusal = await store.renew(held(record), { signal })
+      expect(refusal).toMatchObject({ ok: false, record: { attempt: claim.attempt, term: record.term, released: false } })
+      if (!refusal.record) throw new Error('no record')
+      granted(await store.renew(held(refusal.record), { signal }))
+      const { metadata } = await leaseOf(claim.election)
+      expect(metadata).toMatchObject({ labels: { team: 'payments' }, annotations: { note: 'hands off' } })
+    })
+
+    test('carry outlives a leader that knows nothing of it', async () => {
+      const { store } = open()
+      const claim = claimOf()
+      const { record } = granted(await store.acquire(claim, { signal }))
+      const { record: carried } = granted(await store.renew({ ...held(record), carry: 'last run at 5' }, { signal }))
+      granted(await store.release(held(carried), { signal }))
+      await patch(claim.election, { spec: { holderIdentity: 'client-go', leaseTransitions: 2 } })
+      await patch(claim.election, { spec: { holderIdentity: '' } })
+      const next = { ...claim, attempt: 'next', afterTerm: 2 }
+      expect(granted(await store.acquire(next, { signal })).record).toMatchObject({ term: 3, carry: 'last run at 5' })
+    })
+  })
+
+  describe('asks no more than it must', () => {
+    test('a renewal and a take-over of what was seen are one request each', async () => {
+      const { store, requests } = open()
+      const claim = claimOf()
+      const { record } = granted(await store.acquire(claim, { signal }))
+      expect(requests.splice(0)).toEqual(['GET', 'POST'])
+      const renewed = granted(await store.renew(held(record), { signal })).record
+      expect(requests.splice(0)).toEqual(['PUT'])
+      const other = open()
+      await other.store.read(claim.election, { signal })
+      const next = { ...claim, attempt: 'next', afterTerm: 1, expiredVersion: renewed.version }
+      granted(await other.store.acquire(next, { signal }))
+      expect(other.requests).toEqual(['GET', 'PUT'])
+    })
+
+    test('a take-over of a version that was renewed meanwhile is refused by the server, not by what was seen', async () => {
+      const { store, requests } = open()
+      const claim = claimOf()
+      const { record } = granted(await open().store.acquire(claim, { signal }))
+      await store.read(claim.election, { signal })
+      const renewed = granted(await open().store.renew(held(record), { signal })).record
+      const late = { ...claim, attempt: 'late', afterTerm: 1, expiredVersion: record.version }
+      expect(await store.acquire(late, { signal })).toMatchObject({ ok: false, record: { version: renewed.version } })
+      expect(requests).toEqual(['GET', 'PUT', 'GET'])
+    })
+  })
+
+  describe('watches', () => {
+    test('begins anew where the API server has forgotten the history since', async () => {
+      const claim = claimOf()
+      const { record } = granted(await open().store.acquire(claim, { signal }))
+      for (let count = 0; count < 3; count++) await open().store.acquire(claimOf(), { signal })
+      await cluster().restart('SIGKILL')
+      const { store, requests } = open()
+      const watch = watchOf(store, claim.election)
+      expect(await watch.next()).toMatchObject({ version: record.version })
+      const again = watch.next()
+      const renewed = again.then(() => watch.next())
+      await expect.poll(() => requests).toEqual(['GET', `WATCH ${record.version}`, 'GET', 'WATCH 0'])
+      expect(await again).toMatchObject({ version: record.version })
+      const { record: next } = granted(await open().store.renew(held(record), { signal }))
+      expect(await renewed).toMatchObject({ version: next.version })
+      await watch.end()
+    })
+  })
 })
+
+function watchOf(store: LeaseStore, election: string) {
+  const controller = new AbortController()
+  const states = store.watch?.(election, { signal: controller.signal })[Symbol.asyncIterator]()
+  if (!states) throw new Error('no watch')
+  return {
+    next: async () => (await states.next()).value,
+    async end() {
+      controller.abort()
+      await states.return?.()
+    },
+  }
+}
+
+function claimOf(change: Partial<AcquireClaim> = {}): AcquireClaim {
+  elections += 1
+  return {
+    election: `election-${elections}`,
+    holder: 'pod-a',
+    attempt: `attempt-${elections}`,
+    leaseDurationMs: 15_000,
+    afterTerm: 0,
+    metadata: {},
+    ...change,
+  }
+}
+
+function granted(outcome: Outcome): { record: LeaseRecord; validForMs: number } {
+  if (outcome.ok) return outcome
+  throw new Error(`refused: ${JSON.stringify(outcome)}`)
+}
+
+function seconds(time: unknown): number {
+  return Math.floor(Date.parse(String(time)) / 1000)
+}
