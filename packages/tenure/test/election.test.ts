@@ -78,6 +78,26 @@ describe('the algorithm', () => {
     expect(deadlineOf(d.state)).toBe(10_000)
   })
 
+  test('announces a leader of term 0, where other programs that share a record begin', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const outcome: Outcome = { ok: false, record: record({ term: 0, attempt: '' }), highestTerm: 0 }
+    const effects = d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 10, sleptMs: 0 })
+    expect(effects).toContainEqual({ type: 'new-leader', record: outcome.record })
+  })
+
+  test('waits for a record of term 0 that vanished', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const outcome: Outcome = { ok: false, record: record({ term: 0, attempt: '' }), highestTerm: 0 }
+    d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 10, sleptMs: 0 })
+    const before = d.call.id
+    d.take({ type: 'observed', record: undefined, nowMs: 20, sleptMs: 0 })
+    expect(d.call.id).toBe(before)
+    d.take({ type: 'wake', nowMs: 16_000, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'acquire', claim: { expiredVersion: '', afterTerm: 0 } })
+  })
+
   test('mints a new attempt after a refusal', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
