@@ -1,49 +1,16 @@
 // npm run bench: the figures the project promises, each as far as possible a ratio within one run.
-// --quick shows in seconds that everything runs; its figures mean little. --results FILE: where they are written.
 import { execFile } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs, promisify } from 'node:util'
+import { promisify } from 'node:util'
 import { measureExpiry } from './expiry.js'
 import { measureImport, packedBytes } from './footprint.js'
+import { format, median, readOptions, Report } from './report.js'
 import { measureTakeOvers } from './take-over.js'
 
-/**
- * @typedef {object} Result
- * @property {string} name
- * @property {number} value
- * @property {string} unit
- * @property {number} goal the value must be below it
- * @property {boolean} passed
- * @property {string} detail
- */
-
-const { quick, results: resultsFile } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    results: { type: 'string', default: join(import.meta.dirname, 'results.json') },
-  },
-}).values
+const options = readOptions(join(import.meta.dirname, 'results.json'))
+const { quick } = options
 const rounds = quick ? 2 : 15
-/** @type {Result[]} */
-const results = []
-
-/** @param {Omit<Result, 'passed'>} result */
-function report(result) {
-  const passed = result.value < result.goal
-  results.push({ ...result, passed })
-  const value = `${format(result.value)} ${result.unit}`
-  const mark = passed ? 'pass' : 'MISS'
-  console.log(
-    `${mark}  ${result.name.padEnd(48)}${value.padStart(12)}  goal < ${String(result.goal).padEnd(6)}${result.detail}`,
-  )
-}
-
-/** @param {number} value */
-function format(value) {
-  return value >= 100 ? String(Math.round(value)) : value.toPrecision(3)
-}
+const figures = new Report(options)
 
 await benchIsLeader()
 await benchManyElectors(quick ? 200 : 10_000, 1, 'each leads its own election')
@@ -51,7 +18,7 @@ await benchManyElectors(quick ? 100 : 5_000, 2, 'half lead, half stand by')
 await benchTakeOvers()
 await benchExpiry()
 benchFootprint()
-finish()
+figures.finish()
 
 async function benchIsLeader() {
   const pairs = await runJson('is-leader.js', quick ? ['3', '20000'] : ['15', '500000'])
@@ -59,7 +26,7 @@ async function benchIsLeader() {
   /** @typedef {{ clockNs: number, isLeaderNs: number }} Pair */
   const clockNs = median(pairs.map((/** @type {Pair} */ pair) => pair.clockNs))
   const isLeaderNs = median(pairs.map((/** @type {Pair} */ pair) => pair.isLeaderNs))
-  report({
+  figures.add({
     name: 'isLeader() while leading',
     value: ratio,
     unit: 'x',
@@ -79,28 +46,28 @@ async function benchManyElectors(elections, candidates, what) {
   const many = await runJson('many-electors.js', args)
   const name = `${elections * candidates} electors, ${what}`
   if (many.led !== elections) throw new Error(`only ${many.led} of ${elections} elections had a leader at the end`)
-  report({
+  figures.add({
     name: `${name}: CPU`,
     value: many.cpuShare * 100,
     unit: '%',
     goal: 10,
     detail: `of one core over ${steadyMs / 1000} s, lease 15 s`,
   })
-  report({
+  figures.add({
     name: `${name}: heap`,
     value: many.heapBytesEach / 1024,
     unit: 'KB',
     goal: 4,
     detail: "each, its share of the store's records included",
   })
-  report({
+  figures.add({
     name: `${name}: start`,
     value: many.startMs / 1000,
     unit: 's',
     goal: 1,
     detail: `until all lead who can (CPU ${format(many.startCpuMs / 1000)} s)`,
   })
-  report({
+  figures.add({
     name: `${name}: stop`,
     value: many.stopMs / 1000,
     unit: 's',
@@ -114,14 +81,14 @@ async function benchTakeOvers() {
   const kernelMs = median(killed.map((round) => round.kernelMs))
   const ratio = median(killed.map((round) => round.takeOverMs / round.kernelMs))
   const slowest = Math.max(...killed.map((round) => round.takeOverMs))
-  report({
+  figures.add({
     name: 'file store: SIGKILL of the leader to the next',
     value: median(killed.map((round) => round.takeOverMs)),
     unit: 'ms',
     goal: 50,
     detail: `median of ${rounds}, slowest ${format(slowest)} ms, lease 15 s; the kernel alone tells after ${format(kernelMs)} ms: ${format(ratio)} x`,
   })
-  report({
+  figures.add({
     name: 'file store: release to the next leader',
     value: median(released),
     unit: 'ms',
@@ -132,7 +99,7 @@ async function benchTakeOvers() {
 
 async function benchExpiry() {
   const { leaseDurationMs, lateMs } = await measureExpiry(rounds)
-  report({
+  figures.add({
     name: 'memory store: end of the lease to the next leader',
     value: (Math.max(...lateMs) / leaseDurationMs) * 100,
     unit: '%',
@@ -144,24 +111,14 @@ async function benchExpiry() {
 function benchFootprint() {
   const runs = measureImport(rounds)
   const emptyMs = median(runs.map((run) => run.emptyMs))
-  report({
+  figures.add({
     name: "import 'tenure'",
     value: median(runs.map((run) => run.importMs - run.emptyMs)),
     unit: 'ms',
     goal: 15,
     detail: `more than an empty program, which takes ${format(emptyMs)} ms; median of the differences of ${rounds} pairs`,
   })
-  report({ name: 'the package, packed', value: packedBytes() / 1000, unit: 'KB', goal: 150, detail: 'npm pack' })
-}
-
-function finish() {
-  const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, load: loadavg()[0] }
-  const missed = results.filter(({ passed }) => !passed).length
-  console.log(`\n${results.length - missed} of ${results.length} goals met. ${JSON.stringify(machine)}`)
-  const content = JSON.stringify({ quick, machine, results }, undefined, 2)
-  writeFileSync(resultsFile, `${content}\n`)
-  // Figures of a quick run, or of a busy machine, are no verdict; those of a full run are.
-  if (missed > 0 && !quick) process.exitCode = 1
+  figures.add({ name: 'the package, packed', value: packedBytes() / 1000, unit: 'KB', goal: 150, detail: 'npm pack' })
 }
 
 /**
@@ -174,11 +131,4 @@ async function runJson(file, args) {
   const program = [join(import.meta.dirname, file), ...args]
   const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', ...program])
   return JSON.parse(stdout)
-}
-
-/** @param {number[]} values */
-function median(values) {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length / 2
-  return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle) - 1] ?? NaN)) / 2
 }

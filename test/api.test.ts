@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { memoryStore } from 'tenure'
 import ts from 'typescript'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import * as api from './api/blocks.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -41,6 +41,16 @@ test('a name that the package does not have would be found', () => {
 
 test('the shortest way in runs', async () => {
   expect(await api.shortestWayIn(newDirectory())).toEqual([1])
+})
+
+test('Kubernetes needs a pod, and says so elsewhere', () => {
+  vi.stubEnv('KUBERNETES_SERVICE_HOST', undefined)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  expect(api.onKubernetes).toThrow(/in a pod only.*fromKubeConfig/)
+  vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1')
+  vi.stubEnv('POD_NAME', 'my-app-0')
+  vi.stubEnv('POD_NAMESPACE', 'payments')
+  expect(api.onKubernetes().slice(1)).toMatchObject([{ namespace: 'payments' }, { namespace: 'jobs' }])
 })
 
 test('the engine itself runs', async () => {

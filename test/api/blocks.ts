@@ -24,9 +24,10 @@ import {
   type TtlStorage,
 } from 'tenure'
 import { storeConformance } from 'tenure/conformance'
-import { LeaderElector } from 'tenure/kubernetes'
+import { inCluster, LeaderElector } from 'tenure/kubernetes'
 import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { fileStore } from 'tenure/stores/file'
+import { kubernetesStore } from 'tenure/stores/kubernetes'
 import { fakeClock, fakeLeadership } from 'tenure/testing'
 
 export async function shortestWayIn(directory: string): Promise<number[]> {
@@ -157,6 +158,18 @@ export async function callbacks(): Promise<string[]> {
   await le.run({ signal })
   told.push(`${le.isLeader()} "${le.getLeader()}"`)
   return told
+}
+
+/** Runs in a pod only. */
+export function onKubernetes(): [LeaderElector, LeaseStore, LeaseStore] {
+  const le = new LeaderElector({
+    client: inCluster(),
+    leaseName: 'my-app',
+    leaseNamespace: 'default',
+    identity: process.env['POD_NAME'],
+    callbacks: { onStartedLeading() {}, onStoppedLeading() {}, onNewLeader() {} },
+  })
+  return [le, kubernetesStore(), kubernetesStore({ client: inCluster(), namespace: 'jobs' })]
 }
 
 /** The port, written out: a store that only passes on to another one. */

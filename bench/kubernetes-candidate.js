@@ -1,0 +1,34 @@
+// A replica on a Lease, in a process of its own. It tells when its belief starts and ends, on the machine's clock.
+import { once } from 'node:events'
+import { hrtime } from 'node:process'
+import { fromKubeConfig, LeaderElector } from 'tenure/kubernetes'
+
+const [, , kubeConfig = '', leaseName = '', identity, leaseDurationMs, renewDeadlineMs, retryPeriodMs] = process.argv
+
+/** @param {'started' | 'stopped' | 'new-leader'} event */
+function tell(event) {
+  process.send?.({ event, identity, monotonicMs: Number(hrtime.bigint()) / 1e6 })
+}
+
+const elector = new LeaderElector({
+  client: fromKubeConfig(kubeConfig),
+  leaseName,
+  leaseNamespace: 'default',
+  identity,
+  leaseDurationMs: Number(leaseDurationMs),
+  renewDeadlineMs: Number(renewDeadlineMs),
+  retryPeriodMs: Number(retryPeriodMs),
+  callbacks: {
+    async onStartedLeading(signal) {
+      tell('started')
+      if (!signal.aborted) await once(signal, 'abort')
+    },
+    onStoppedLeading: () => tell('stopped'),
+    onNewLeader: () => tell('new-leader'),
+  },
+})
+const controller = new AbortController()
+process.once('SIGTERM', () => controller.abort())
+process.on('disconnect', () => process.exit())
+await elector.run({ signal: controller.signal })
+process.exit()

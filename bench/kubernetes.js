@@ -1,0 +1,196 @@
+// npm run bench:kubernetes: Tenure and client-go side by side, on one API server, at the same time, with the same timings.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { load } from '../scripts/load.js'
+import { Fleet, startTenure } from './kubernetes-fleet.js'
+import { format, median, readOptions, Report } from './report.js'
+
+const options = readOptions(join(import.meta.dirname, 'kubernetes-results.json'))
+const { quick } = options
+const figures = new Report(options)
+const { startCluster } = /** @type {typeof import('../test/servers/cluster.ts')} */ (
+  await load('test/servers/cluster.ts')
+)
+const { startClientGo } = /** @type {typeof import('../test/servers/client-go.ts')} */ (
+  await load('test/servers/client-go.ts')
+)
+
+/** @typedef {import('./kubernetes-fleet.js').Timings} Timings */
+
+/** What both have unless told otherwise. */
+const usual = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
+/** Short, because each measured death takes a lease. */
+const short = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
+const replicas = 3
+
+const folder = mkdtempSync(join(tmpdir(), 'tenure-bench-'))
+const auditLog = join(folder, 'audit.log')
+const cluster = await startCluster({ flags: auditFlags() })
+const kubeConfig = writeKubeConfig()
+try {
+  await benchRequestsAndReleases(quick ? short : usual)
+  await benchDeaths(short)
+} finally {
+  await cluster.stop()
+  rmSync(folder, { recursive: true, force: true })
+}
+figures.finish()
+
+/** @param {Timings} timings */
+async function benchRequestsAndReleases(timings) {
+  const fleets = await startFleets('steady', timings)
+  const windowMs = quick ? 6_000 : 120_000
+  console.log(`counting requests for ${windowMs / 1000} s ...`)
+  const fromMs = Date.now()
+  await sleep(windowMs)
+  const untilMs = Date.now()
+  // The audit log is written a moment later than the requests that it tells of.
+  await sleep(1_000)
+  const perMinute = (/** @type {string} */ lease, /** @type {RegExp} */ verb) =>
+    (countRequests(lease, verb, fromMs, untilMs) * 60_000) / windowMs
+  const standby = { tenure: perMinute('steady-tenure', reads), peer: perMinute('steady-client-go', reads) }
+  const leader = { tenure: perMinute('steady-tenure', writes), peer: perMinute('steady-client-go', writes) }
+  const standbys = replicas - 1
+  figures.add({
+    name: 'requests of an idle standby',
+    value: standby.tenure / standby.peer,
+    unit: 'x',
+    goal: 0.25,
+    detail: `of client-go's: ${format(standby.tenure / standbys)} and ${format(standby.peer / standbys)} per minute, ${show(timings)}`,
+  })
+  figures.add({
+    name: 'requests of a leader',
+    value: leader.tenure / leader.peer,
+    unit: 'x',
+    goal: 0.5,
+    detail: `of client-go's: ${format(leader.tenure)} and ${format(leader.peer)} per minute`,
+  })
+
+  const rounds = quick ? 2 : 30
+  console.log(`${rounds} clean hand-overs ...`)
+  const { tenure, peer } = await endLeaders(fleets, 'SIGTERM', rounds)
+  figures.add({
+    name: 'clean release to the next leader, median',
+    value: median(tenure) / median(peer),
+    unit: 'x',
+    goal: 0.1,
+    detail: `of client-go's: ${format(median(tenure))} and ${format(median(peer))} ms, ${rounds} rounds, ${show(timings)}`,
+  })
+  figures.add({
+    name: 'clean release to the next leader, slowest',
+    value: Math.max(...tenure),
+    unit: 'ms',
+    goal: 100,
+    detail: `client-go's: ${format(Math.max(...peer))} ms`,
+  })
+  await fleets.end()
+}
+
+/** @param {Timings} timings */
+async function benchDeaths(timings) {
+  const fleets = await startFleets('deaths', timings)
+  const rounds = quick ? 2 : 20
+  console.log(`${rounds} deaths of a leader ...`)
+  const { tenure, peer } = await endLeaders(fleets, 'SIGKILL', rounds)
+  figures.add({
+    name: 'SIGKILL to the next leader, median',
+    value: median(tenure) / median(peer),
+    unit: 'x',
+    goal: 1,
+    detail: `of client-go's: ${format(median(tenure))} and ${format(median(peer))} ms, ${rounds} rounds, ${show(timings)}`,
+  })
+  figures.add({
+    name: 'SIGKILL to the next leader, slowest',
+    value: Math.max(...tenure) - timings.leaseDurationMs,
+    unit: 'ms',
+    goal: 300,
+    detail: `more than the lease; client-go's: ${format(Math.max(...peer) - timings.leaseDurationMs)} ms`,
+  })
+  await fleets.end()
+}
+
+/**
+ * Three replicas of each kind, each kind with a Lease of its own.
+ *
+ * @param {string} name
+ * @param {Timings} timings
+ */
+async function startFleets(name, timings) {
+  const { url: server, caFile, adminToken: token } = cluster
+  const settleMs = timings.retryPeriodMs / 2
+  const tenure = new Fleet((identity) => startTenure(kubeConfig, `${name}-tenure`, identity, timings), settleMs)
+  const peer = new Fleet(
+    (identity) => startClientGo({ server, caFile, token, lease: `${name}-client-go`, identity, ...timings }),
+    settleMs,
+  )
+  for (let count = 0; count < replicas; count++) await Promise.all([tenure.add(), peer.add()])
+  return { tenure, peer, end: () => Promise.all([tenure.end(), peer.end()]) }
+}
+
+/**
+ * @param {{ tenure: Fleet, peer: Fleet }} fleets
+ * @param {NodeJS.Signals} signal
+ * @param {number} rounds
+ */
+async function endLeaders(fleets, signal, rounds) {
+  const tenure = []
+  const peer = []
+  for (let round = 0; round < rounds; round++) {
+    const [own, other] = await Promise.all([fleets.tenure.endLeader(signal), fleets.peer.endLeader(signal)])
+    tenure.push(own)
+    peer.push(other)
+  }
+  return { tenure, peer }
+}
+
+const writes = /^(create|update|patch)$/
+const reads = /^(get|list|watch)$/
+
+/**
+ * @param {string} lease
+ * @param {RegExp} verb
+ * @param {number} fromMs
+ * @param {number} untilMs
+ */
+function countRequests(lease, verb, fromMs, untilMs) {
+  const seen = new Set()
+  for (const line of readFileSync(auditLog, 'utf8').split('\n').filter(Boolean)) {
+    const request = JSON.parse(line)
+    const atMs = Date.parse(request.requestReceivedTimestamp)
+    const isAbout = request.objectRef?.name === lease || request.requestURI.includes(`metadata.name%3D${lease}&`)
+    if (isAbout && verb.test(request.verb) && atMs >= fromMs && atMs < untilMs) seen.add(request.auditID)
+  }
+  return seen.size
+}
+
+/** The API server's own record of who asked what. */
+function auditFlags() {
+  const policy = join(folder, 'audit-policy.json')
+  const rules = [
+    { level: 'Metadata', resources: [{ group: 'coordination.k8s.io', resources: ['leases'] }] },
+    { level: 'None' },
+  ]
+  writeFileSync(policy, JSON.stringify({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules }))
+  return [`--audit-policy-file=${policy}`, `--audit-log-path=${auditLog}`]
+}
+
+function writeKubeConfig() {
+  const file = join(folder, 'kubeconfig.json')
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'bench', cluster: { server: cluster.url, 'certificate-authority': cluster.caFile } }],
+    users: [{ name: 'admin', user: { token: cluster.adminToken } }],
+    contexts: [{ name: 'bench', context: { cluster: 'bench', user: 'admin' } }],
+    'current-context': 'bench',
+  }
+  writeFileSync(file, JSON.stringify(config))
+  return file
+}
+
+/** @param {Timings} timings */
+function show({ leaseDurationMs, renewDeadlineMs, retryPeriodMs }) {
+  return `${[leaseDurationMs, renewDeadlineMs, retryPeriodMs].map((ms) => `${ms / 1000} s`).join(' / ')}`
+}

@@ -1,0 +1,75 @@
+// Prints figures beside their goals, and writes them down.
+import { writeFileSync } from 'node:fs'
+import { cpus, loadavg } from 'node:os'
+import { parseArgs } from 'node:util'
+
+/**
+ * @typedef {object} Result
+ * @property {string} name
+ * @property {number} value
+ * @property {string} unit
+ * @property {number} goal the value must be below it
+ * @property {boolean} passed
+ * @property {string} detail
+ */
+
+/**
+ * The options that all benchmarks take. --quick shows in seconds that everything runs; its figures mean little.
+ * --results FILE: where they are written.
+ *
+ * @param {string} resultsFile
+ */
+export function readOptions(resultsFile) {
+  const options = /** @type {const} */ ({
+    quick: { type: 'boolean', default: false },
+    results: { type: 'string', default: resultsFile },
+  })
+  return parseArgs({ options }).values
+}
+
+export class Report {
+  /** @type {Result[]} */
+  #results = []
+  #quick
+  #file
+
+  /** @param {{ quick: boolean, results: string }} options */
+  constructor({ quick, results }) {
+    this.#quick = quick
+    this.#file = results
+  }
+
+  /** @param {Omit<Result, 'passed'>} result */
+  add(result) {
+    const passed = result.value < result.goal
+    this.#results.push({ ...result, passed })
+    const value = `${format(result.value)} ${result.unit}`
+    const mark = passed ? 'pass' : 'MISS'
+    console.log(
+      `${mark}  ${result.name.padEnd(48)}${value.padStart(12)}  goal < ${String(result.goal).padEnd(6)}${result.detail}`,
+    )
+  }
+
+  finish() {
+    const results = this.#results
+    const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, load: loadavg()[0] }
+    const missed = results.filter(({ passed }) => !passed).length
+    console.log(`\n${results.length - missed} of ${results.length} goals met. ${JSON.stringify(machine)}`)
+    const content = JSON.stringify({ quick: this.#quick, machine, results }, undefined, 2)
+    writeFileSync(this.#file, `${content}\n`)
+    // Figures of a quick run, or of a busy machine, are no verdict; those of a full run are.
+    if (missed > 0 && !this.#quick) process.exitCode = 1
+  }
+}
+
+/** @param {number} value */
+export function format(value) {
+  return value >= 100 ? String(Math.round(value)) : value.toPrecision(3)
+}
+
+/** @param {number[]} values */
+export function median(values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length / 2
+  return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle) - 1] ?? NaN)) / 2
+}
