@@ -9,6 +9,8 @@ export interface JsonRequest {
   readonly path: string
   readonly method?: string | undefined
   readonly body?: unknown
+  /** Default: JSON, and a merge patch for PATCH. */
+  readonly contentType?: string | undefined
   /** PEM. */
   readonly ca: string
   readonly token?: string | undefined
@@ -28,6 +30,7 @@ export interface JsonResponse<Body> {
  */
 export async function requestJson<Body = unknown>(options: JsonRequest): Promise<JsonResponse<Body>> {
   const { url, path, method = 'GET', body, ca, token, clientCertificate, timeoutMs = 10_000 } = options
+  const { contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json' } = options
   const content = body === undefined ? undefined : JSON.stringify(body)
   const sent = request(new URL(path, url), {
     method,
@@ -40,7 +43,7 @@ export async function requestJson<Body = unknown>(options: JsonRequest): Promise
       ...(content === undefined
         ? {}
         : {
-            'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
+            'content-type': contentType,
             'content-length': Buffer.byteLength(content),
           }),
     },

@@ -1,0 +1,71 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseAllDocuments } from 'yaml'
+
+/** Where the manifests are. */
+export const folder = join(import.meta.dirname, '../../deploy/kubernetes')
+
+/** An object of the Kubernetes API, as far as tests look into one. */
+export interface Manifest {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly labels?: Record<string, string> }
+  readonly [field: string]: unknown
+}
+
+/** Every YAML file below the folder, by its path there. */
+export function listFiles(): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.yaml'))
+    .toSorted()
+}
+
+/** The one object of a file. */
+export function readManifest(file: string): Manifest {
+  return parseOne(readFileSync(join(folder, file), 'utf8'))
+}
+
+/** Reads YAML that holds one object. */
+export function parseOne(text: string): Manifest {
+  const [manifest, ...more] = parseObjects(text)
+  if (!manifest || more.length > 0) throw new Error('A manifest holds one object.')
+  return manifest
+}
+
+/** Reads YAML; warnings count as errors. */
+export function parseObjects(text: string): Manifest[] {
+  const documents = parseAllDocuments(text)
+  if (!Array.isArray(documents)) return []
+  return documents.map((document) => {
+    const [fault] = [...document.errors, ...document.warnings]
+    if (fault) throw fault
+    return document.toJS() as Manifest
+  })
+}
+
+const collections: Record<string, string> = {
+  ServiceAccount: 'serviceaccounts',
+  Pod: 'pods',
+  Lease: 'leases',
+  Role: 'roles',
+  RoleBinding: 'rolebindings',
+  Deployment: 'deployments',
+  PodDisruptionBudget: 'poddisruptionbudgets',
+}
+
+/** Where objects of its kind are created. */
+export function collectionOf({ apiVersion, kind }: Manifest, namespace: string): string {
+  const collection = collections[kind]
+  if (!collection) throw new Error(`Where is a ${kind} created?`)
+  return `/${apiVersion.includes('/') ? 'apis' : 'api'}/${apiVersion}/namespaces/${namespace}/${collection}`
+}
+
+/** The object as kustomize would put it into a namespace. */
+export function inNamespace(manifest: Manifest, namespace: string): Manifest {
+  const subjects = manifest['subjects'] as { kind: string }[] | undefined
+  return {
+    ...manifest,
+    metadata: { ...manifest.metadata, namespace },
+    ...(subjects && { subjects: subjects.map((subject) => ({ ...subject, namespace })) }),
+  } as Manifest
+}

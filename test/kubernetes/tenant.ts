@@ -1,0 +1,56 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import type { Cluster } from '../servers/cluster.ts'
+import { collectionOf, inNamespace, readManifest, type Manifest } from './manifests.ts'
+
+/** A namespace of its own, and the service account of the manifests in it. */
+export interface Tenant {
+  readonly namespace: string
+  /** `token` and `ca.crt`, as the kubelet mounts them. */
+  readonly folder: string
+  readonly token: string
+  /** Creates an object here, and fails if the API server finds any fault with it. */
+  create(manifest: Manifest): Promise<void>
+  /** Waits until the API server lets the service account do this. */
+  hasRight(verb: string, resource: 'leases' | 'events', name?: string): Promise<void>
+  remove(): void
+}
+
+let tenants = 0
+
+/** Makes a namespace and applies the service account and these files of the manifests. */
+export async function newTenant({ admin, ca }: Cluster, files: readonly string[] = []): Promise<Tenant> {
+  const namespace = `tenant-${++tenants}`
+  await admin.request('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
+  const create = async (manifest: Manifest) => {
+    const path = `${collectionOf(manifest, namespace)}?fieldValidation=Strict`
+    const { status, body } = await admin.request('POST', path, inNamespace(manifest, namespace))
+    expect(status, JSON.stringify(body)).toBe(201)
+  }
+  const account = readManifest('serviceaccount.yaml')
+  for (const manifest of [account, ...files.map(readManifest)]) await create(manifest)
+  const tokens = `${collectionOf(account, namespace)}/${account.metadata.name}/token`
+  const asked = { spec: { expirationSeconds: 3_600 } }
+  const { token } = (await admin.request<{ status: { token: string } }>('POST', tokens, asked)).body.status
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-service-account-'))
+  writeFileSync(join(folder, 'token'), token)
+  writeFileSync(join(folder, 'ca.crt'), ca)
+  return {
+    namespace,
+    folder,
+    token,
+    create,
+    async hasRight(verb, resource, name = '') {
+      const group = resource === 'leases' ? 'coordination.k8s.io' : ''
+      const review = { spec: { resourceAttributes: { namespace, verb, group, resource, name } } }
+      const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+      // The authorizer learns of a new Role by a watch.
+      const isAllowed = async () =>
+        (await admin.request<{ status: { allowed: boolean } }>('POST', path, review, token)).body.status.allowed
+      await expect.poll(isAllowed, { timeout: 5_000 }).toBe(true)
+    },
+    remove: () => rmSync(folder, { recursive: true }),
+  }
+}
