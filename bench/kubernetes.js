@@ -24,6 +24,9 @@ const usual = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs:
 /** Short, because each measured death takes a lease. */
 const short = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
 const replicas = 3
+/** What leaders do, and what standbys do. */
+const writes = /^(create|update|patch)$/
+const reads = /^(get|list|watch)$/
 
 const folder = mkdtempSync(join(tmpdir(), 'tenure-bench-'))
 const auditLog = join(folder, 'audit.log')
@@ -144,9 +147,6 @@ async function endLeaders(fleets, signal, rounds) {
   }
   return { tenure, peer }
 }
-
-const writes = /^(create|update|patch)$/
-const reads = /^(get|list|watch)$/
 
 /**
  * @param {string} lease
