@@ -50,8 +50,10 @@ async function run(name: string, env: Record<string, string> = {}): Promise<stri
   return example.lines()
 }
 
-test('every example has a test here; the demo has one of its own', () => {
-  const tested = readFileSync(import.meta.filename, 'utf8')
+test('every example has a test here or, if it needs a cluster, there; the demo has one of its own', () => {
+  const tested = [import.meta.filename, join(import.meta.dirname, 'kubernetes/example.test.ts')]
+    .map((file) => readFileSync(file, 'utf8'))
+    .join('\n')
   const names = readdirSync(examples).filter((name) => name !== 'demo')
   expect(names).toContain('first-program')
   for (const name of names) expect(tested).toMatch(new RegExp(`test\\(['"]${name}: `))
