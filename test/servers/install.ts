@@ -38,9 +38,9 @@ async function install(program: Program, say: (line: string) => void): Promise<s
 async function build(program: Program, source: GoModule, say: (line: string) => void): Promise<string | undefined> {
   if (!has('go')) return `it is built with Go 1.24 or newer, which is not on PATH; or name it by ${program.variable}`
   const started = performance.now()
-  const minutes = () => `${Math.round((performance.now() - started) / 6_000) / 10} minutes`
+  const passed = () => `${Math.round((performance.now() - started) / 1_000)} s`
   say(`${program.binary}: building with Go, about ${source.buildMinutes} minutes, once`)
-  const progress = setInterval(() => say(`${program.binary}: still building after ${minutes()}`), 60_000)
+  const progress = setInterval(() => say(`${program.binary}: still building after ${passed()}`), 60_000)
   // A build that is broken off leaves no half a program, and who waited for the lock builds nothing.
   const command = '[ -x "$1" ] || { nice go build -trimpath -ldflags "-s -w" -o "$1.$$" . && mv "$1.$$" "$1"; }'
   const env = { ...process.env, CGO_ENABLED: '0' }

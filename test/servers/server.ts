@@ -140,7 +140,7 @@ async function launch(kind: ServerKind, place: Place, watchdog: Watchdog): Promi
  * A loopback port that was free a moment ago. It lies below those that the kernel gives to outgoing connections, so
  * that none of them takes it while the server is down.
  */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 32_768)
     const server = createServer()

@@ -1,0 +1,201 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { startProxy, type Proxy } from './proxy.ts'
+
+/** What one end of a connection has received, and how it ended. */
+class Peer {
+  readonly socket: Socket
+  text = ''
+  ended: 'by end' | 'by reset' | undefined
+  constructor(socket: Socket) {
+    this.socket = socket
+    socket.setEncoding('utf8').on('data', (text: string) => (this.text += text))
+    socket.once('end', () => (this.ended ??= 'by end'))
+    socket.once('error', () => (this.ended ??= 'by reset'))
+  }
+}
+
+const accepted: Peer[] = []
+const clients: Peer[] = []
+const target = createServer({ allowHalfOpen: true }, (socket) => accepted.push(new Peer(socket)))
+let proxy: Proxy
+
+beforeEach(async () => {
+  target.listen(0, '127.0.0.1')
+  await once(target, 'listening')
+  proxy = await startProxy((target.address() as AddressInfo).port)
+})
+
+afterEach(async () => {
+  proxy.stop()
+  for (const { socket } of [...clients.splice(0), ...accepted.splice(0)]) socket.destroy()
+  target.close()
+  await once(target, 'close')
+})
+
+const soon = { timeout: 5_000, interval: 5 }
+
+/** A connection through the proxy, both ends of it. */
+async function open(): Promise<{ client: Peer; server: Peer }> {
+  const count = accepted.length
+  const client = new Peer(connect({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true }))
+  clients.push(client)
+  await once(client.socket, 'connect')
+  await vi.waitUntil(() => accepted.length > count, soon)
+  return { client, server: accepted.at(-1)! }
+}
+
+const receives = (peer: Peer, text: string) => vi.waitFor(() => expect(peer.text).toBe(text), soon)
+const swallows = (text: string) => vi.waitUntil(() => proxy.swallowedBytes === text.length, soon)
+const endsBy = (peer: Peer, how: Peer['ended']) => vi.waitFor(() => expect(peer.ended).toBe(how), soon)
+
+test('bytes and ends pass in both directions', async () => {
+  const { client, server } = await open()
+  client.socket.end('question')
+  await receives(server, 'question')
+  await endsBy(server, 'by end')
+  server.socket.end('answer')
+  await receives(client, 'answer')
+  await endsBy(client, 'by end')
+  await vi.waitUntil(() => proxy.open === 0, soon)
+  expect(proxy.opened).toBe(1)
+})
+
+test('much passes, and in order', async () => {
+  const { client, server } = await open()
+  const much = Array.from({ length: 500_000 }, (_, index) => index).join(' ')
+  client.socket.end(much)
+  await endsBy(server, 'by end')
+  expect(server.text === much).toBe(true)
+})
+
+test('a reset passes', async () => {
+  const { client, server } = await open()
+  server.socket.resetAndDestroy()
+  await endsBy(client, 'by reset')
+})
+
+test('a black hole in one direction lets requests through and swallows answers, and the end of the server', async () => {
+  const { client, server } = await open()
+  proxy.set('blackhole', 'to-client')
+  client.socket.write('question')
+  await receives(server, 'question')
+  server.socket.end('lost')
+  await swallows('lost')
+  proxy.set('pass')
+  const other = await open()
+  other.server.socket.write('answer')
+  await receives(other.client, 'answer')
+  expect(client).toMatchObject({ text: '', ended: undefined })
+  expect(proxy.open).toBe(2)
+  client.socket.destroy()
+  await vi.waitUntil(() => proxy.open === 1, soon)
+})
+
+test('a connection with a hole in it stays silent when the black hole is gone', async () => {
+  const { client, server } = await open()
+  proxy.set('blackhole', 'to-server')
+  client.socket.write('lost')
+  await swallows('lost')
+  proxy.set('pass')
+  client.socket.write(' and late')
+  await swallows('lost and late')
+  server.socket.write('heard')
+  await receives(client, 'heard')
+  expect(server.text).toBe('')
+})
+
+test('a new connection into a black hole is taken, and nobody answers', async () => {
+  proxy.set('blackhole')
+  const { client, server } = await open()
+  client.socket.write('question')
+  server.socket.end('answer')
+  await swallows('questionanswer')
+  expect([client.text, server.text]).toEqual(['', ''])
+})
+
+test('what is held arrives when the network has healed', async () => {
+  const { client, server } = await open()
+  proxy.set('hold')
+  client.socket.write('question')
+  server.socket.write('answer')
+  await vi.waitUntil(() => proxy.queuedBytes === 'questionanswer'.length, soon)
+  expect(server.text).toBe('')
+  proxy.set('pass', 'to-server')
+  await receives(server, 'question')
+  expect(client.text).toBe('')
+  proxy.set('pass')
+  await receives(client, 'answer')
+})
+
+test('connections of now are frozen, later ones pass', async () => {
+  const old = await open()
+  proxy.freezeExisting()
+  const young = await open()
+  old.client.socket.write('lost')
+  await swallows('lost')
+  young.client.socket.write('question')
+  await receives(young.server, 'question')
+  young.server.socket.write('answer')
+  await receives(young.client, 'answer')
+  expect(old.server.text).toBe('')
+})
+
+test('bytes are delayed, and ends with them', async () => {
+  const { client, server } = await open()
+  proxy.set({ delayMs: 300 }, 'to-server')
+  const sentMs = performance.now()
+  client.socket.end('question')
+  await receives(server, 'question')
+  expect(performance.now() - sentMs).toBeGreaterThanOrEqual(300)
+  await endsBy(server, 'by end')
+})
+
+test('bytes trickle', async () => {
+  const { client, server } = await open()
+  proxy.set({ bytes: 2, everyMs: 50 })
+  const sentMs = performance.now()
+  const parts: string[] = []
+  server.socket.on('data', (part: string) => parts.push(part))
+  client.socket.end('question')
+  await endsBy(server, 'by end')
+  expect(parts).toEqual(['qu', 'es', 'ti', 'on'])
+  expect(performance.now() - sentMs).toBeGreaterThanOrEqual(150)
+})
+
+test('all connections are reset at once, on both sides', async () => {
+  const all = [await open(), await open()]
+  proxy.reset()
+  for (const { client, server } of all) {
+    await endsBy(client, 'by reset')
+    await endsBy(server, 'by reset')
+  }
+  expect(proxy.open).toBe(0)
+})
+
+test('new connections are refused while old ones go on, until it accepts again', async () => {
+  const old = await open()
+  proxy.refuse()
+  await expect(open()).rejects.toThrow(/ECONNREFUSED/)
+  old.client.socket.write('question')
+  await receives(old.server, 'question')
+  await proxy.accept()
+  const young = await open()
+  young.client.socket.write('another')
+  await receives(young.server, 'another')
+})
+
+test('a server that is down resets what the proxy has accepted', async () => {
+  const down = await startProxy(await closedPort())
+  const client = new Peer(connect(down.port, '127.0.0.1'))
+  clients.push(client)
+  await endsBy(client, 'by reset')
+  down.stop()
+})
+
+async function closedPort(): Promise<number> {
+  const other = await startProxy(1)
+  other.stop()
+  return other.port
+}

@@ -1,0 +1,232 @@
+import { once } from 'node:events'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { freePort } from './server.ts'
+
+/**
+ * What happens to what is sent:
+ * - `pass`: it arrives at once.
+ * - `hold`: it arrives when the mode changes to another, as after a split network that TCP outlives.
+ * - `blackhole`: it never arrives, nor does the end of the connection. A connection that lost something stays so in that
+ *   direction, whatever comes later: no byte of a stream arrives after a hole.
+ * - `delayMs`: all of it arrives so much later.
+ * - `bytes`, `everyMs`: it trickles.
+ */
+export type Mode =
+  | 'pass'
+  | 'hold'
+  | 'blackhole'
+  | { readonly delayMs: number }
+  | { readonly bytes: number; readonly everyMs: number }
+
+export type Direction = 'to-server' | 'to-client'
+
+/** A network between clients and one loopback port, which does what it is told. */
+export interface Proxy {
+  readonly port: number
+  /** How many connections it has taken. */
+  readonly opened: number
+  /** How many of them the client has neither ended nor reset. */
+  readonly open: number
+  /** How many bytes black holes have swallowed. */
+  readonly swallowedBytes: number
+  /** How many bytes are under way: held, delayed, or waiting for their turn. */
+  readonly queuedBytes: number
+  /** From now on, for connections of now and later; both directions unless one is named. */
+  set(mode: Mode, direction?: Direction): void
+  /** Makes a black hole of the connections of now; later ones are as before. */
+  freezeExisting(direction?: Direction): void
+  /** Resets the connections of now, on both sides. */
+  reset(): void
+  /** Refuses new connections, until `accept`. */
+  refuse(): void
+  accept(): Promise<void>
+  stop(): void
+}
+
+/** Starts a proxy in front of a loopback port, which passes everything on at first. */
+export async function startProxy(targetPort: number): Promise<Proxy> {
+  const port = await freePort()
+  const modes: Record<Direction, Mode> = { 'to-server': 'pass', 'to-client': 'pass' }
+  const connections = new Set<Connection>()
+  let opened = 0
+  let swallowedBytes = 0
+  let server: Server | undefined
+
+  const proxy: Proxy = {
+    port,
+    get opened() {
+      return opened
+    },
+    get open() {
+      return [...connections].filter(({ client }) => !client.readableEnded && !client.destroyed).length
+    },
+    get swallowedBytes() {
+      return swallowedBytes
+    },
+    get queuedBytes() {
+      const flows = [...connections].flatMap(({ flows }) => Object.values(flows))
+      return flows.reduce((sum, flow) => sum + flow.queuedBytes, 0)
+    },
+    set(mode, direction) {
+      for (const each of directions(direction)) {
+        modes[each] = mode
+        for (const connection of connections) connection.flows[each].set(mode)
+      }
+    },
+    freezeExisting(direction) {
+      for (const { flows } of connections) for (const each of directions(direction)) flows[each].freeze()
+    },
+    reset() {
+      for (const { client, upstream } of connections) {
+        client.resetAndDestroy()
+        // It would wait for a connection that may never come about.
+        if (upstream.connecting) upstream.destroy()
+        else upstream.resetAndDestroy()
+      }
+    },
+    refuse() {
+      server?.close()
+      server = undefined
+    },
+    async accept() {
+      if (server) return
+      server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+        opened++
+        const connection = openConnection(client, targetPort, modes, (bytes) => {
+          swallowedBytes += bytes
+        })
+        connections.add(connection)
+        const forget = () => {
+          if (client.destroyed && connection.upstream.destroyed) connections.delete(connection)
+        }
+        client.once('close', forget)
+        connection.upstream.once('close', forget)
+      }).listen(port, '127.0.0.1')
+      await once(server, 'listening')
+    },
+    stop() {
+      proxy.refuse()
+      proxy.reset()
+    },
+  }
+  await proxy.accept()
+  return proxy
+}
+
+interface Connection {
+  readonly client: Socket
+  readonly upstream: Socket
+  readonly flows: Readonly<Record<Direction, Flow>>
+}
+
+function openConnection(
+  client: Socket,
+  targetPort: number,
+  modes: Readonly<Record<Direction, Mode>>,
+  onSwallow: (bytes: number) => void,
+): Connection {
+  const upstream = connect({ port: targetPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
+  const flows = {
+    'to-server': new Flow(client, upstream, modes['to-server'], onSwallow),
+    'to-client': new Flow(upstream, client, modes['to-client'], onSwallow),
+  }
+  return { client, upstream, flows }
+}
+
+function directions(direction: Direction | undefined): Direction[] {
+  return direction ? [direction] : ['to-server', 'to-client']
+}
+
+type Item = { readonly what: Buffer | 'end' | 'reset'; readonly arrivedMs: number }
+
+/** So much is kept under way; then the sender feels it, as with a real network. */
+const maxQueuedBytes = 1_000_000
+
+/** One direction of one connection. */
+class Flow {
+  readonly #source: Socket
+  readonly #sink: Socket
+  readonly #onSwallow: (bytes: number) => void
+  #mode: Mode
+  #frozen = false
+  #isFull = false
+  #queue: Item[] = []
+  #trickledMs = -Infinity
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(source: Socket, sink: Socket, mode: Mode, onSwallow: (bytes: number) => void) {
+    this.#source = source
+    this.#sink = sink
+    this.#mode = mode
+    this.#onSwallow = onSwallow
+    source.on('data', (chunk) => this.#push(chunk))
+    source.once('end', () => this.#push('end'))
+    source.once('error', () => this.#push('reset'))
+    sink.on('drain', () => {
+      this.#isFull = false
+      this.#pump()
+    })
+    sink.once('close', () => this.freeze())
+  }
+
+  set(mode: Mode): void {
+    this.#mode = mode
+    this.#pump()
+  }
+
+  freeze(): void {
+    this.#frozen = true
+    this.#swallow()
+    clearTimeout(this.#timer)
+    this.#source.resume()
+  }
+
+  #push(what: Item['what']): void {
+    this.#queue.push({ what, arrivedMs: performance.now() })
+    if (this.#frozen) return this.#swallow()
+    if (this.queuedBytes > maxQueuedBytes) this.#source.pause()
+    this.#pump()
+  }
+
+  #swallow(): void {
+    // What is sent to somebody who has gone is not the network's doing.
+    if (!this.#sink.destroyed) this.#onSwallow(this.queuedBytes)
+    this.#queue = []
+  }
+
+  get queuedBytes(): number {
+    return this.#queue.reduce((sum, { what }) => sum + (typeof what === 'string' ? 0 : what.length), 0)
+  }
+
+  #pump(): void {
+    clearTimeout(this.#timer)
+    for (let item = this.#queue[0]; item && !this.#isFull; item = this.#queue[0]) {
+      if (this.#mode === 'blackhole') return this.freeze()
+      if (this.#mode === 'hold') return
+      const waitMs = this.#dueMs(item) - performance.now()
+      if (waitMs > 0) {
+        this.#timer = setTimeout(() => this.#pump(), waitMs)
+        return
+      }
+      this.#queue.shift()
+      this.#deliver(item)
+    }
+    if (this.#queue.length === 0) this.#source.resume()
+  }
+
+  #dueMs({ arrivedMs }: Item): number {
+    if (typeof this.#mode === 'string') return arrivedMs
+    return 'delayMs' in this.#mode ? arrivedMs + this.#mode.delayMs : this.#trickledMs + this.#mode.everyMs
+  }
+
+  #deliver({ what, arrivedMs }: Item): void {
+    if (what === 'end') this.#sink.end()
+    else if (what === 'reset') this.#sink.resetAndDestroy()
+    else {
+      const bytes = typeof this.#mode === 'object' && 'bytes' in this.#mode ? this.#mode.bytes : what.length
+      this.#trickledMs = performance.now()
+      if (bytes < what.length) this.#queue.unshift({ what: what.subarray(bytes), arrivedMs })
+      this.#isFull = !this.#sink.write(what.subarray(0, bytes))
+    }
+  }
+}
