@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { root } from '../documents.ts'
+
+const source = join(root, 'packages/tenure/src')
+/** All of the library, with every value in a message as an ellipsis, as the page has it. */
+const code = readdirSync(source, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => readFileSync(join(source, file), 'utf8'))
+  .join('\n')
+  .replaceAll(/\$\{[^{}]*\}/g, '…')
+
+/** What others say in our messages, and what stands there in place of a value. */
+const foreign = /connect ECONNREFUSED|self-signed certificate|namespaces … not found/
+const values =
+  /(?<=Cannot )(?:get|create)(?= Lease)|(?<=answered )(?:GET|404)|exec|renew(?=" for)|(?<="identity" is )undefined|identity/g
+
+const [, table = ''] = readFileSync(join(root, 'docs/kubernetes.md'), 'utf8').split('\n## Troubleshooting\n')
+const messages = [...table.matchAll(/^\| `([^`]+)`/gm)].map(([, message]) => message ?? '')
+
+test('the page on Kubernetes explains messages', () => {
+  expect(messages.length).toBeGreaterThan(20)
+})
+
+test.each(messages)('it is a message of the code: %s', (message) => {
+  const pieces = message
+    .replace(foreign, '')
+    .replaceAll(values, '…')
+    .split(/…|: |(?= within )/)
+    .map((piece) => piece.trim())
+    .filter((piece) => piece.length > 3)
+  expect(pieces).not.toEqual([])
+  expect(pieces.filter((piece) => !code.includes(piece))).toEqual([])
+})
