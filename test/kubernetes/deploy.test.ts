@@ -35,6 +35,7 @@ interface Deployment extends Manifest {
   }
 }
 const deployment = readManifest('deployment.yaml') as Deployment
+const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'my-app' } }
 
 describe('the manifests', () => {
   test('are all named by a kustomization of their folder', () => {
@@ -206,6 +207,13 @@ describeWithCluster('the manifests, on a real API server', (cluster) => {
       expect(String(standby.errors[0])).toMatch(/A watch was not opened: .*cannot watch resource "leases"/)
     })
 
+    test('a term above the one in a Lease that was made beforehand', async () => {
+      const tenant = await tenantOf('role.yaml', 'rolebinding.yaml')
+      await tenant.hasRight('update', 'leases')
+      await tenant.create({ ...lease, spec: { leaseTransitions: 41 } })
+      expect(await candidate(cluster(), tenant, 'a').started).toMatchObject({ term: 42 })
+    })
+
     test('a clear error without any right, and the lead as soon as it is given one', async () => {
       const tenant = await tenantOf()
       const lone = candidate(cluster(), tenant, 'a', { leaseDurationMs: 1_500 })
@@ -227,7 +235,6 @@ describeWithCluster('the manifests, on a real API server', (cluster) => {
       // An empty Lease is there, so the right to create is not needed.
       const [, byName] = limited['rules'] as unknown[]
       await tenant.create({ ...readManifest('role.yaml'), rules: [byName] })
-      const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'my-app' } }
       await tenant.create(lease)
       await tenant.hasRight('watch', 'leases', 'my-app')
       const { leader, standby } = await race(candidate(cluster(), tenant, 'a'), candidate(cluster(), tenant, 'b'))
