@@ -1,0 +1,29 @@
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { cacheDirectory, type Found } from './find.ts'
+
+/**
+ * Packages that cannot be installed beside the project's own, in a folder of the cache. Without their install scripts.
+ * Gives the folder that holds their `node_modules`, or why there is none.
+ */
+export async function npmPackages(name: string, packages: readonly string[]): Promise<Found> {
+  const path = join(cacheDirectory, '..', 'npm', name)
+  if (existsSync(path)) return { path }
+  const unfinished = `${path}.${process.pid}`
+  mkdirSync(unfinished, { recursive: true })
+  try {
+    writeFileSync(join(unfinished, 'package.json'), '{}\n')
+    const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--fetch-retries=1']
+    await promisify(execFile)('npm', ['install', '--prefix', unfinished, ...options, ...packages], { timeout: 100_000 })
+    // Another process may have been faster.
+    if (!existsSync(path)) renameSync(unfinished, path)
+    return { path }
+  } catch (error) {
+    const [reason = 'it failed'] = /^npm error .*/m.exec(String(error)) ?? []
+    return { missing: `npm cannot install ${packages.join(' ')}: ${reason}` }
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true })
+  }
+}
