@@ -88,10 +88,14 @@ export class KubernetesClient {
       timer = within(watch.silenceMs())
       for await (const line of linesOf(response)) {
         timer.cancel()
+        // Lines come in bunches, of which the caller may not want the rest.
+        if (bound.ended) throw bound.reason
         yield parse(line)
         timer = within(watch.silenceMs())
       }
     } catch (error) {
+      // Not when the caller has had enough: what it calls next is to find its connection.
+      if (!watch.signal.aborted && !(error instanceof ApiError)) this.close()
       throw this.#failure(bound, error)
     } finally {
       timer.cancel()
@@ -112,9 +116,10 @@ export class KubernetesClient {
     const send = () => bound.race(this.#send(call, payload, credentials, bound))
     return send().catch((error: unknown) => {
       // The server had closed a kept connection. What it read of the request is unknown, as after any lost answer;
-      // whoever asks copes with that, so a second try saves it the wait.
-      if (error instanceof StaleConnection && !bound.ended) return send()
-      throw error
+      // whoever asks copes with that, so a second try saves it the wait. What closed one has closed the others too.
+      if (!(error instanceof StaleConnection) || bound.ended) throw error
+      this.close()
+      return send()
     })
   }
 
@@ -150,6 +155,8 @@ export class KubernetesClient {
         const stale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
         reject(stale ? new StaleConnection('A kept connection was closed.', { cause: error }) : error)
       })
+      // An answer that changes the protocol ends in neither of the two.
+      request.on('close', () => reject(new Error('the connection was closed without an answer')))
       request.end(payload)
     })
   }
@@ -163,11 +170,11 @@ export class KubernetesClient {
   #failure(bound: Bound, error: unknown): unknown {
     if (bound.reason !== undefined) return bound.reason
     if (error instanceof TenureError) return error
-    const text = error instanceof Error ? error.message : String(error)
-    return new TenureError('BACKEND_UNAVAILABLE', `The API server at ${this.server} cannot be reached: ${text}`, {
-      retryable: true,
-      cause: error,
-    })
+    return new TenureError(
+      'BACKEND_UNAVAILABLE',
+      `The API server at ${this.server} cannot be reached: ${messageOf(error)}`,
+      { retryable: true, cause: error },
+    )
   }
 }
 
@@ -216,6 +223,12 @@ class Bound {
   }
 }
 
+/** A name with several addresses, none of which answers, gives an error for each and a message for none. */
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join(', ')
+  return error instanceof Error ? error.message : String(error)
+}
+
 function asError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(String(reason))
 }
@@ -245,10 +258,13 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string, void,
   response.setEncoding('utf8')
   let rest = ''
   for await (const chunk of response as AsyncIterable<string>) {
-    const lines = (rest + chunk).split('\n')
-    rest = lines.pop() ?? ''
+    const [first = '', ...more] = chunk.split('\n')
+    rest += first
     if (rest.length > longestAnswerBytes) throw new Error('a line of the watch is too long')
-    yield* lines
+    for (const next of more) {
+      yield rest
+      rest = next
+    }
   }
 }
 
