@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TenureError } from '../errors.ts'
 import { KubernetesClient } from './client.ts'
 import type { Connection } from './connection.ts'
+import { credentialFile } from './credential-file.ts'
 
 const mountedAt = '/var/run/secrets/kubernetes.io/serviceaccount'
 
@@ -16,14 +16,14 @@ const clients = new Map<string, KubernetesClient>()
  * const elector = new LeaderElector({ client: inCluster(), leaseName: 'my-app', leaseNamespace: 'default', identity, callbacks })
  */
 export function inCluster(): KubernetesClient {
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = process.env
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env
   if (!host) {
     throw new TenureError(
       'BACKEND_UNAVAILABLE',
       'inCluster() works in a pod only: KUBERNETES_SERVICE_HOST is not set. Elsewhere pass fromKubeConfig(), or a KubeConfig of @kubernetes/client-node, as the client.',
     )
   }
-  const server = `https://${host.includes(':') ? `[${host}]` : host}:${port}`
+  const server = `https://${host.includes(':') ? `[${host}]` : host}:${port || '443'}`
   const known = clients.get(server)
   if (known) return known
   const client = new KubernetesClient(serviceAccount(server, mountedAt))
@@ -31,31 +31,19 @@ export function inCluster(): KubernetesClient {
   return client
 }
 
-/** A service account as the kubelet mounts it: the files `token` and `ca.crt` of a folder. */
+/** A service account as the kubelet mounts it: the files `token` and `ca.crt` of a folder. It rotates tokens each hour. */
 export function serviceAccount(server: string, folder: string): Connection {
-  const token = textFile(join(folder, 'token'))
-  const ca = textFile(join(folder, 'ca.crt'))
+  const file = (name: string) => {
+    const path = join(folder, name)
+    return credentialFile(path, (cause) => {
+      const text = `The service account's file ${path} cannot be read. Does the pod set automountServiceAccountToken: false?`
+      return new TenureError('BACKEND_UNAVAILABLE', text, { cause, retryable: true })
+    })
+  }
+  const token = file('token')
+  const ca = file('ca.crt')
   return {
     server,
     credentials: () => ({ authorization: `Bearer ${token().trim()}`, tls: { ca: ca() } }),
-  }
-}
-
-/**
- * A small file that is replaced now and then, read anew each time: the kubelet rotates tokens every hour or so. At once,
- * because Node's file threads may be busy with the program's own files while a renewal waits.
- */
-function textFile(path: string): () => string {
-  let last: string | undefined
-  return () => {
-    try {
-      last = readFileSync(path, 'utf8')
-    } catch (cause) {
-      if (last === undefined) {
-        const text = `The service account's file ${path} cannot be read. Does the pod set automountServiceAccountToken: false?`
-        throw new TenureError('BACKEND_UNAVAILABLE', text, { cause, retryable: true })
-      }
-    }
-    return last
   }
 }

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, sign } from 'node:crypto'
+import { generateKeyPairSync, randomUUID, sign } from 'node:crypto'
 import { isIP } from 'node:net'
 
 /** A server's certificate, its own authority too. PEM. */
@@ -13,7 +13,7 @@ const day = 86_400_000
 export function makeCertificate({ names = ['127.0.0.1', '::1'], endsMs = Date.now() + day } = {}): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
   const signedBy = sequence(oid('2a8648ce3d040302'))
-  const name = sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from('tenure tests')))))
+  const name = sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from(randomUUID())))))
   const alternatives = names.map((each) => (isIP(each) ? der(0x87, addressBytes(each)) : der(0x82, Buffer.from(each))))
   const body = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),
