@@ -30,7 +30,8 @@ function explain(status: number, body: unknown): string {
     return 'the API server does not know who asks (401). Look at the token or the certificate that is presented.'
   }
   if (status === 403) {
-    return `the API server forbids it (403). ${said ?? ''} Bind the Role of deploy/kubernetes to whoever runs this.`
+    const why = said === undefined ? '' : ` ${said.replace(/\.?$/, '.')}`
+    return `the API server forbids it (403).${why} Bind the Role of deploy/kubernetes to whoever runs this.`
   }
   if (said !== undefined) return `the API server answered ${status}, ${said}`
   return status >= 200 && status < 300

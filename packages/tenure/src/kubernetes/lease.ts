@@ -32,13 +32,10 @@ const farAheadMs = 3_600_000
 /** Reads an answer or event. Throws if it is no Lease: then nothing is known. */
 export function asLease(value: unknown): LeaseObject {
   if (isObject(value) && value['kind'] === 'Lease' && isObject(value['metadata'])) {
-    const { metadata, spec } = value
-    const { resourceVersion } = metadata as Record<string, unknown>
-    if (typeof resourceVersion === 'string' && resourceVersion !== '') {
-      return {
-        metadata: { ...(metadata as Record<string, unknown>), resourceVersion },
-        spec: isObject(spec) ? spec : {},
-      }
+    const { metadata, spec = {} } = value
+    const { resourceVersion } = metadata
+    if (typeof resourceVersion === 'string' && resourceVersion !== '' && isObject(spec)) {
+      return { metadata: { ...metadata, resourceVersion }, spec }
     }
   }
   throw new TenureError('RECORD_INVALID', 'The API server answered with something that is not a Lease.')
@@ -55,9 +52,12 @@ export function currentOf(election: string, lease: LeaseObject | undefined): Cur
 
 function recordOf(election: string, { metadata, spec }: LeaseObject, grant: Grant | undefined): LeaseRecord {
   const term = spec['leaseTransitions'] ?? 0
-  if (!isTerm(term))
-    throw new TenureError('RECORD_INVALID', `The Lease of "${election}" has ${String(term)} transitions.`)
-  const holder = textOf(spec['holderIdentity'])
+  const holder = spec['holderIdentity'] ?? ''
+  // A holder that is not understood is somebody: the Lease is not free.
+  if (!isTerm(term) || typeof holder !== 'string') {
+    const found = JSON.stringify({ holderIdentity: holder, leaseTransitions: term })
+    throw new TenureError('RECORD_INVALID', `The Lease of "${election}" is not understood: ${found}`)
+  }
   const seconds = spec['leaseDurationSeconds']
   // client-go's updates leave our annotations in place, so they count only for the grant that the spec tells of.
   const own = grant?.term === term && (grant.holder === holder || holder === '') ? grant : undefined
@@ -85,6 +85,8 @@ export function leaseOf(key: LeaseKey, draft: Draft, before: LeaseObject | undef
     )
   }
   const { holder, attempt, term, metadata } = draft
+  // Up, never down: others must not think the lease shorter than its holder does.
+  const seconds = Math.ceil(draft.leaseDurationMs / 1000)
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
@@ -102,8 +104,8 @@ export function leaseOf(key: LeaseKey, draft: Draft, before: LeaseObject | undef
     spec: {
       ...before?.spec,
       holderIdentity: draft.released ? undefined : holder,
-      // Up, never down: others must not think the lease shorter than its holder does.
-      leaseDurationSeconds: Math.ceil(draft.leaseDurationMs / 1000),
+      // A Lease without a duration can be released, but not with a duration of zero: the API server refuses that.
+      leaseDurationSeconds: seconds > 0 ? seconds : undefined,
       acquireTime: microTime(draft.acquiredAt),
       renewTime: microTime(draft.released ? draft.renewedAt : renewTimeMs(draft.renewedAt, before)),
       leaseTransitions: term,
