@@ -2,8 +2,8 @@ import { invalidOption } from '../errors.ts'
 import type { LeaseStore } from '../lease-store.ts'
 import { checkName } from '../names.ts'
 import { checkBoolean, checkObject, checkObserver } from '../options.ts'
-import { isLeaseName, kubernetesStore } from '../stores/kubernetes.ts'
-import { observeToo } from '../styles/callbacks.ts'
+import { checkNamespace, isLeaseName, kubernetesStore } from '../stores/kubernetes.ts'
+import { observeToo, reportError } from '../styles/callbacks.ts'
 import {
   LeaderElector as StoreLeaderElector,
   type LeaderElectorOptions as StoreLeaderElectorOptions,
@@ -48,12 +48,10 @@ export class LeaderElector extends StoreLeaderElector {
 
   /** Campaigns until `signal` aborts; with `once`, returns after the first leadership ended. */
   override async run(options: { signal?: AbortSignal | undefined; once?: boolean | undefined } = {}): Promise<void> {
-    try {
-      await super.run(options)
-    } finally {
-      await this.#recorder?.settled()
-      await this.#store?.close?.()
-    }
+    // It rejects only if it never began, and then there is nothing of its own to end.
+    await super.run(options)
+    await this.#recorder?.settled()
+    await this.#store?.close?.()
   }
 }
 
@@ -73,13 +71,16 @@ function prepare(options: LeaseElectorOptions) {
       'a Lease is named with a-z, 0-9, "-" and ".", a letter or digit at each end',
     )
   }
+  checkNamespace('leaseNamespace', leaseNamespace)
   const client = clientOf(options.client)
   const store = kubernetesStore({ client, namespace: leaseNamespace, clock })
   if (!recordEvents) return { store, observer, recorder: undefined }
-  const report = (error: unknown) => {
-    if (observer?.onEvent) observer.onEvent({ type: 'error', error, election: leaseName, identity })
-    else warnOnce(error)
-  }
+  const report = (error: unknown) => reportError(observer, { error, election: leaseName, identity })
   const recorder = new EventRecorder({ client, leaseNamespace, leaseName, identity, clock, report })
-  return { store, recorder, observer: observeToo(observer, (event) => recorder.on(event)) }
+  const observeBoth = observeToo(observer, (event) => {
+    recorder.on(event)
+    // The elector takes this for an observer, and leaves the warning to it.
+    if (event.type === 'error' && !observer?.onEvent) warnOnce(event.error)
+  })
+  return { store, recorder, observer: observeBoth }
 }

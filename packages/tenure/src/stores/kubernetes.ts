@@ -45,6 +45,13 @@ export function isLeaseName(name: string): boolean {
   return leaseName.test(name)
 }
 
+/** A namespace as Kubernetes names them. */
+export function checkNamespace(option: string, namespace: unknown): void {
+  if (typeof namespace === 'string' && namespaceName.test(namespace)) return
+  const rule = 'it must be the name of a namespace: a-z, 0-9 and "-", at most 63 of them'
+  throw invalidOption(option, namespace, rule)
+}
+
 /**
  * Keeps each election in a Lease, as client-go does: the two can share one. Expiry is observed by the candidates.
  *
@@ -56,13 +63,7 @@ export function kubernetesStore(options: KubernetesStoreOptions = {}): Kubernete
   checkObject('options', options)
   checkClock(options.clock)
   const { clock = systemClock, namespace = process.env['POD_NAMESPACE'] || 'default' } = options
-  if (typeof namespace !== 'string' || !namespaceName.test(namespace)) {
-    throw invalidOption(
-      'namespace',
-      namespace,
-      'it must be the name of a namespace: a-z, 0-9 and "-", at most 63 of them',
-    )
-  }
+  checkNamespace('namespace', namespace)
   const client = options.client === undefined ? inCluster() : clientOf(options.client)
   return new LeaseLocks(client, namespace, clock)
 }
@@ -223,7 +224,7 @@ class LeaseLocks implements KubernetesStore {
       // With bookmarks, a watch from any version asks for more than the API server can do on an etcd before 3.4.25.
       ...(from !== anyVersion && { allowWatchBookmarks: 'true' }),
     })
-    return `${collectionOf(key)}?${query}`
+    return `${collectionOf(key)}?${query.toString()}`
   }
 
   #remember(key: LeaseKey, lease: LeaseObject | undefined): LeaseObject | undefined {

@@ -1,4 +1,5 @@
 import type { ElectionEvent, Observer } from '../events.ts'
+import { warnOnce } from '../warnings.ts'
 
 /** The observer, and a listener of one's own that is told whatever the observer throws. */
 export function observeToo(observer: Observer | undefined, listener: (event: ElectionEvent) => void): Observer {
@@ -23,4 +24,16 @@ export function contain(callBack: () => unknown, report: (cause: unknown) => voi
   } catch (cause) {
     report(cause)
   }
+}
+
+/** Tells an observer of an error that the elector knows nothing of. Where there is none, it is a warning. */
+export function reportError(
+  observer: Observer | undefined,
+  told: { readonly error: unknown; readonly election: string; readonly identity: string },
+): void {
+  if (!observer?.onEvent) return warnOnce(told.error)
+  contain(
+    () => observer.onEvent?.({ type: 'error', ...told }),
+    () => undefined,
+  )
 }

@@ -8,7 +8,7 @@ import { checkName } from '../names.ts'
 import { checkBoolean, checkObject, checkObserver, checkStore } from '../options.ts'
 import { checkDuration } from '../timings.ts'
 import { warnOnce } from '../warnings.ts'
-import { contain, observeToo } from './callbacks.ts'
+import { contain, observeToo, reportError } from './callbacks.ts'
 
 /** What happens to a {@link LeaderElector}, told in order. */
 export interface LeaderCallbacks {
@@ -181,7 +181,7 @@ export class LeaderElector {
     const { election, identity } = this.#elector
     contain(callBack, (cause) => {
       const error = new TenureError('WORK_FAILED', `The callback ${name} of "${election}" failed.`, { cause })
-      this.#observer?.onEvent?.({ type: 'error', error, election, identity })
+      reportError(this.#observer, { error, election, identity })
     })
   }
 }
