@@ -1,0 +1,529 @@
+import { setMaxListeners } from 'node:events'
+import { Agent, globalAgent, request } from 'node:https'
+import { describe, expect } from 'vitest'
+import { describeWithCluster } from '../servers/suite.ts'
+import { startChild } from './child.ts'
+import type { Front } from './front.ts'
+import { nowMs, sceneTest, slackMs, timings, untilAborted, within, type Replica, type Scene } from './scene.ts'
+
+const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = timings
+const renewIntervalMs = leaseDurationMs / 3
+
+describeWithCluster('Leader election on a real API server, with faults', (cluster) => {
+  const test = sceneTest(cluster)
+
+  describe('the API server', () => {
+    test('killed and back within the deadline: same leader, same term, and its standby follows', async ({ scene }) => {
+      const slow = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 1_000 }
+      const leader = scene.replica('pod-a', slow)
+      await scene.event(leader, 'elected')
+      const standby = scene.replica('pod-b', slow)
+      await scene.until(() => standby.elector.getLeader() === 'pod-a')
+      await scene.cluster.restart('SIGKILL')
+      expect(await scene.event(leader, 'renewed')).toMatchObject({ term: 1 })
+      expect(leader.told).toEqual(['leader pod-a', 'started 1', 'work ends'])
+      expect(standby.told).toEqual(['leader pod-a'])
+      leader.abort()
+      expect(await scene.event(standby, 'elected')).toMatchObject({ term: 2 })
+    })
+
+    test('killed for longer: the leader stops at its deadline, and is elected again', async ({ scene }) => {
+      const leader = scene.replica('pod-a', { work: untilAborted })
+      const { atMs } = await scene.event(leader, 'renewed')
+      await scene.cluster.kill('SIGKILL')
+      const lost = await scene.event(leader, 'lost')
+      expect(lost).toMatchObject({ term: 1, reason: 'expired' })
+      within(beliefOf(scene, leader).toMs - atMs, renewDeadlineMs - slackMs, renewDeadlineMs + slackMs)
+      expect(leader.leadership()?.signal).toMatchObject({ aborted: true, reason: { reason: 'expired' } })
+      expect(leader.events.find(({ type }) => type === 'renew-failed')).toMatchObject({
+        error: { code: 'BACKEND_UNAVAILABLE', retryable: true },
+      })
+      await scene.cluster.start()
+      expect(await scene.event(leader, 'elected', lost.atMs)).toMatchObject({ term: 2 })
+    })
+
+    test('paused within the deadline: nothing changes', async ({ scene }) => {
+      const leader = scene.replica('pod-a')
+      const standby = scene.replica('pod-b')
+      const [first] = await leaderAndOther(scene, leader, standby)
+      const { atMs } = await scene.event(first, 'renewed')
+      scene.cluster.pause()
+      await scene.until(() => nowMs() - atMs > renewIntervalMs + 100)
+      scene.cluster.resume()
+      const renewed = await scene.event(first, 'renewed', atMs)
+      expect(renewed.term).toBe(1)
+      expect(scene.beliefs).toHaveLength(1)
+    })
+
+    test('paused for longer than the lease: nobody leads, then somebody does, in a higher term', async ({ scene }) => {
+      const [leader, other] = await leaderAndOther(scene, scene.replica('pod-a'), scene.replica('pod-b'))
+      const { atMs } = await scene.event(leader, 'renewed')
+      scene.cluster.pause()
+      await scene.event(leader, 'lost')
+      within(beliefOf(scene, leader).toMs - atMs, renewDeadlineMs - slackMs, renewDeadlineMs + slackMs)
+      await scene.until(() => nowMs() - atMs > leaseDurationMs + retryPeriodMs)
+      expect([leader, other].map(({ elector }) => elector.isLeader())).toEqual([false, false])
+      scene.cluster.resume()
+      await scene.until(() => scene.beliefs.length === 2)
+      expect(scene.beliefs.map(({ term }) => term)).toEqual([1, 2])
+    })
+  })
+
+  describe.concurrent('the network', () => {
+    test('connections that hang half open: the leader goes on through a fresh one', async ({ scene }) => {
+      const proxy = await scene.proxy()
+      const leader = scene.replica('pod-a', { via: proxy })
+      const { atMs } = await scene.event(leader, 'renewed')
+      const before = proxy.opened
+      proxy.freezeExisting()
+      const renewed = await scene.event(leader, 'renewed', atMs)
+      expect(renewed.term).toBe(1)
+      expect(renewed.atMs - atMs).toBeLessThan(renewDeadlineMs)
+      expect(leader.events.find(({ type }) => type === 'renew-failed')).toMatchObject({ error: { code: 'TIMEOUT' } })
+      expect(proxy.opened).toBeGreaterThan(before)
+      expect(leader.told).not.toContain('stopped')
+    })
+
+    test('connections that are reset: the leader goes on', async ({ scene }) => {
+      const proxy = await scene.proxy()
+      const leader = scene.replica('pod-a', { via: proxy })
+      for (let count = 0; count < 3; count++) {
+        const { atMs } = await scene.event(leader, 'renewed', nowMs())
+        proxy.reset()
+        const renewed = await scene.event(leader, 'renewed', atMs)
+        expect(renewed.atMs - atMs).toBeLessThan(renewDeadlineMs)
+      }
+      expect(scene.beliefs).toHaveLength(1)
+    })
+
+    for (const direction of [undefined, 'to-client', 'to-server'] as const) {
+      test(`a leader that is cut off${direction ? ` one way, ${direction}` : ''} is succeeded`, async ({ scene }) => {
+        const proxy = await scene.proxy()
+        const leader = scene.replica('pod-a', { via: proxy })
+        await scene.event(leader, 'elected')
+        const standby = scene.replica('pod-b')
+        await scene.until(() => standby.elector.getLeader() === 'pod-a')
+        const { atMs } = await scene.event(leader, 'renewed')
+        proxy.set('blackhole', direction)
+        const elected = await scene.event(standby, 'elected')
+        expect(elected.term).toBe(2)
+        // One renewal more may arrive, although its sender never hears of it.
+        const lastMs = direction === 'to-client' ? renewDeadlineMs : 0
+        within(elected.atMs - atMs, leaseDurationMs - slackMs, leaseDurationMs + lastMs + slackMs)
+        within(beliefOf(scene, leader).toMs - atMs, renewDeadlineMs - slackMs, renewDeadlineMs + slackMs)
+      })
+    }
+
+    test('a standby whose watch is cut takes a release over at its next poll', async ({ scene }) => {
+      const leader = scene.replica('pod-a')
+      await scene.event(leader, 'elected')
+      const proxy = await scene.proxy()
+      const standby = scene.elector('pod-b', { client: scene.client(proxy) })
+      await isWatching(scene, leader, standby)
+      proxy.reset()
+      const { atMs } = await release(leader)
+      const elected = await scene.event(standby, 'elected')
+      expect(elected.atMs - atMs).toBeLessThan(1.5 * retryPeriodMs + slackMs)
+    })
+
+    test('a standby whose watch falls silent takes a release over once the lease would have run out', async ({
+      scene,
+    }) => {
+      const leader = scene.replica('pod-a')
+      await scene.event(leader, 'elected')
+      const proxy = await scene.proxy()
+      const standby = scene.elector('pod-b', { client: scene.client(proxy) })
+      await isWatching(scene, leader, standby)
+      proxy.freezeExisting()
+      const { atMs } = await release(leader)
+      const elected = await scene.event(standby, 'elected')
+      expect(elected.term).toBe(2)
+      // The first call may hang on the connection that was kept, until its bound.
+      expect(elected.atMs - atMs).toBeLessThan(leaseDurationMs + renewIntervalMs + 1.5 * retryPeriodMs + slackMs)
+    })
+
+    test('a standby that may not watch polls, and does not ask to watch again and again', async ({ scene }) => {
+      const leader = scene.replica('pod-a')
+      const { via } = await scene.account(['get', 'create', 'update'])
+      await scene.event(leader, 'elected')
+      const front = await scene.front()
+      const standby = scene.replica('pod-b', { via: { ...via, port: front.port } })
+      await scene.until(() => front.requests.length > 8)
+      expect(front.requests.filter(({ isWatch }) => isWatch)).toHaveLength(1)
+      expect(await scene.event(standby, 'error')).toMatchObject({ error: { code: 'UNAUTHORIZED' } })
+      expect(standby.events.filter(({ type }) => type === 'error')).toHaveLength(1)
+      const { atMs } = await release(leader)
+      const elected = await scene.event(standby, 'elected')
+      expect(elected.atMs - atMs).toBeLessThan(1.5 * retryPeriodMs + slackMs)
+    })
+
+    test('an election whose answer is lost is found out by reading, and is one term', async ({ scene }) => {
+      const front = await scene.front()
+      loseOne(front, 'POST')
+      const leader = scene.replica('pod-a', { via: front })
+      expect(await scene.event(leader, 'elected')).toMatchObject({ term: 1 })
+      expect(leader.events[0]).toMatchObject({ type: 'error', error: { code: 'TIMEOUT' } })
+      const sent = front.requests.find(({ method }) => method === 'POST')?.atMs ?? NaN
+      const remainingMs = leader.leadership()?.remainingMs() ?? NaN
+      expect(nowMs() + remainingMs, 'counts from the first sending').toBeLessThanOrEqual(sent + renewDeadlineMs)
+      await scene.event(leader, 'renewed')
+      expect((await scene.lease()).spec).toMatchObject({ holderIdentity: 'pod-a', leaseTransitions: 1 })
+    })
+
+    test('a renewal whose answer is lost is repeated, and is no loss', async ({ scene }) => {
+      const front = await scene.front()
+      const leader = scene.replica('pod-a', { via: front })
+      const { atMs } = await scene.event(leader, 'renewed')
+      loseOne(front, 'PUT')
+      expect(await scene.event(leader, 'renewed', atMs)).toMatchObject({ term: 1 })
+      expect(leader.events.filter(({ type }) => type === 'renew-failed')).toHaveLength(1)
+      expect(scene.beliefs).toHaveLength(1)
+    })
+
+    test('a release whose answer is lost is a release', async ({ scene }) => {
+      const front = await scene.front()
+      const leader = scene.replica('pod-a', { via: front })
+      await scene.event(leader, 'elected')
+      const standby = scene.replica('pod-b')
+      await scene.until(() => standby.elector.getLeader() === 'pod-a')
+      loseOne(front, 'PUT')
+      const { atMs } = await release(leader)
+      expect(nowMs() - atMs).toBeLessThan(renewIntervalMs + slackMs)
+      expect((await scene.event(standby, 'elected')).atMs - atMs).toBeLessThan(retryPeriodMs)
+    })
+
+    test('an answer that comes late, but within its bound, ends nothing', async ({ scene }) => {
+      const proxy = await scene.proxy()
+      const leader = scene.replica('pod-a', { via: proxy })
+      await scene.event(leader, 'elected')
+      proxy.set({ delayMs: 250 }, 'to-client')
+      const first = await scene.event(leader, 'renewed')
+      await scene.event(leader, 'renewed', first.atMs)
+      expect(leader.events.filter(({ type }) => type === 'renew-failed')).toEqual([])
+      expect(leader.leadership()?.remainingMs(), 'counts from the sending').toBeLessThan(renewDeadlineMs - 200)
+    })
+  })
+
+  describe('many candidates', () => {
+    test(
+      'of 20 on one Lease one leads at a time, and each acquisition is one term',
+      { timeout: 60_000 },
+      async ({ scene }) => {
+        const children = ['child-1', 'child-2', 'child-3', 'child-4'].map((identity) => startChild(scene, identity))
+        await scene.until(() => children.every(({ messages }) => messages.length > 0))
+        const electors = Array.from({ length: 16 }, (_, number) => scene.elector(`pod-${number}`))
+        for (const child of children) child.send('campaign')
+        const terms = () =>
+          [
+            ...scene.beliefs.map(({ term }) => term),
+            ...children.flatMap(({ messages }) =>
+              messages.flatMap((told) => (told.event === 'elected' ? [told.term] : [])),
+            ),
+          ].sort((one, other) => (one ?? 0) - (other ?? 0))
+        const rounds = 50
+        for (let term = 1; term <= rounds; term++) {
+          await scene.until(() => terms().length >= term)
+          const inProcess = electors.find(({ elector }) => elector.isLeader())
+          const elsewhere = children.find(({ messages }) => messages.at(-1)?.event === 'elected')
+          expect([inProcess, elsewhere].filter(Boolean)).toHaveLength(1)
+          void inProcess?.elector.stepDown({ cooldownMs: 0 })
+          elsewhere?.send('stepDown')
+        }
+        await scene.until(() => terms().length > rounds)
+        expect(terms()).toEqual(Array.from({ length: rounds + 1 }, (_, index) => index + 1))
+        expect((await scene.lease()).spec.leaseTransitions).toBe(rounds + 1)
+        for (const { identity, messages } of children) {
+          for (const { event, term = 0, atMs: fromMs } of messages) {
+            if (event !== 'elected') continue
+            const toMs = messages.find((told) => told.event === 'aborted' && told.term === term)?.atMs ?? Infinity
+            scene.beliefs.push({ identity, term, fromMs, toMs })
+          }
+        }
+      },
+    )
+  })
+
+  describe.concurrent('somebody with kubectl', () => {
+    /** A leader that has just renewed, and a standby that has seen it. */
+    async function pair(scene: Scene) {
+      const leader = scene.replica('pod-a', { work: untilAborted })
+      await scene.event(leader, 'elected')
+      const standby = scene.replica('pod-b')
+      await scene.until(() => standby.elector.getLeader() === 'pod-a')
+      await scene.event(leader, 'renewed', nowMs())
+      return { leader, standby, atMs: nowMs() }
+    }
+
+    /** The leader has learned of the write at its next renewal, and the standby waited for a whole lease. */
+    async function isSucceeded(scene: Scene, { leader, standby, atMs }: Awaited<ReturnType<typeof pair>>) {
+      const elected = await scene.event(standby, 'elected')
+      expect(elected.term).toBe(2)
+      within(elected.atMs - atMs, leaseDurationMs, leaseDurationMs + slackMs)
+      expect(leader.leadership()?.signal.reason).toMatchObject({ reason: 'superseded' })
+      within(beliefOf(scene, leader).toMs - atMs, 0, renewIntervalMs + slackMs)
+      expect((await scene.lease()).spec).toMatchObject({ holderIdentity: 'pod-b', leaseTransitions: 2 })
+    }
+
+    test('deletes the Lease: the leader stops at its next renewal, and nobody leads before the lease is over', async ({
+      scene,
+    }) => {
+      const two = await pair(scene)
+      await scene.deleteLease()
+      await isSucceeded(scene, two)
+    })
+
+    test('deletes the Lease, and a newcomer begins with term 1: terms go on above the highest seen', async ({
+      scene,
+    }) => {
+      const leader = scene.replica('pod-a')
+      await scene.event(leader, 'elected')
+      await scene.patch({ spec: { leaseTransitions: 41, holderIdentity: '' }, metadata: { annotations: null } })
+      const { atMs } = await scene.event(leader, 'lost')
+      expect(await scene.event(leader, 'elected', atMs)).toMatchObject({ term: 42 })
+      const standby = scene.replica('pod-b')
+      await scene.until(() => standby.elector.getLeader() === 'pod-a')
+      // Both wait for the lease that is gone; who knows nothing of it does not.
+      await scene.deleteLease()
+      const newcomer = scene.replica('pod-c')
+      scene.mayOverlap = true
+      expect(await scene.event(newcomer, 'elected')).toMatchObject({ term: 1 })
+      await release(newcomer)
+      await scene.until(() => scene.beliefs.length === 4)
+      expect(scene.beliefs.map(({ term }) => term)).toEqual([1, 42, 1, 43])
+    })
+
+    test('puts a label on it: the leader goes on', async ({ scene }) => {
+      const { leader, standby, atMs } = await pair(scene)
+      await scene.patch({ metadata: { labels: { team: 'payments' } } })
+      expect(await scene.event(leader, 'renewed', atMs)).toMatchObject({ term: 1 })
+      const { metadata, spec } = await scene.lease()
+      expect(metadata.labels).toEqual({ team: 'payments' })
+      expect(spec).toMatchObject({ holderIdentity: 'pod-a', leaseTransitions: 1 })
+      expect([leader, standby].map(({ elector }) => elector.isLeader())).toEqual([true, false])
+    })
+
+    test('writes another holder into it: the leader stops at its next renewal', async ({ scene }) => {
+      const two = await pair(scene)
+      await scene.patch({ spec: { holderIdentity: 'somebody' } })
+      await scene.until(() => two.standby.elector.getLeader() === 'somebody')
+      await isSucceeded(scene, two)
+    })
+
+    test('takes the annotations away: the leader cannot tell the lease for its own, and stops', async ({ scene }) => {
+      const two = await pair(scene)
+      await scene.patch({ metadata: { annotations: null } })
+      await isSucceeded(scene, two)
+    })
+
+    test('writes another duration into it: the next renewal puts it right', async ({ scene }) => {
+      for (const leaseDurationSeconds of [3_600, 2]) {
+        const { leader, standby, atMs } = await pair(scene)
+        await scene.patch({ spec: { leaseDurationSeconds } })
+        expect(await scene.event(leader, 'renewed', atMs)).toMatchObject({ record: { leaseDurationMs } })
+        expect((await scene.lease()).spec).toMatchObject({ holderIdentity: 'pod-a', leaseDurationSeconds: 3 })
+        expect([leader, standby].map(({ elector }) => elector.isLeader())).toEqual([true, false])
+        leader.abort()
+        await leader.run
+        standby.abort()
+        await standby.run
+      }
+    })
+
+    test('takes the holder out: that is a release, and the old leader learns of it at its next renewal', async ({
+      scene,
+    }) => {
+      const { leader, standby, atMs } = await pair(scene)
+      scene.mayOverlap = true
+      await scene.patch({ spec: { holderIdentity: '' } })
+      const elected = await scene.event(standby, 'elected')
+      expect(elected.term).toBe(2)
+      expect(elected.atMs - atMs).toBeLessThan(retryPeriodMs + slackMs)
+      await scene.event(leader, 'lost')
+      within(beliefOf(scene, leader).toMs - atMs, 0, renewIntervalMs + slackMs)
+      expect(leader.leadership()?.signal.reason).toMatchObject({ reason: 'superseded', term: 1 })
+    })
+  })
+
+  describe.concurrent('a leader', () => {
+    test('paused beyond its lease says no at the first question after it, and its successor has a higher term', async ({
+      scene,
+    }) => {
+      const child = startChild(scene, 'child')
+      const told = (event: string) => child.messages.find((message) => message.event === event)
+      await scene.until(() => told('ready'))
+      child.send('campaign')
+      const { term, atMs: fromMs } = await scene.until(() => told('elected'))
+      const standby = scene.replica('pod-b')
+      await scene.until(() => standby.elector.getLeader() === 'child')
+      child.send('askThroughPause')
+      await scene.until(() => told('asking'))
+      child.kill('SIGSTOP')
+      const elected = await scene.event(standby, 'elected')
+      expect([term, elected.term]).toEqual([1, 2])
+      child.kill('SIGCONT')
+      expect(await scene.until(() => told('resumed'))).toMatchObject({ ledBefore: true, leads: false })
+      await scene.until(() => told('lost'))
+      // It believed until it was paused at the latest; its successor came a whole lease after it was last heard.
+      scene.beliefs.push({ identity: 'child', term: 1, fromMs, toMs: (told('asking')?.atMs ?? NaN) + slackMs })
+      standby.abort()
+      await scene.until(() => child.messages.some((message) => message.event === 'elected' && message.term === 3))
+      child.send('stop')
+      expect(await child.ended).toBe(0)
+    })
+
+    test('whose right is withdrawn stops by its deadline, says why, and comes back with it', async ({ scene }) => {
+      const { via, withdraw, grant } = await scene.account(['get', 'create', 'update', 'watch'])
+      const leader = scene.replica('pod-a', { via })
+      await scene.event(leader, 'renewed')
+      await withdraw()
+      const lost = await scene.event(leader, 'lost')
+      const lastMs = leader.events.findLast(({ type }) => type === 'renewed')?.atMs ?? NaN
+      expect(beliefOf(scene, leader).toMs - lastMs).toBeLessThan(renewDeadlineMs + slackMs)
+      const failed = leader.events.flatMap((event) => (event.type === 'renew-failed' ? [event.error] : []))
+      expect(failed.length).toBeGreaterThan(0)
+      for (const error of failed) expect(error).toMatchObject({ code: 'UNAUTHORIZED', message: /update Lease.*403/ })
+      expect(await scene.event(leader, 'error', lost.atMs)).toMatchObject({ error: { code: 'UNAUTHORIZED' } })
+      await grant()
+      expect(await scene.event(leader, 'elected', lost.atMs)).toMatchObject({ term: 2 })
+    })
+
+    test('whose token is worth nothing any more stops by its deadline, and comes back with another', async ({
+      scene,
+    }) => {
+      const { via, remove, create } = await scene.account(['get', 'create', 'update', 'watch'])
+      const leader = scene.replica('pod-a', { via })
+      await scene.event(leader, 'renewed')
+      await remove()
+      // The API server itself trusts a token for ten seconds after it last looked.
+      const failed = await scene.event(leader, 'renew-failed')
+      expect(failed).toMatchObject({ error: { code: 'UNAUTHORIZED', message: /401/ } })
+      const lost = await scene.event(leader, 'lost')
+      const lastMs = leader.events.findLast(({ type }) => type === 'renewed')?.atMs ?? NaN
+      expect(beliefOf(scene, leader).toMs - lastMs).toBeLessThan(renewDeadlineMs + slackMs)
+      await create()
+      expect(await scene.event(leader, 'elected', lost.atMs)).toMatchObject({ term: 2 })
+    })
+
+    const overloaded = (status: number) => ({
+      status,
+      headers: { 'retry-after': '60' },
+      body: { kind: 'Status', apiVersion: 'v1', status: 'Failure', code: status, message: 'too busy' },
+    })
+
+    test('told to come back in a minute (429) tries again within its lease', async ({ scene }) => {
+      const front = await scene.front()
+      const leader = scene.replica('pod-a', { via: front })
+      const { atMs } = await scene.event(leader, 'renewed')
+      front.answer = () => overloaded(429)
+      const failed = await scene.event(leader, 'renew-failed')
+      await scene.event(leader, 'renew-failed', failed.atMs)
+      front.answer = undefined
+      const renewed = await scene.event(leader, 'renewed', atMs)
+      expect(renewed.term).toBe(1)
+      expect(scene.beliefs).toHaveLength(1)
+      expectPaced(front.requests.filter(({ atMs: sentMs }) => sentMs > atMs).map(({ atMs: sentMs }) => sentMs))
+    })
+
+    test('told so (503) for longer than its lease steps down, and neither hammers nor waits a minute', async ({
+      scene,
+    }) => {
+      const front = await scene.front()
+      const leader = scene.replica('pod-a', { via: front })
+      const { atMs } = await scene.event(leader, 'renewed')
+      front.answer = () => overloaded(503)
+      const lost = await scene.event(leader, 'lost')
+      within(beliefOf(scene, leader).toMs - atMs, renewDeadlineMs - slackMs, renewDeadlineMs + slackMs)
+      await scene.until(() => nowMs() - lost.atMs > leaseDurationMs)
+      const asked = front.requests.map(({ atMs: sentMs }) => sentMs).filter((sentMs) => sentMs > atMs)
+      expectPaced(asked.filter((sentMs) => sentMs < lost.atMs))
+      expect(asked.length).toBeLessThan((nowMs() - atMs) / (retryPeriodMs / 2))
+      front.answer = undefined
+      const healedMs = nowMs()
+      const elected = await scene.event(leader, 'elected', lost.atMs)
+      expect(elected.term).toBe(2)
+      expect(elected.atMs - healedMs).toBeLessThan(1.5 * retryPeriodMs + slackMs)
+    })
+
+    test('renews on time while the program has used up its sockets', async ({ scene }) => {
+      const front = await scene.front()
+      front.answer = ({ path }) => (path.startsWith('/slow') ? 'silence' : undefined)
+      const client = scene.client(front)
+      const leader = scene.replica('pod-a', { client })
+      await scene.event(leader, 'elected')
+      const ending = new AbortController()
+      const { signal } = ending
+      setMaxListeners(0, signal)
+      scene.onEnd(() => ending.abort())
+      // Through the same client, through Node's own agent, and through one that has but one socket.
+      const none = () => undefined
+      for (let count = 0; count < 100; count++) {
+        client.request({ method: 'GET', path: `/slow/${count}`, signal, timeoutMs: 20_000 }).catch(none)
+      }
+      const narrow = new Agent({ maxSockets: 1 })
+      for (const agent of [globalAgent, narrow]) {
+        for (let count = 0; count < 100; count++) {
+          request({ port: front.port, host: '127.0.0.1', path: '/slow', ca: scene.cluster.ca, agent, signal })
+            .on('error', none)
+            .end()
+        }
+      }
+      await scene.until(() => front.requests.filter(({ path }) => path.startsWith('/slow')).length > 200)
+      let { atMs } = await scene.event(leader, 'renewed', nowMs())
+      for (let count = 0; count < 3; count++) {
+        const next = await scene.event(leader, 'renewed', atMs)
+        within(next.atMs - atMs, renewIntervalMs - slackMs, renewIntervalMs + slackMs)
+        atMs = next.atMs
+      }
+      expect(leader.events.filter(({ type }) => type === 'renew-failed')).toEqual([])
+    })
+  })
+})
+
+/** At least a retry period apart. */
+function expectPaced(times: readonly number[]): void {
+  expect(times.length).toBeGreaterThan(1)
+  for (const [index, atMs] of times.slice(1).entries()) {
+    expect(atMs - (times[index] ?? NaN)).toBeGreaterThan(retryPeriodMs - 100)
+  }
+}
+
+/** The next such request reaches the API server, and its answer nobody. */
+function loseOne(front: Front, method: string): void {
+  front.answer = (request) => {
+    if (request.method !== method) return undefined
+    front.answer = undefined
+    return 'reply lost'
+  }
+}
+
+/** Ends it, and gives the moment at which the lease was given back at the earliest. */
+async function release(replica: Replica): Promise<{ atMs: number }> {
+  const atMs = nowMs()
+  replica.abort()
+  await replica.run
+  return { atMs }
+}
+
+function beliefOf(scene: Scene, { identity }: Replica) {
+  const belief = scene.beliefs.find((one) => one.identity === identity)
+  if (!belief) throw new Error(`${identity} never led`)
+  return belief
+}
+
+/** A standby that shows the newest version at once has been told of it. */
+async function isWatching(scene: Scene, leader: Replica, standby: ReturnType<Scene['elector']>): Promise<void> {
+  await scene.until(() => standby.elector.leader())
+  const { record } = await scene.event(leader, 'renewed', nowMs())
+  await scene.until(() => standby.elector.leader()?.version === record.version)
+}
+
+function leaderOf(scene: Scene, replicas: readonly Replica[]): Promise<Replica> {
+  return scene.until(() => replicas.find(({ elector }) => elector.isLeader()))
+}
+
+async function leaderAndOther(scene: Scene, one: Replica, other: Replica): Promise<[Replica, Replica]> {
+  const leader = await leaderOf(scene, [one, other])
+  const standby = leader === one ? other : one
+  await scene.until(() => standby.elector.getLeader() === leader.identity)
+  return [leader, standby]
+}

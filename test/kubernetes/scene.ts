@@ -1,0 +1,365 @@
+import { expect, test, vi } from 'vitest'
+import { Elector } from '../../packages/tenure/src/elector.ts'
+import type { ElectionEvent, Observer } from '../../packages/tenure/src/events.ts'
+import { KubernetesClient } from '../../packages/tenure/src/kubernetes/client.ts'
+import { LeaderElector, type LeaseElectorOptions } from '../../packages/tenure/src/kubernetes/leader-elector.ts'
+import type { Leadership } from '../../packages/tenure/src/leadership.ts'
+import { kubernetesStore } from '../../packages/tenure/src/stores/kubernetes.ts'
+import type { Cluster } from '../servers/cluster.ts'
+import { startProxy, type Proxy } from '../servers/proxy.ts'
+import { startFront, type Front } from './front.ts'
+
+export const namespace = 'default'
+const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
+const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`
+const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`
+
+/** Short, and with time to spare on a busy machine: renewed every second. */
+export const timings = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
+/** How much later than planned something may happen on a busy machine. */
+export const slackMs = 600
+
+/** The clock that all processes of a machine share. */
+export const nowMs = () => Number(process.hrtime.bigint()) / 1e6
+
+/** As it is stored. */
+export interface Lease {
+  readonly metadata: {
+    readonly resourceVersion: string
+    readonly labels?: Record<string, string>
+    readonly annotations?: Record<string, string>
+  }
+  readonly spec: {
+    readonly holderIdentity?: string
+    readonly leaseDurationSeconds?: number
+    readonly acquireTime?: string
+    readonly renewTime?: string
+    readonly leaseTransitions?: number
+  }
+}
+
+/** What an elector reported, and when. */
+export type Noted = ElectionEvent & { readonly atMs: number }
+
+/** From an election to the moment its signal aborted. */
+export interface Belief {
+  readonly identity: string
+  readonly term: number
+  readonly fromMs: number
+  toMs: number
+}
+
+/** One LeaderElector of a test, with all that it told. */
+export interface Replica {
+  readonly identity: string
+  readonly elector: LeaderElector
+  /** What its callbacks were told, in order. */
+  readonly told: string[]
+  readonly events: Noted[]
+  /** The leadership of its newest start. */
+  leadership(): Leadership | undefined
+  /** Whether `run` has returned. */
+  readonly hasReturned: boolean
+  readonly run: Promise<void>
+  readonly signal: AbortSignal
+  abort(): void
+}
+
+/** Where a client's connections go, and as whom. */
+export interface Via {
+  readonly port?: number | undefined
+  /** Asked for at each call. Default: the admin's. */
+  readonly token?: (() => string) | undefined
+}
+
+type ReplicaOptions = Partial<Omit<LeaseElectorOptions, 'callbacks' | 'client'>> & {
+  readonly via?: Via
+  readonly client?: KubernetesClient
+  readonly once?: boolean
+  readonly work?: (signal: AbortSignal, leadership: Leadership) => Promise<void> | void
+  /** What an observer does beside taking notes. */
+  readonly onEvent?: () => unknown
+}
+
+interface ElectorOptions {
+  readonly client?: KubernetesClient
+  readonly election?: string
+  readonly observer?: Observer
+}
+
+let scenes = 0
+
+/** A test with a Lease of its own, and everything else that it opens ended when it is over. */
+export const sceneTest = (cluster: () => Cluster) =>
+  test.extend<{ scene: Scene }>({
+    // oxlint-disable-next-line no-empty-pattern
+    scene: async ({}, use) => {
+      const scene = new Scene(cluster())
+      await use(scene)
+      await scene.end()
+    },
+  })
+
+/** One Lease, and who campaigns for it. */
+export class Scene {
+  readonly cluster: Cluster
+  readonly leaseName = `lease-${++scenes}`
+  readonly beliefs: Belief[] = []
+  /** Set where somebody takes the lease away from a leader by hand. */
+  mayOverlap = false
+  readonly #path = `${leases}/${this.leaseName}`
+  readonly #ends: (() => Promise<unknown> | void)[] = []
+
+  constructor(cluster: Cluster) {
+    this.cluster = cluster
+  }
+
+  client({ port = this.cluster.port, token = () => this.cluster.adminToken }: Via = {}): KubernetesClient {
+    const { ca } = this.cluster
+    return new KubernetesClient({
+      server: `https://127.0.0.1:${port}`,
+      credentials: () => ({ authorization: `Bearer ${token()}`, tls: { ca } }),
+    })
+  }
+
+  async proxy(): Promise<Proxy> {
+    const proxy = await startProxy(this.cluster.port)
+    this.onEnd(() => proxy.stop())
+    return proxy
+  }
+
+  async front(): Promise<Front> {
+    const front = await startFront(this.cluster, nowMs)
+    this.onEnd(() => front.stop())
+    return front
+  }
+
+  /** Starts a LeaderElector, as the admin and with the short timings unless told otherwise. */
+  replica(identity: string, options: ReplicaOptions = {}): Replica {
+    const { via, once = false, work, onEvent, client = this.client(via), ...more } = options
+    const told: string[] = []
+    const events: Noted[] = []
+    const controller = new AbortController()
+    let leadership: Leadership | undefined
+    let belief: Belief | undefined
+    const elector = new LeaderElector({
+      client,
+      leaseName: this.leaseName,
+      leaseNamespace: namespace,
+      identity,
+      ...timings,
+      drainTimeoutMs: 1_000,
+      observer: {
+        onEvent: (event) => {
+          const noted = { ...event, atMs: nowMs() }
+          events.push(noted)
+          if (event.type === 'elected') belief = this.#believe(noted.identity, event.term, noted.atMs)
+          return onEvent?.()
+        },
+      },
+      ...more,
+      callbacks: {
+        async onStartedLeading(signal, given) {
+          leadership = given
+          told.push(`started ${given.term}`)
+          const started = belief
+          const note = () => void (started && (started.toMs = nowMs()))
+          if (signal.aborted) note()
+          else signal.addEventListener('abort', note, { once: true })
+          await work?.(signal, given)
+          told.push('work ends')
+        },
+        onStoppedLeading: () => void told.push('stopped'),
+        onNewLeader: (leader) => void told.push(`leader ${leader}`),
+      },
+    })
+    const replica = {
+      identity,
+      elector,
+      told,
+      events,
+      leadership: () => leadership,
+      hasReturned: false,
+      run: elector.run({ signal: controller.signal, once }).then(() => void (replica.hasReturned = true)),
+      signal: controller.signal,
+      abort: () => controller.abort(),
+    }
+    this.onEnd(() => {
+      replica.abort()
+      return replica.run
+    })
+    return replica
+  }
+
+  /** Starts an Elector with the short timings, on a client of its own unless told otherwise. */
+  elector(identity: string, { client = this.client(), election = this.leaseName, observer }: ElectorOptions = {}) {
+    const events: Noted[] = []
+    const { retryPeriodMs: retryIntervalMs, ...same } = timings
+    const store = kubernetesStore({ client, namespace })
+    const onEvent = (event: ElectionEvent) => {
+      const noted = { ...event, atMs: nowMs() }
+      events.push(noted)
+      if (event.type !== 'elected') return
+      const belief = this.#believe(identity, event.term, noted.atMs)
+      void elector.waitForLeadership().then(({ signal }) => {
+        const end = () => void (belief.toMs = nowMs())
+        if (signal.aborted) end()
+        else signal.addEventListener('abort', end, { once: true })
+      })
+    }
+    const elector = new Elector({
+      store,
+      election,
+      identity,
+      retryIntervalMs,
+      ...same,
+      observer: { ...observer, onEvent },
+    })
+    elector.start()
+    this.onEnd(() => elector.stop())
+    return { identity, elector, events, store }
+  }
+
+  #believe(identity: string, term: number, fromMs: number): Belief {
+    const belief = { identity, term, fromMs, toMs: Infinity }
+    this.beliefs.push(belief)
+    return belief
+  }
+
+  lease(): Promise<Lease> {
+    return this.#ask('GET', this.#path)
+  }
+
+  /** Writes as somebody with kubectl does. */
+  patch(change: object): Promise<Lease> {
+    return this.#ask('PATCH', this.#path, change)
+  }
+
+  createLease(spec: Lease['spec']): Promise<Lease> {
+    const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: this.leaseName }, spec }
+    return this.#ask('POST', leases, body)
+  }
+
+  async deleteLease(): Promise<void> {
+    await this.#ask('DELETE', this.#path)
+  }
+
+  /** The Kubernetes Events about the Lease, in the order in which they were written. */
+  async kubernetesEvents() {
+    const query = new URLSearchParams({ fieldSelector: `involvedObject.name=${this.leaseName}` })
+    const list = await this.#ask<{
+      items: {
+        metadata: { resourceVersion: string }
+        involvedObject: Record<string, string>
+        reason: string
+        message: string
+        type: string
+      }[]
+    }>('GET', `/api/v1/namespaces/${namespace}/events?${query.toString()}`)
+    return list.items.sort(
+      (one, other) => Number(one.metadata.resourceVersion) - Number(other.metadata.resourceVersion),
+    )
+  }
+
+  /** A service account that may do so much with leases, and nothing else. */
+  async account(verbs: readonly string[]) {
+    const name = this.leaseName
+    const rules = [{ apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs }]
+    await this.#ask('POST', `${rbac}/roles`, { metadata: { name }, rules })
+    const isAllowed = () => this.#isAllowed(`system:serviceaccount:${namespace}:${name}`, 'get')
+    let token = ''
+    const account = {
+      via: { token: () => token },
+      /** Makes it, with a token. */
+      create: async () => {
+        await this.#ask('POST', accounts, { metadata: { name } })
+        const spec = { expirationSeconds: 600 }
+        const answer = await this.#ask<{ status: { token: string } }>('POST', `${accounts}/${name}/token`, { spec })
+        token = answer.status.token
+      },
+      /** Its token is worth nothing from then on. */
+      remove: () => this.#ask('DELETE', `${accounts}/${name}`),
+      grant: async () => {
+        await this.#ask('POST', `${rbac}/rolebindings`, {
+          metadata: { name },
+          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+          subjects: [{ kind: 'ServiceAccount', name, namespace }],
+        })
+        // The authorizer learns of it by a watch.
+        await this.until(isAllowed)
+      },
+      withdraw: async () => {
+        await this.#ask('DELETE', `${rbac}/rolebindings/${name}`)
+        await this.until(async () => !(await isAllowed()))
+      },
+    }
+    await account.create()
+    await account.grant()
+    return account
+  }
+
+  async #isAllowed(user: string, verb: string): Promise<boolean> {
+    const resourceAttributes = { namespace, verb, group: 'coordination.k8s.io', resource: 'leases' }
+    const review = await this.#ask<{ status: { allowed: boolean } }>(
+      'POST',
+      '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+      { spec: { user, resourceAttributes } },
+    )
+    return review.status.allowed
+  }
+
+  async #ask<Body = Lease>(method: string, path: string, body?: unknown): Promise<Body> {
+    const answer = await this.cluster.admin.request<Body>(method, path, body)
+    if (answer.status < 300) return answer.body
+    throw new Error(`${method} ${path} gave ${answer.status} ${JSON.stringify(answer.body)}`)
+  }
+
+  /** Waits for something to become true, and gives it. */
+  async until<T>(
+    condition: () => T | Promise<T>,
+    timeoutMs = 20_000,
+  ): Promise<Exclude<T, false | undefined | null | ''>> {
+    const found = await vi.waitUntil(condition, { timeout: timeoutMs, interval: 5 })
+    return found as Exclude<T, false | undefined | null | ''>
+  }
+
+  /** The next such event, or the one that came after `laterThanMs`. */
+  event<Type extends Noted['type']>(
+    { events }: { readonly events: readonly Noted[] },
+    type: Type,
+    laterThanMs = -Infinity,
+    timeoutMs?: number,
+  ): Promise<Extract<Noted, { type: Type }>> {
+    const isIt = (event: Noted): event is Extract<Noted, { type: Type }> =>
+      event.type === type && event.atMs > laterThanMs
+    return this.until(() => events.find(isIt), timeoutMs)
+  }
+
+  /** The latest opened is ended first. */
+  onEnd(end: () => Promise<unknown> | void): void {
+    this.#ends.unshift(end)
+  }
+
+  async end(): Promise<void> {
+    for (const end of this.#ends) await end()
+    if (!this.mayOverlap) expect(overlaps(this.beliefs)).toEqual([])
+  }
+}
+
+/** Pairs of beliefs that were held at the same time. */
+export function overlaps(beliefs: readonly Belief[]): Belief[][] {
+  return beliefs.flatMap((one, index) =>
+    beliefs
+      .slice(index + 1)
+      .filter((other) => one.fromMs < other.toMs && other.fromMs < one.toMs)
+      .map((other) => [one, other]),
+  )
+}
+
+export const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+
+export function within(ms: number, leastMs: number, mostMs: number): void {
+  expect(ms).toBeGreaterThanOrEqual(leastMs)
+  expect(ms).toBeLessThanOrEqual(mostMs)
+}
