@@ -78,7 +78,7 @@ const layers: { readonly of: RegExp; readonly knows?: RegExp; readonly not?: Reg
   {
     // The client and its Leases; only what users see of them knows styles and stores.
     of: /^kubernetes\/(?!index|leader-elector)/,
-    not: /^(styles|fencing|simulation|testing|conformance)\/|^(election|election-state|elector|index)\.ts|^stores\/(?!rules)/,
+    not: /^(styles|fencing|simulation|testing|conformance)\/|^(election|election-state|elector|index)\.ts|^stores\/(?!rules|encode-name)/,
   },
   { of: /^styles\//, not: /^(kubernetes\/|simulation\/|testing\/|conformance\/|index\.ts)/ },
 ]

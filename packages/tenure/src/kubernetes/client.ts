@@ -239,6 +239,10 @@ function addressOf(server: unknown): URL {
   const address = new URL(server)
   // A token must not cross a network in the clear.
   if (address.protocol !== 'https:') throw invalidOption('server', server, rule)
+  // The address is shown in messages, this one as well.
+  if (address.username || address.password) {
+    throw invalidOption('server', address.host, 'no password may stand in the address of an API server')
+  }
   return address
 }
 

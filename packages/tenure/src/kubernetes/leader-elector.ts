@@ -2,7 +2,7 @@ import { invalidOption } from '../errors.ts'
 import type { LeaseStore } from '../lease-store.ts'
 import { checkName } from '../names.ts'
 import { checkBoolean, checkObject, checkObserver } from '../options.ts'
-import { checkNamespace, isLeaseName, kubernetesStore } from '../stores/kubernetes.ts'
+import { kubernetesStore } from '../stores/kubernetes.ts'
 import { observeToo, reportError } from '../styles/callbacks.ts'
 import {
   LeaderElector as StoreLeaderElector,
@@ -11,6 +11,7 @@ import {
 import { warnOnce } from '../warnings.ts'
 import { clientOf, type AnyClient } from './any-client.ts'
 import { EventRecorder } from './event-recorder.ts'
+import { checkNamespace, isLeaseName } from './lease-name.ts'
 
 /** What a {@link LeaderElector} takes beside a client. */
 export interface LeaseElectorOptions extends Omit<StoreLeaderElectorOptions, 'store'> {

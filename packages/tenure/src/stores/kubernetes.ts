@@ -1,13 +1,13 @@
 import { systemClock, type Clock } from '../clock.ts'
-import { invalidOption, isTenureError } from '../errors.ts'
+import { isTenureError } from '../errors.ts'
 import { ApiError, isObject, reasonOf, type ApiAnswer } from '../kubernetes/api-error.ts'
 import { clientOf, type AnyClient } from '../kubernetes/any-client.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'
+import { checkNamespace, leaseNameOf } from '../kubernetes/lease-name.ts'
 import { asLease, currentOf, leaseOf, type LeaseKey, type LeaseObject } from '../kubernetes/lease.ts'
 import { inCluster } from '../kubernetes/service-account.ts'
 import type { CallOptions, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
 import { checkClock, checkObject } from '../options.ts'
-import { encodeName } from './encode-name.ts'
 import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
 
 /** What {@link kubernetesStore} takes. In a pod nothing is needed. */
@@ -24,9 +24,6 @@ export interface KubernetesStore extends LeaseStore {
   readonly namespace: string
 }
 
-const label = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?'
-const namespaceName = new RegExp(`^${label}$`)
-const leaseName = new RegExp(`^(?=.{1,253}$)${label}(?:\\.${label})*$`)
 const remembered = 1000
 /** A watch that lasted this long may be resumed at once; one that ends sooner is left to the engine to pace. */
 const settledMs = 5_000
@@ -34,23 +31,6 @@ const quietMs = 90_000
 /** Begins a watch with whatever the server has at hand. */
 const anyVersion = '0'
 const forbiddenMs = 300_000
-
-/** The name of an election's Lease. */
-export function leaseNameOf(election: string): string {
-  return encodeName(election, leaseName)
-}
-
-/** Whether a name can be a Lease's as it is. */
-export function isLeaseName(name: string): boolean {
-  return leaseName.test(name)
-}
-
-/** A namespace as Kubernetes names them. */
-export function checkNamespace(option: string, namespace: unknown): void {
-  if (typeof namespace === 'string' && namespaceName.test(namespace)) return
-  const rule = 'it must be the name of a namespace: a-z, 0-9 and "-", at most 63 of them'
-  throw invalidOption(option, namespace, rule)
-}
 
 /**
  * Keeps each election in a Lease, as client-go does: the two can share one. Expiry is observed by the candidates.

@@ -9,7 +9,7 @@ import type { Found } from '../../../../test/servers/find.ts'
 import { npmPackages } from '../../../../test/servers/npm-packages.ts'
 import { missingServersVariable } from '../../../../test/servers/report.ts'
 import { describeWithCluster } from '../../../../test/servers/suite.ts'
-import { leaseNameOf } from '../../src/stores/kubernetes.ts'
+import { leaseNameOf } from '../../src/kubernetes/lease-name.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tenure-client-node-2-'))
 afterAll(() => rmSync(folder, { recursive: true }))

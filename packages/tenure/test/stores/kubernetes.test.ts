@@ -4,7 +4,8 @@ import { storeConformance } from '../../src/conformance/index.ts'
 import { held } from '../../src/conformance/scene.ts'
 import { KubernetesClient } from '../../src/kubernetes/client.ts'
 import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../src/lease-store.ts'
-import { kubernetesStore, leaseNameOf } from '../../src/stores/kubernetes.ts'
+import { leaseNameOf } from '../../src/kubernetes/lease-name.ts'
+import { kubernetesStore } from '../../src/stores/kubernetes.ts'
 
 const namespace = 'default'
 const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
@@ -120,7 +121,13 @@ describeWithCluster('kubernetesStore', (cluster) => {
         leaseTransitions: 0,
       })
       const record = await store.read(election, { signal })
-      expect(record).toMatchObject({ holder: 'client-go', attempt: '', term: 0, leaseDurationMs: 15_000, released: false })
+      expect(record).toMatchObject({
+        holder: 'client-go',
+        attempt: '',
+        term: 0,
+        leaseDurationMs: 15_000,
+        released: false,
+      })
       const early = await store.acquire({ election, ...claim }, { signal })
       expect(early).toMatchObject({ ok: false, highestTerm: 0 })
       const taken = await store.acquire({ election, ...claim, expiredVersion: record?.version ?? '' }, { signal })
@@ -183,7 +190,10 @@ describeWithCluster('kubernetesStore', (cluster) => {
       const { record } = granted(await store.acquire(claim, { signal }))
       await patch(claim.election, { metadata: { labels: { team: 'payments' }, annotations: { note: 'hands off' } } })
       const refusal = await store.renew(held(record), { signal })
-      expect(refusal).toMatchObject({ ok: false, record: { attempt: claim.attempt, term: record.term, released: false } })
+      expect(refusal).toMatchObject({
+        ok: false,
+        record: { attempt: claim.attempt, term: record.term, released: false },
+      })
       if (!refusal.record) throw new Error('no record')
       granted(await store.renew(held(refusal.record), { signal }))
       const { metadata } = await leaseOf(claim.election)
