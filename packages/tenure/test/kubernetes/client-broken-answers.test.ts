@@ -167,7 +167,7 @@ describe('a kept connection that the server has closed', () => {
     const client = clientFor(server.connection)
     await client.request(get)
     for (const socket of server.sockets) socket.end()
-    await vi.waitUntil(() => server.sockets.size === 0)
+    await vi.waitUntil(() => server.sockets.size === 0, { timeout: 5_000, interval: 5 })
     expect((await client.request(put)).status).toBe(200)
     expect(server.exchanges).toHaveLength(2)
   })

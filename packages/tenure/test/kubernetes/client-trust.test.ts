@@ -7,7 +7,7 @@ import { answerOf, chunkedHead, clientFor, connectionTo, secret, serve } from '.
 
 const { signal } = new AbortController()
 const get = { method: 'GET', path: '/a', signal, timeoutMs: 5_000 } as const
-const soon = { timeout: 2_000, interval: 5 }
+const soon = { timeout: 5_000, interval: 5 }
 
 async function failure(promise: Promise<unknown>): Promise<Error> {
   return promise.then(

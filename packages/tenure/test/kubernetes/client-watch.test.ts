@@ -5,7 +5,7 @@ import type { ApiWatch, KubernetesClient } from '../../src/kubernetes/client.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { answerOf, chunkedHead, chunkOf, clientFor, serve, type TlsServer } from './tls-server.ts'
 
-const soon = { timeout: 2_000, interval: 5 }
+const soon = { timeout: 5_000, interval: 5 }
 const unending = new AbortController().signal
 
 /** A server whose watches are written by the test. */
@@ -131,6 +131,20 @@ describe('the end of a watch', () => {
     await vi.waitUntil(() => server.sockets.size === 0, soon)
   })
 
+  test('by a bound that cannot be told closes the connection too', async () => {
+    const server = await serveWatches()
+    const clock = fakeClock()
+    const mistake = new TypeError('a mistake of the caller')
+    const silenceMs = () => {
+      throw mistake
+    }
+    await expect(watchOf(clientFor(server.connection, clock), { silenceMs }).next()).rejects.toMatchObject({
+      cause: mistake,
+    })
+    expect(clock.timers).toBe(0)
+    await vi.waitUntil(() => server.sockets.size === 0, soon)
+  })
+
   test('by abort comes at once, with its reason, and the connection is closed', async () => {
     const server = await serveWatches()
     const caller = new AbortController()
@@ -179,7 +193,11 @@ describe('silence', () => {
     expect(await first).toMatchObject({ value: { type: 'ADDED' } })
     // While the caller is busy, nobody waits for the server.
     await clock.advance(60_000)
-    const failed = expect(watch.next()).rejects.toMatchObject({ code: 'TIMEOUT', retryable: true })
+    const failed = expect(watch.next()).rejects.toMatchObject({
+      code: 'TIMEOUT',
+      retryable: true,
+      message: `The API server at ${server.url} has sent nothing to a watch within 300 ms.`,
+    })
     await vi.waitUntil(() => clock.timers === 1, soon)
     await clock.advance(300)
     await failed

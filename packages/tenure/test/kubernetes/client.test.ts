@@ -22,12 +22,9 @@ interface Lease {
   readonly spec: Record<string, unknown>
 }
 
-/** What a process waits for before it ends; without timers, of which the tests have some too. */
-const held = () =>
-  process
-    .getActiveResourcesInfo()
-    .filter((kind) => kind !== 'Timeout')
-    .sort()
+/** How many connections there are that a process waits for before it ends, made or being made. */
+const awaited = () =>
+  process.getActiveResourcesInfo().filter((kind) => /TCPSocket|TLS|Connect|GetAddrInfo/.test(kind)).length
 
 describeWithCluster('a client of an API server', (cluster) => {
   const connectionThrough = (port: number) => ({
@@ -105,9 +102,9 @@ describeWithCluster('a client of an API server', (cluster) => {
       expect((await asked).status).toBe(200)
       // The one that was in use, and the one of the watch.
       await vi.waitUntil(() => proxy.open === 2, soon)
-      expect((await events.next()).done).toBe(false)
       const { opened } = proxy
-      expect((await read(client)).status).toBe(200)
+      await create(client)
+      expect((await events.next()).value).toMatchObject({ type: 'ADDED' })
       expect(proxy.opened).toBe(opened)
       client.close()
       await vi.waitUntil(() => proxy.open === 1, soon)
@@ -141,8 +138,9 @@ describeWithCluster('a client of an API server', (cluster) => {
     test('that are half open cost no call once a watch has noticed it', async () => {
       const { proxy, client } = await behindProxy()
       const events = watch(client, { silenceMs: 300 })
+      await create(client)
       await keep(client, 2)
-      for (let count = 0; count < 2; count++) await events.next()
+      expect((await events.next()).value).toMatchObject({ type: 'ADDED' })
       proxy.freezeExisting()
       const noticed = async () => {
         while (!(await events.next()).done);
@@ -184,7 +182,7 @@ describeWithCluster('a client of an API server', (cluster) => {
       proxy.set({ bytes: 1, everyMs: 20 }, 'to-client')
       const startedMs = performance.now()
       await expect(read(client, 400)).rejects.toMatchObject({ code: 'TIMEOUT' })
-      expect(performance.now() - startedMs).toBeLessThan(1_000)
+      expect(performance.now() - startedMs).toBeLessThan(2_000)
       proxy.set('pass')
       expect((await read(client)).status).toBe(200)
     })
@@ -192,7 +190,7 @@ describeWithCluster('a client of an API server', (cluster) => {
     test('hold while the server stands still, and nothing is left of the call', async () => {
       const client = clientFor(connectionThrough(cluster().port))
       await read(client)
-      const before = held()
+      const before = awaited()
       cluster().pause()
       try {
         await expect(read(client, 300)).rejects.toMatchObject({ code: 'TIMEOUT' })
@@ -201,7 +199,7 @@ describeWithCluster('a client of an API server', (cluster) => {
       } finally {
         cluster().resume()
       }
-      await vi.waitFor(() => expect(held()).toEqual(before), soon)
+      await vi.waitUntil(() => awaited() <= before, soon)
       expect((await read(client)).status).toBe(200)
     })
   })
@@ -210,14 +208,14 @@ describeWithCluster('a client of an API server', (cluster) => {
     const clock = fakeClock()
     const client = clientFor(connectionThrough(cluster().port), clock)
     const caller = new AbortController()
-    const before = held()
+    const before = awaited()
     await Promise.all(
       Array.from({ length: 4 }, () => client.request({ method: 'GET', path: leases, signal: caller.signal })),
     )
     expect(getEventListeners(caller.signal, 'abort')).toEqual([])
     expect(clock.timers).toBe(0)
     // The connections are there still, as the tests above show, but not among what a process waits for.
-    await vi.waitFor(() => expect(held()).toEqual(before), soon)
+    await vi.waitUntil(() => awaited() <= before, soon)
   })
 
   test('a process that has called ends by itself', async () => {
@@ -229,6 +227,7 @@ describeWithCluster('a client of an API server', (cluster) => {
     })
     await bundle.write({ file: join(folder, 'client.mjs') })
     const { url, ca, adminToken } = cluster()
+    await create(clientFor(connectionThrough(cluster().port)))
     const program = `
       import { KubernetesClient } from './client.mjs'
       const { url, ca, token } = JSON.parse(process.env.CLUSTER)

@@ -26,9 +26,18 @@ export const hangingPlaces: Readonly<Record<string, () => Promise<Hanging>>> = {
     const agent = new Agent({ lookup: () => resolve() })
     return { connection: { server: 'https://api.example.test', credentials: () => ({ tls: {}, agent }) }, reached }
   },
+  'a proxy that never gets through': async () => {
+    const { promise: reached, resolve } = deferred()
+    // What agents for proxies do: they hand the connection over when there is one.
+    const agent = Object.assign(new Agent(), { createConnection: () => void resolve() })
+    return { connection: { server: 'https://127.0.0.1:1', credentials: () => ({ tls: {}, agent }) }, reached }
+  },
   'a connection that is never made': async () => ({
     connection: connectionTo(`https://127.0.0.1:${await portThatDropsConnections()}`),
-    reached: vi.waitUntil(() => process.getActiveResourcesInfo().includes('ConnectWrap'), { interval: 5 }),
+    reached: vi.waitUntil(() => process.getActiveResourcesInfo().includes('ConnectWrap'), {
+      timeout: 5_000,
+      interval: 5,
+    }),
   }),
   'a handshake without an answer': async () => {
     const { promise: reached, resolve } = deferred()
