@@ -29,7 +29,7 @@ export const hangingPlaces: Readonly<Record<string, () => Promise<Hanging>>> = {
   'a proxy that never gets through': async () => {
     const { promise: reached, resolve } = deferred()
     // What agents for proxies do: they hand the connection over when there is one.
-    const agent = Object.assign(new Agent(), { createConnection: () => void resolve() })
+    const agent = Object.assign(new Agent(), { createConnection: () => resolve() })
     return { connection: { server: 'https://127.0.0.1:1', credentials: () => ({ tls: {}, agent }) }, reached }
   },
   'a connection that is never made': async () => ({
