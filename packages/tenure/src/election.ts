@@ -73,7 +73,12 @@ function take(s: Draft, effects: Effect[], input: Input): void {
       if (s.watch !== 'open') return
       s.watch = 'broken'
       s.rewatchAtMs = s.nowMs + jittered(s, s.settings.retryIntervalMs)
-      if (s.phase === 'standby') schedule(s, false)
+      // Only ever sooner: a watch that ends as often as it is opened must not put the next look off again and again.
+      if (s.phase === 'standby' && s.view) {
+        const { tryAtMs } = s
+        schedule(s, false)
+        s.tryAtMs = Math.min(tryAtMs, s.tryAtMs)
+      }
       return
     case 'answer':
     case 'found':
@@ -278,7 +283,12 @@ function observe(
     const key = record.released ? `${record.version} released` : record.version
     const known = s.confirmed?.key === key ? s.confirmed : s.seen.find((sight) => sight.key === key)
     // A replayed event is news of the past. A reply is the store's word and always counts.
-    if (from.watched && (known || record.term < s.highestTerm)) return
+    if (from.watched && known) return
+    if (from.watched && record.term < s.highestTerm) {
+      // News of the past too, or somebody deleted the record and began anew below: then only the store itself can tell.
+      s.tryAtMs = Math.min(s.tryAtMs, s.nowMs + jittered(s, s.settings.retryIntervalMs))
+      return
+    }
     const sight = known ?? { key, atMs: s.nowMs }
     if (!known) s.seen = [...s.seen.slice(1 - seenLimit), sight]
     if (!from.watched) s.confirmed = sight

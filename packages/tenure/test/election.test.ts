@@ -98,6 +98,34 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire', claim: { expiredVersion: '', afterTerm: 0 } })
   })
 
+  test('asks the store itself soon when a watch shows a term below the highest', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const outcome: Outcome = { ok: false, record: record({ term: 7 }), highestTerm: 7 }
+    d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 10, sleptMs: 0 })
+    d.take({ type: 'observed', record: record({ term: 1, version: 'begun anew' }), nowMs: 20, sleptMs: 0 })
+    const wakeMs = nextWakeMs(d.state) ?? Infinity
+    expect(wakeMs).toBeGreaterThanOrEqual(20 + settings.retryIntervalMs / 2)
+    expect(wakeMs).toBeLessThanOrEqual(20 + settings.retryIntervalMs * 1.5)
+    d.take({ type: 'wake', nowMs: wakeMs, sleptMs: 0 })
+    expect(d.call).toMatchObject({ verb: 'read' })
+  })
+
+  test('does not put a look off because a watch ended once more', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const outcome: Outcome = { ok: false, record: record({}), highestTerm: 1 }
+    d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 10, sleptMs: 0 })
+    const { retryIntervalMs } = settings
+    let nowMs = 10
+    // A watch that ends as soon as it is opened, as one does that is not allowed.
+    for (; d.call.verb !== 'read'; nowMs += 100) {
+      d.take({ type: 'wake', nowMs, sleptMs: 0 })
+      d.take({ type: 'watch-ended', nowMs, sleptMs: 0 })
+    }
+    expect(nowMs).toBeLessThanOrEqual(10 + 1.5 * retryIntervalMs + 200)
+  })
+
   test('mints a new attempt after a refusal', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })

@@ -60,17 +60,21 @@ function recordOf(election: string, { metadata, spec }: LeaseObject, grant: Gran
   }
   const seconds = spec['leaseDurationSeconds']
   // client-go's updates leave our annotations in place, so they count only for the grant that the spec tells of.
-  const own = grant?.term === term && (grant.holder === holder || holder === '') ? grant : undefined
+  const own = grant?.term === term && grant.holder === holder ? grant : undefined
+  const last = holder === '' && grant && grant.term >= term ? grant : undefined
+  // Nobody holds it, and whoever was granted it has not given it back: client-go's late release wipes what its successor
+  // wrote, and hands edit Leases. The grant goes on until it has run out, or its holder's next renewal mends the Lease.
+  const wiped = last !== undefined && !last.released
   return {
     election,
-    holder: own?.holder ?? holder,
-    attempt: own?.attempt ?? '',
-    term,
-    leaseDurationMs: typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : 0,
+    holder: (own ?? last)?.holder ?? holder,
+    attempt: (own ?? last)?.attempt ?? '',
+    term: last?.term ?? term,
+    leaseDurationMs: wiped ? last.leaseDurationMs : typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : 0,
     acquiredAt: unixMs(spec['acquireTime']),
     renewedAt: unixMs(spec['renewTime']),
-    released: holder === '',
-    metadata: own?.metadata ?? {},
+    released: holder === '' && !wiped,
+    metadata: (own ?? last)?.metadata ?? {},
     carry: textOf(annotationsOf(metadata)[carryAnnotation]),
     version: metadata.resourceVersion,
   }
@@ -96,7 +100,14 @@ export function leaseOf(key: LeaseKey, draft: Draft, before: LeaseObject | undef
       namespace: key.namespace,
       annotations: {
         ...annotationsOf(before?.metadata),
-        [grantAnnotation]: JSON.stringify({ holder, term, attempt, metadata }),
+        [grantAnnotation]: JSON.stringify({
+          holder,
+          term,
+          attempt,
+          leaseDurationMs: seconds * 1000,
+          released: draft.released,
+          metadata,
+        }),
         ...(draft.carry !== '' || before ? { [carryAnnotation]: draft.carry } : {}),
         ...(key.name !== key.election && { [electionAnnotation]: key.election }),
       },
@@ -126,6 +137,8 @@ interface Grant {
   readonly holder: string
   readonly term: number
   readonly attempt: string
+  readonly leaseDurationMs: number
+  readonly released: boolean
   readonly metadata: Metadata
 }
 
@@ -133,9 +146,16 @@ function grantOf({ metadata }: LeaseObject): Grant | undefined {
   try {
     const grant: unknown = JSON.parse(textOf(annotationsOf(metadata)[grantAnnotation]))
     if (!isObject(grant)) return undefined
-    const { holder, term, attempt, metadata: told } = grant
+    const { holder, term, attempt, leaseDurationMs, released, metadata: told } = grant
     if (typeof holder !== 'string' || typeof attempt !== 'string' || !isTerm(term)) return undefined
-    return { holder, term, attempt, metadata: isObject(told) ? (told as Metadata) : {} }
+    return {
+      holder,
+      term,
+      attempt,
+      leaseDurationMs: typeof leaseDurationMs === 'number' ? leaseDurationMs : 0,
+      released: released === true,
+      metadata: isObject(told) ? (told as Metadata) : {},
+    }
   } catch {
     return undefined
   }

@@ -24,7 +24,7 @@ export interface KubernetesStore extends LeaseStore {
   readonly namespace: string
 }
 
-const remembered = 1000
+const remembered = 10_000
 /** A watch that lasted this long may be resumed at once; one that ends sooner is left to the engine to pace. */
 const settledMs = 5_000
 const quietMs = 90_000
@@ -60,7 +60,8 @@ class LeaseLocks implements KubernetesStore {
    */
   readonly #known = new Map<string, LeaseObject>()
   readonly #watches = new Set<AbortController>()
-  #watchForbiddenUntilMs = -Infinity
+  /** Until when it is not asked again whether an election may be watched. */
+  readonly #forbidden = new Map<string, number>()
 
   constructor(client: KubernetesClient, namespace: string, clock: Clock) {
     this.#client = client
@@ -82,7 +83,8 @@ class LeaseLocks implements KubernetesStore {
 
   async *watch(election: string, { signal }: CallOptions): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
     // Without the right to watch, the engine polls. Asking for it again each time would double the requests.
-    if (signal.aborted || this.#clock.monotonicMs() < this.#watchForbiddenUntilMs) return
+    if (signal.aborted || this.#clock.monotonicMs() < (this.#forbidden.get(election) ?? -Infinity)) return
+    this.#forbidden.delete(election)
     const closing = new AbortController()
     const end = () => closing.abort(signal.reason)
     signal.addEventListener('abort', end, { once: true })
@@ -91,9 +93,6 @@ class LeaseLocks implements KubernetesStore {
       yield* this.#follow(this.#keyOf(election), closing.signal)
     } catch (error) {
       if (closing.signal.aborted) return
-      if (error instanceof ApiError && error.status === 403) {
-        this.#watchForbiddenUntilMs = this.#clock.monotonicMs() + forbiddenMs
-      }
       throw error
     } finally {
       signal.removeEventListener('abort', end)
@@ -163,10 +162,15 @@ class LeaseLocks implements KubernetesStore {
 
   /** The state as it is, then each change; resumed where it broke off. */
   async *#follow(key: LeaseKey, signal: AbortSignal): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
-    let shown = currentOf(key.election, await this.#get(key, { signal })).record
-    yield shown
-    let from = shown?.version ?? anyVersion
+    let shown: LeaseRecord | undefined
+    let from: string | undefined
+    let anewMs = -Infinity
     for (;;) {
+      if (from === undefined) {
+        shown = currentOf(key.election, await this.#get(key, { signal })).record
+        yield shown
+        from = anewMs === -Infinity && shown ? shown.version : anyVersion
+      }
       const openedMs = this.#clock.monotonicMs()
       try {
         const path = this.#watchPath(key, from)
@@ -179,18 +183,19 @@ class LeaseLocks implements KubernetesStore {
           shown = record
           yield record
         }
+        if (this.#clock.monotonicMs() - openedMs < settledMs) return
       } catch (error) {
-        if (error instanceof ApiError && error.status === 410 && from !== anyVersion) {
-          // The history up to there is gone: what is there now takes its place.
-          shown = currentOf(key.election, await this.#get(key, { signal })).record
-          yield shown
-          from = anyVersion
-          continue
-        }
-        if (!isTenureError(error) || !error.retryable) throw error
-        if (this.#clock.monotonicMs() - openedMs < settledMs) throw error
+        const nowMs = this.#clock.monotonicMs()
+        if (error instanceof ApiError && error.status === 403) this.#forbidden.set(key.election, nowMs + forbiddenMs)
+        // The history up to there is gone: what is there now takes its place. Once; then the engine paces it.
+        const gone = error instanceof ApiError && error.status === 410 && nowMs - anewMs >= settledMs
+        const cut = isTenureError(error) && error.retryable && nowMs - openedMs >= settledMs
+        if (!gone && !cut) throw error
+        // Silence can mean that the server's versions are not ours any more, as after a restored backup.
+        if (!gone && isTenureError(error) && error.code !== 'TIMEOUT') continue
+        from = undefined
+        anewMs = nowMs
       }
-      if (this.#clock.monotonicMs() - openedMs < settledMs) return
     }
   }
 
@@ -210,6 +215,8 @@ class LeaseLocks implements KubernetesStore {
   #remember(key: LeaseKey, lease: LeaseObject | undefined): LeaseObject | undefined {
     this.#known.delete(key.election)
     if (!lease) return undefined
+    // What is not understood is not kept: the next call is to see whether it has been mended.
+    currentOf(key.election, lease)
     this.#known.set(key.election, lease)
     const [oldest] = this.#known.keys()
     if (this.#known.size > remembered && oldest !== undefined) this.#known.delete(oldest)

@@ -61,7 +61,10 @@ describe('a Lease that is written', () => {
       metadata: {
         name: 'jobs',
         namespace: 'default',
-        annotations: { 'tenure.dev/grant': '{"holder":"pod-a","term":7,"attempt":"x.1","metadata":{"zone":"az-a"}}' },
+        annotations: {
+          'tenure.dev/grant':
+            '{"holder":"pod-a","term":7,"attempt":"x.1","leaseDurationMs":15000,"released":false,"metadata":{"zone":"az-a"}}',
+        },
       },
       spec: {
         holderIdentity: 'pod-a',
@@ -105,7 +108,9 @@ describe('a Lease that is written', () => {
       renewTime: '2030-01-01T12:00:00.000000Z',
       leaseTransitions: 7,
     })
-    expect(read(lease(spec, grant({ holder: 'pod-a', term: 7, attempt: 'x.1', metadata: {} })))).toMatchObject({
+    expect(
+      read(lease(spec, grant({ holder: 'pod-a', term: 7, attempt: 'x.1', released: true, metadata: {} }))),
+    ).toMatchObject({
       holder: 'pod-a',
       attempt: 'x.1',
       term: 7,
@@ -161,7 +166,8 @@ describe('a Lease that is written', () => {
       namespace: 'default',
       annotations: {
         note: 'hands off',
-        'tenure.dev/grant': '{"holder":"pod-a","term":7,"attempt":"x.1","metadata":{"zone":"az-a"}}',
+        'tenure.dev/grant':
+          '{"holder":"pod-a","term":7,"attempt":"x.1","leaseDurationMs":15000,"released":false,"metadata":{"zone":"az-a"}}',
         'tenure.dev/carry': 'last run at 6',
       },
     })
@@ -358,12 +364,27 @@ describe('an attempt', () => {
     expect(record).toMatchObject({ holder, attempt: '', metadata: {} })
   })
 
+  test.each([7, 6, undefined])(
+    'that was not given back goes on without a holder under %j transitions',
+    (transitions) => {
+      const wiped = lease(
+        { leaseTransitions: transitions, leaseDurationSeconds: 1 },
+        grant({ ...told, leaseDurationMs: 9000 }),
+      )
+      const { holder, term, attempt } = told
+      expect(read(wiped)).toMatchObject({ holder, term, attempt, leaseDurationMs: 9000, released: false })
+      const mended = stored(write({}, wiped))
+      expect(read(mended)).toMatchObject({ holder, term, attempt, leaseDurationMs: 15_000, released: false })
+    },
+  )
+
   test.each([6, 0, undefined])(
     'that somebody wrote %j transitions under still tells the highest term',
     (leaseTransitions) => {
       for (const holderIdentity of ['client-go', undefined]) {
         const current = currentOf('jobs', lease({ holderIdentity, leaseTransitions }, grant(told)))
-        expect(current).toMatchObject({ record: { term: leaseTransitions ?? 0 }, highestTerm: 7 })
+        const term = holderIdentity === undefined ? 7 : (leaseTransitions ?? 0)
+        expect(current).toMatchObject({ record: { term }, highestTerm: 7 })
       }
     },
   )

@@ -6,6 +6,7 @@ import { KubernetesClient } from '../../src/kubernetes/client.ts'
 import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../src/lease-store.ts'
 import { leaseNameOf } from '../../src/kubernetes/lease-name.ts'
 import { kubernetesStore } from '../../src/stores/kubernetes.ts'
+import { answerOf, chunkedHead, chunkOf, clientFor, serve } from '../kubernetes/tls-server.ts'
 
 const namespace = 'default'
 const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
@@ -177,11 +178,41 @@ describeWithCluster('kubernetesStore', (cluster) => {
       const { store } = open()
       const claim = claimOf()
       granted(await store.acquire({ ...claim, afterTerm: 5, expiredVersion: '' }, { signal }))
-      // What client-go's late release does to a successor.
+      await patch(claim.election, { spec: { holderIdentity: 'other', leaseTransitions: 5 } })
       await patch(claim.election, { spec: { holderIdentity: '', leaseTransitions: 5 } })
-      const fresh = { ...claim, attempt: 'another', holder: 'fresh' }
+      const { version = '' } = (await store.read(claim.election, { signal })) ?? {}
+      const fresh = { ...claim, attempt: 'another', holder: 'fresh', expiredVersion: version }
       expect(await store.acquire({ ...fresh, afterTerm: 5 }, { signal })).toMatchObject({ ok: false, highestTerm: 6 })
       expect(granted(await store.acquire({ ...fresh, afterTerm: 6 }, { signal })).record.term).toBe(7)
+    })
+
+    test('a Lease that was wiped from under its holder stays its own, and its next renewal mends it', async () => {
+      const { store } = open()
+      const claim = claimOf({ leaseDurationMs: 7_000 })
+      const { record } = granted(await store.acquire(claim, { signal }))
+      // What client-go's late release does to its successor.
+      await patch(claim.election, { spec: { holderIdentity: '', leaseDurationSeconds: 1 } })
+      const wiped = await store.read(claim.election, { signal })
+      const mine = { holder: claim.holder, attempt: claim.attempt, term: 1, leaseDurationMs: 7_000, released: false }
+      expect(wiped).toMatchObject(mine)
+      const other = { ...claim, attempt: 'other', holder: 'other', afterTerm: 1 }
+      expect(await store.acquire(other, { signal })).toMatchObject({ ok: false, record: mine })
+      const refusal = await store.renew(held(record), { signal })
+      expect(refusal).toMatchObject({ ok: false, record: mine })
+      if (!refusal.record) throw new Error('no record')
+      granted(await store.renew(held(refusal.record), { signal }))
+      expect((await leaseOf(claim.election)).spec).toMatchObject({ holderIdentity: 'pod-a', leaseDurationSeconds: 7 })
+    })
+
+    test('a Lease that its holder gave back is free, also after client-go had it in between', async () => {
+      const { store } = open()
+      const claim = claimOf()
+      const { record } = granted(await store.acquire(claim, { signal }))
+      granted(await store.release(held(record), { signal }))
+      expect(await store.read(claim.election, { signal })).toMatchObject({ released: true, term: 1 })
+      await patch(claim.election, { spec: { holderIdentity: 'client-go', leaseTransitions: 2 } })
+      await patch(claim.election, { spec: { holderIdentity: '' } })
+      expect(await store.read(claim.election, { signal })).toMatchObject({ released: true, term: 2, attempt: '' })
     })
 
     test('what others put on a Lease stays, and a label of theirs costs the holder one refusal, no more', async () => {
@@ -241,6 +272,85 @@ describeWithCluster('kubernetesStore', (cluster) => {
   })
 
   describe('watches', () => {
+    test('begins anew when a version that is yet to come stays silent', async () => {
+      const { url, ca, adminToken } = cluster()
+      const client = new KubernetesClient({
+        server: url,
+        credentials: () => ({ authorization: `Bearer ${adminToken}`, tls: { ca } }),
+      })
+      const watched: (string | null)[] = []
+      const watch = client.watch.bind(client)
+      const request = client.request.bind(client)
+      client.watch = (call) => {
+        watched.push(new URLSearchParams(call.path.split('?')[1]).get('resourceVersion'))
+        return watch(call)
+      }
+      // What stood there before etcd was restored from a backup.
+      client.request = async (call) => {
+        const answer = await request(call)
+        const { metadata } = answer.body as { metadata: object }
+        const body = { ...(answer.body as object), metadata: { ...metadata, resourceVersion: '99999999' } }
+        return watched.length === 0 ? { ...answer, body } : answer
+      }
+      const claim = claimOf()
+      // A silence of six seconds is one and a half leases.
+      await create(claim.election, { holderIdentity: 'x', leaseDurationSeconds: 4, leaseTransitions: 1 })
+      const states = watchOf(kubernetesStore({ client, namespace }), claim.election)
+      expect(await states.next()).toMatchObject({ version: '99999999' })
+      const { version } = (await states.next()) ?? {}
+      expect(version).not.toBe('99999999')
+      const changed = states.next()
+      await expect.poll(() => watched).toEqual(['99999999', '0'])
+      await patch(claim.election, { spec: { holderIdentity: 'y' } })
+      expect(await changed).toMatchObject({ holder: 'y' })
+      await states.end()
+    })
+
+    test('is begun anew once, not again and again, where each one ends with 410', async () => {
+      const lease = {
+        kind: 'Lease',
+        metadata: { name: 'e', resourceVersion: '5' },
+        spec: { holderIdentity: 'x', leaseDurationSeconds: 15, leaseTransitions: 1 },
+      }
+      const gone = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' }
+      const events = [
+        { type: 'ADDED', object: lease },
+        { type: 'ERROR', object: gone },
+      ]
+      const server = await serve(({ socket, line }) => {
+        if (!line.includes('watch=1')) return void socket.write(answerOf(lease))
+        const lines = events.map((event) => chunkOf(`${JSON.stringify(event)}\n`))
+        socket.write(`${chunkedHead}${lines.join('')}0\r\n\r\n`)
+      })
+      const states = watchOf(kubernetesStore({ client: clientFor(server.connection), namespace }), 'e')
+      await states.next()
+      await states.next()
+      await expect(states.next()).rejects.toMatchObject({ status: 410 })
+      expect(server.exchanges.length).toBe(4)
+    })
+
+    test('of one election that is forbidden leaves the others alone', async () => {
+      const forbidden = { kind: 'Status', code: 403, reason: 'Forbidden', message: 'not this one' }
+      const absent = { kind: 'Status', code: 404, reason: 'NotFound' }
+      const server = await serve(({ socket, line }) => {
+        if (!line.includes('watch=1')) return void socket.write(answerOf(absent, { status: '404 Not Found' }))
+        if (line.includes('theirs')) return void socket.write(answerOf(forbidden, { status: '403 Forbidden' }))
+        socket.write(chunkedHead)
+      })
+      const store = kubernetesStore({ client: clientFor(server.connection), namespace })
+      const theirs = watchOf(store, 'theirs')
+      await theirs.next()
+      await expect(theirs.next()).rejects.toMatchObject({ status: 403 })
+      // Asked again at once, it ends without a request.
+      const asked = server.exchanges.length
+      expect(await watchOf(store, 'theirs').next()).toBeUndefined()
+      expect(server.exchanges.length).toBe(asked)
+      const mine = watchOf(store, 'mine')
+      await mine.next()
+      expect(server.exchanges.length).toBe(asked + 1)
+      await mine.end()
+    })
+
     test('begins anew where the API server has forgotten the history since', async () => {
       const claim = claimOf()
       const { record } = granted(await open().store.acquire(claim, { signal }))
