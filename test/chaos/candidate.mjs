@@ -6,17 +6,18 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 
 /** @type {import('./fleet.ts').CandidateOptions} */
-const { identity, directory, guardPath, logPath, originNs, library, dawdleMs, timings } = JSON.parse(
+const { identity, election, place, guardPath, logPath, originNs, library, dawdleMs, timings } = JSON.parse(
   process.argv[2] ?? '',
 )
 
-/** @type {[typeof import('tenure'), typeof import('tenure/stores/file')]} */
-const [{ Elector }, { fileStore }] = library
-  ? await Promise.all([
-      import(pathToFileURL(`${library}/index.js`).href),
-      import(pathToFileURL(`${library}/stores/file.js`).href),
-    ])
-  : await Promise.all([import('tenure'), import('tenure/stores/file')])
+/**
+ * @param {string} name
+ * @param {string} file
+ */
+const load = (name, file) => import(library ? pathToFileURL(`${library}/${file}`).href : name)
+
+/** @type {typeof import('tenure')} */
+const { Elector } = await load('tenure', 'index.js')
 
 const origin = BigInt(originNs)
 /** The machine's monotonic clock, the same in all processes. */
@@ -33,7 +34,22 @@ const tell = (message) => void (process.connected && process.send?.(message))
 
 let heldUntilMs = 0
 let replyDelayMs = 0
-const store = fileStore({ directory })
+const store = await openStore()
+
+/** @returns {Promise<import('tenure').LeaseStore>} */
+async function openStore() {
+  if (place.store === 'file') {
+    /** @type {typeof import('tenure/stores/file')} */
+    const { fileStore } = await load('tenure/stores/file', 'stores/file.js')
+    return fileStore({ directory: place.directory })
+  }
+  /** @type {[typeof import('tenure/stores/kubernetes'), typeof import('tenure/kubernetes')]} */
+  const [{ kubernetesStore }, { fromKubeConfig }] = await Promise.all([
+    load('tenure/stores/kubernetes', 'stores/kubernetes.js'),
+    load('tenure/kubernetes', 'kubernetes/index.js'),
+  ])
+  return kubernetesStore({ client: fromKubeConfig(place.kubeConfig), namespace: 'default' })
+}
 
 /**
  * A call that is held up reaches the store all the same, whether or not anybody still waits for it.
@@ -55,11 +71,13 @@ function faulty(verb) {
 
 /** @type {import('tenure').LeaseStore} */
 const faultyStore = {
-  ...store,
-  read: faulty(store.read),
-  acquire: faulty(store.acquire),
-  renew: faulty(store.renew),
-  release: faulty(store.release),
+  expiry: store.expiry,
+  terms: store.terms,
+  read: faulty((...call) => store.read(...call)),
+  acquire: faulty((...call) => store.acquire(...call)),
+  renew: faulty((...call) => store.renew(...call)),
+  release: faulty((...call) => store.release(...call)),
+  ...(store.watch && { watch: store.watch.bind(store) }),
 }
 
 // Belief
@@ -70,7 +88,7 @@ let leadership
 let signal
 let stopping = false
 
-const elector = new Elector({ store: faultyStore, election: 'jobs', identity, ...timings, observer: { onEvent } })
+const elector = new Elector({ store: faultyStore, election, identity, ...timings, observer: { onEvent } })
 
 /** @param {import('tenure').ElectionEvent} event */
 function onEvent(event) {
@@ -92,6 +110,7 @@ function onEvent(event) {
     })
   }
   if ('term' in event) tell({ event: event.type, term: event.term, at: now() })
+  if (event.type === 'new-leader') tell({ event: event.type, term: event.record.term, at: now() })
 }
 
 /**

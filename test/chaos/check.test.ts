@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { findViolations, survey, type Entry, type GuardLog, type Life } from './check.ts'
+import { clientGoEntries, type Order } from './client-go-member.ts'
+import { findTermViolations, successionsOf } from './lease-history.ts'
 
 const quiet: GuardLog = { value: 0, accepted: [], refused: [] }
 const elected = (term: number, at: number): Entry => ({ kind: 'elected', term, at })
@@ -45,6 +47,12 @@ test('an answer that a pause delayed counts for the moment of its question', () 
 
 test('a process that was killed while it led needs no end', () => {
   expect(findViolations([life(1, [elected(1, 1), belief(1, 2)], 'killed')], quiet)).toEqual([])
+})
+
+test('only errors that the circumstances explain are no violation', () => {
+  const lives = ['TIMEOUT', 'BACKEND_UNAVAILABLE'].map((code, index) => life(index, [{ kind: 'error', code, at: 1 }]))
+  expect(findViolations(lives, quiet)).toEqual(['candidate-1 reported BACKEND_UNAVAILABLE'])
+  expect(findViolations(lives, quiet, ['TIMEOUT', 'BACKEND_UNAVAILABLE'])).toEqual([])
 })
 
 describe('it finds', () => {
@@ -158,5 +166,67 @@ test('hand-overs are told apart by how the leader before ended', () => {
     byPause: 1,
     fencedWrites: 1,
     longestGapMs: 1_590,
+  })
+})
+
+describe('a process of client-go', () => {
+  const started = (transitions: number, monotonicMs: number) =>
+    ({ event: 'started', transitions, monotonicMs }) as const
+  const ended = (monotonicMs: number) => ({ event: 'stopped', monotonicMs }) as const
+  const peer = (pid: number, events: Parameters<typeof clientGoEntries>[0], order: Order): Life => ({
+    identity: `client-go-${pid}`,
+    pid,
+    end: order.end,
+    entries: clientGoEntries(events, order),
+  })
+
+  test('leads until its death, from term 0 on', () => {
+    const killed = peer(1, [started(0, 1)], { end: 'killed', at: 5e6 })
+    expect(findViolations([killed, life(2, reign(1, 5e6, 6e6))], quiet)).toEqual([])
+    const overlaps = findViolations([killed, life(2, reign(1, 4e6, 6e6))], quiet)
+    expect(overlaps).toEqual([expect.stringMatching(/client-go-1 in term 0 still led 1\.000 ms/)])
+  })
+
+  test('leads until it tells that it stopped, and may lead again', () => {
+    const lost = peer(1, [started(1, 1), ended(5), started(3, 9)], { end: 'killed', at: 10e6 })
+    expect(findViolations([lost, life(2, reign(2, 6e6, 7e6))], quiet)).toEqual([])
+    expect(findViolations([lost, life(2, reign(2, 4e6, 7e6))], quiet)).toEqual([
+      expect.stringMatching(/term 1 still led/),
+    ])
+    expect(findViolations([lost, life(2, reign(2, 8e6, 9.5e6))], quiet)).toEqual([
+      expect.stringMatching(/term 2 still led/),
+    ])
+  })
+
+  test('leads only until it is told to end: it tells of its end after its release', () => {
+    const told = peer(1, [started(1, 1), ended(5)], { end: 'stopped', at: 3e6 })
+    expect(findViolations([told, life(2, reign(2, 4e6, 7e6))], quiet)).toEqual([])
+    expect(findViolations([told, life(2, reign(2, 2e6, 7e6))], quiet)).toEqual([
+      expect.stringMatching(/term 1 still led/),
+    ])
+    expect(survey([told, life(2, reign(2, 4e6, 7e6))], quiet, [], 1)).toMatchObject({ byRelease: 1, longestGapMs: 1 })
+    // Elected while it was being told, it leads for no time at all.
+    const late = peer(1, [started(1, 4), ended(5)], { end: 'stopped', at: 3e6 })
+    expect(findViolations([late, life(2, reign(2, 2e6, 7e6))], quiet)).toEqual([])
+  })
+})
+
+describe('the history of a Lease', () => {
+  const states = (...seen: readonly [term: number, holder: string][]) =>
+    seen.map(([term, holder], index) => ({ term, holder, version: String(index) }))
+
+  test('tells who followed whom, and how', () => {
+    const seen = states([0, 'a'], [0, 'a'], [0, ''], [1, 'b'], [2, 'a'], [2, 'a'])
+    expect(successionsOf(seen)).toEqual([
+      { from: 'a', to: 'b', released: true },
+      { from: 'b', to: 'a', released: false },
+    ])
+    expect(findTermViolations(seen)).toEqual([])
+  })
+
+  test('shows terms that go back, that two have, and that are used again', () => {
+    expect(findTermViolations(states([2, 'a'], [1, 'b']))).toEqual([expect.stringMatching(/from term 2 back to 1/)])
+    expect(findTermViolations(states([2, 'a'], [2, 'b']))).toEqual([expect.stringMatching(/a's and b's/)])
+    expect(findTermViolations(states([2, 'a'], [2, ''], [2, 'a']))).toEqual([expect.stringMatching(/again after/)])
   })
 })

@@ -40,11 +40,14 @@ export interface Pause {
   readonly to: number
 }
 
+/** A call that took too long is the only thing that pauses and hanging calls can cause. */
+const hung = ['TIMEOUT']
+
 /** Everything that must not be. */
-export function findViolations(lives: readonly Life[], guard: GuardLog): string[] {
+export function findViolations(lives: readonly Life[], guard: GuardLog, expectedErrors = hung): string[] {
   return [
     ...lives.flatMap(unexpectedEnds),
-    ...lives.flatMap(unexpectedErrors),
+    ...lives.flatMap((life) => unexpectedErrors(life, expectedErrors)),
     ...lives.flatMap(brokenPairs),
     ...sharedTerms(lives),
     ...overlaps(lives),
@@ -56,17 +59,17 @@ function unexpectedEnds({ identity, pid, end }: Life): string[] {
   return end === 'killed' || end === 'stopped' ? [] : [`${identity} (${pid}) ended: ${end}`]
 }
 
-/** A call that took too long is the only thing that pauses and hanging calls can cause. */
-function unexpectedErrors({ identity, entries }: Life): string[] {
-  const codes = entries.flatMap((entry) => (entry.kind === 'error' && entry.code !== 'TIMEOUT' ? [entry.code] : []))
-  return [...new Set(codes)].map((code) => `${identity} reported ${code}`)
+function unexpectedErrors({ identity, entries }: Life, expected: readonly string[]): string[] {
+  const codes = new Set(entries.flatMap((entry) => (entry.kind === 'error' ? [entry.code] : [])))
+  return [...codes].filter((code) => !expected.includes(code)).map((code) => `${identity} reported ${code}`)
 }
 
 /** Elected and lost come in pairs, terms rise, and nothing is believed outside of a pair. */
 function brokenPairs({ identity, end, entries }: Life): string[] {
   const found: string[] = []
   let open: number | undefined
-  let highest = 0
+  // client-go begins with term 0.
+  let highest = -1
   for (const entry of entries) {
     if (entry.kind === 'elected') {
       if (open !== undefined) found.push(`${identity} was elected to term ${entry.term} before term ${open} was lost`)
@@ -184,7 +187,8 @@ export function survey(
   leaseDurationMs: number,
 ): Survey {
   const beliefs = beliefsOf(lives)
-  const ended = beliefs.slice(0, -1).map((belief) => howItEnded(belief))
+  const handOvers = handOversOf(lives)
+  const count = (wanted: HandOver['how']) => handOvers.filter(({ how }) => how === wanted).length
   const byPause = beliefs.slice(0, -1).filter((belief) => {
     const stoodStill = ({ pid, from, to }: Pause) =>
       pid === belief.life.pid &&
@@ -193,19 +197,43 @@ export function survey(
       to - from > leaseDurationMs * 1e6
     return howItEnded(belief) === 'expiry' && pauses.some(stoodStill)
   })
-  const gaps = beliefs.slice(1).map((belief, index) => belief.begunBy - (beliefs[index]?.lastAt ?? 0))
   return {
     terms: beliefs.length,
-    byDeath: ended.filter((how) => how === 'death').length,
-    byRelease: ended.filter((how) => how === 'release').length,
-    byExpiry: ended.filter((how) => how === 'expiry').length,
+    byDeath: count('death'),
+    byRelease: count('release'),
+    byExpiry: count('expiry'),
     byPause: byPause.length,
     fencedWrites: guard.refused.filter(({ verb }) => verb === 'write').length,
-    longestGapMs: Math.max(0, ...gaps) / 1e6,
+    longestGapMs: Math.max(0, ...handOvers.map(({ gapMs }) => gapMs)),
   }
 }
 
-function howItEnded({ life, term }: Belief): 'death' | 'release' | 'expiry' {
+/** From one leader to the next. */
+export interface HandOver {
+  readonly former: Life
+  readonly next: Life
+  /** How the former's leadership ended. */
+  readonly how: 'death' | 'release' | 'expiry'
+  /** The time between the two beliefs. */
+  readonly gapMs: number
+}
+
+/** In the order of their terms. */
+export function handOversOf(lives: readonly Life[]): HandOver[] {
+  const beliefs = beliefsOf(lives)
+  return beliefs.slice(1).flatMap((next, index) => {
+    const former = beliefs[index]
+    if (!former) return []
+    return {
+      former: former.life,
+      next: next.life,
+      how: howItEnded(former),
+      gapMs: (next.begunBy - former.lastAt) / 1e6,
+    }
+  })
+}
+
+function howItEnded({ life, term }: Belief): HandOver['how'] {
   const lost = life.entries.find((entry) => entry.kind === 'lost' && entry.term === term)
   if (lost?.kind !== 'lost') return 'death'
   return lost.reason === 'released' || lost.reason === 'stopped' ? 'release' : 'expiry'

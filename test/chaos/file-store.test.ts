@@ -2,11 +2,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { Random } from '../../packages/tenure/src/simulation/random.ts'
 import { beliefsOf, findViolations, survey } from './check.ts'
 import { faketimeEnvironment, findFaketime } from './faketime.ts'
-import { cleanDirectory, Fleet, tightTimings, type FleetOptions, type Member, type Message } from './fleet.ts'
+import { cleanDirectory, Fleet, tightTimings, type FleetOptions, type Member } from './fleet.ts'
+import { longestFaultMs, memberFaults } from './member-faults.ts'
+import { deckOf, wreak } from './wreak.ts'
 
 async function openFleet(options: FleetOptions): Promise<Fleet> {
   const fleet = await Fleet.open(options)
@@ -20,71 +22,7 @@ describe('eight processes that are killed, paused, stalled and stopped at random
   const runMs = Number(process.env['TENURE_CHAOS_SECONDS'] ?? 60) * 1e3
   const seed = Number(process.env['TENURE_CHAOS_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
   const { leaseDurationMs } = tightTimings
-  const longestMs = 3 * leaseDurationMs
-
-  const faults: Record<string, (member: Member, random: Random, fleet: Fleet) => Promise<unknown>> = {
-    async kill(member, random) {
-      await member.kill()
-      await delay(random.between(0, 500))
-      await member.start()
-    },
-    pause: (member, random) => member.pause(random.magnitude(50, longestMs)),
-    longPause: (member, random) => member.pause(random.between(leaseDurationMs * 1.1, longestMs)),
-    async killPaused(member, random) {
-      const paused = member.pause(leaseDurationMs)
-      await delay(random.between(0, leaseDurationMs / 2))
-      await member.kill()
-      await paused
-      await member.start()
-    },
-    async stop(member, random) {
-      await member.stop()
-      await delay(random.between(0, 500))
-      await member.start()
-    },
-    stepDown: (member, random) => member.tell('stepDown', random.between(1, leaseDurationMs)),
-    stall: (member, random) => member.tell('block', random.magnitude(50, longestMs)),
-    holdCalls: async (member, random) => {
-      const heldMs = random.magnitude(50, longestMs)
-      await member.tell('hold', heldMs)
-      if (random.chance(0.5)) await member.tell('stepDown', random.between(1, leaseDurationMs))
-      await delay(heldMs)
-    },
-    async slowReplies(member, random) {
-      await member.tell('delayReplies', random.between(100, 480))
-      await delay(random.between(500, 1_000))
-      await member.tell('hold', random.between(leaseDurationMs, 2 * leaseDurationMs))
-      await delay(leaseDurationMs)
-      await member.tell('delayReplies', 0)
-    },
-    loseSocket: (_member, _random, fleet) => fleet.loseSocket(),
-  }
-
-  async function wreak(fleet: Fleet, random: Random): Promise<Map<string, number>> {
-    const done = new Map<string, number>()
-    const running = new Set<Promise<void>>()
-    const until = fleet.now() + runMs * 1e6
-    for (let deck: string[] = []; fleet.now() < until;) {
-      await delay(random.between(20, 400))
-      const free = fleet.members.filter(({ isBusy }) => !isBusy)
-      if (free.length < 4) continue
-      if (deck.length === 0) deck = random.shuffle([...Object.keys(faults), 'kill', 'longPause'])
-      const fault = deck.pop() ?? ''
-      const leader = free.find(({ term }) => term !== undefined)
-      const victim = leader && random.chance(0.8) ? leader : random.pick(free)
-      victim.isBusy = true
-      const event = Promise.resolve(faults[fault]?.(victim, random.fork(), fleet)).then(() => {
-        victim.isBusy = false
-        running.delete(event)
-      })
-      running.add(event)
-      // Handled here: one that fails while others are waited for must not be a rejection that nobody saw.
-      event.catch(() => {})
-      done.set(fault, (done.get(fault) ?? 0) + 1)
-    }
-    await Promise.all(running)
-    return done
-  }
+  const longestMs = longestFaultMs(leaseDurationMs)
 
   test(
     `lead one at a time for ${runMs / 1e3} s, lose no write, and clean up`,
@@ -98,14 +36,12 @@ describe('eight processes that are killed, paused, stalled and stopped at random
       }
       const looking = setInterval(() => void look(), 250)
       onTestFinished(() => clearInterval(looking))
-      const done = await wreak(fleet, new Random(seed))
+      const faults = { ...memberFaults(leaseDurationMs), loseSocket: () => fleet.loseSocket() }
+      const deck = deckOf(fleet.members, faults, ['kill', 'longPause'])
+      const done = await wreak([deck], { random: new Random(seed), runMs, leastFree: 4, everyMs: [20, 400] })
       const how = `seed ${seed}, logs in ${fleet.folder}`
 
-      const healedAt = fleet.now()
-      const leads = ({ event, at }: Message) => (event === 'elected' || event === 'renewed') && at > healedAt
-      const firstLed = () => fleet.members.flatMap(({ messages }) => messages.filter(leads))[0]
-      const { at: ledAt } = await vi.waitUntil(firstLed, { timeout: 20_000, interval: 5 })
-      const healedMs = (ledAt - healedAt) / 1e6
+      const healedMs = await fleet.ledAgainMs()
       await fleet.stop()
       clearInterval(looking)
 
@@ -133,7 +69,7 @@ describe('eight processes that are killed, paused, stalled and stopped at random
       expect(saw.byExpiry, how).toBeGreaterThanOrEqual(often)
       expect(saw.byPause, how).toBeGreaterThanOrEqual(1)
       expect(saw.fencedWrites, how).toBeGreaterThanOrEqual(1)
-      expect(Math.min(...Object.keys(faults).map((fault) => done.get(fault) ?? 0)), how).toBeGreaterThan(0)
+      expect(Math.min(...done.values()), how).toBeGreaterThan(0)
     },
   )
 })

@@ -28,10 +28,17 @@ export const tightTimings = {
 /** What a directory holds after all have stopped. */
 export const cleanDirectory = ['jobs.json', 'jobs.json.lock', 'jobs.json.term']
 
+/** What a process elects on. */
+export type Place =
+  | { readonly store: 'file'; readonly directory: string }
+  /** The path of a kubeconfig. */
+  | { readonly store: 'kubernetes'; readonly kubeConfig: string }
+
 /** What a candidate's process is told at its start. */
 export interface CandidateOptions {
   readonly identity: string
-  readonly directory: string
+  readonly election: string
+  readonly place: Place
   readonly guardPath: string
   readonly logPath: string
   readonly originNs: string
@@ -45,6 +52,10 @@ export interface CandidateOptions {
 export interface FleetOptions {
   readonly size: number
   readonly timings: Timings
+  /** Default: `jobs`. */
+  readonly election?: string
+  /** Default: one directory for all. What it writes into the fleet's folder goes with the fleet. */
+  readonly place?: (identity: string, folder: string) => Place
   /** How long a careless leader waits at most between its read and its write. */
   readonly dawdleMs?: number
   readonly library?: string | undefined
@@ -70,10 +81,12 @@ interface Answer {
 
 const patienceMs = 20_000
 
-/** Processes that campaign for one election through one directory. */
+/** Processes that campaign for one election. */
 export class Fleet {
   readonly folder: string
+  /** Of the leases, if they are kept in files. */
   readonly directory: string
+  readonly election: string
   readonly options: FleetOptions
   readonly guard: Guard
   readonly members: readonly Member[]
@@ -87,6 +100,7 @@ export class Fleet {
     this.folder = folder
     this.directory = join(folder, 'leases')
     this.guard = guard
+    this.election = options.election ?? 'jobs'
     this.options = options
     this.members = Array.from({ length: options.size }, (_, index) => new Member(this, `candidate-${index + 1}`))
   }
@@ -116,6 +130,15 @@ export class Fleet {
       interval: 2,
     })
     return found as Member & { readonly term: number }
+  }
+
+  /** How long it takes until somebody leads, from now on. */
+  async ledAgainMs(): Promise<number> {
+    const now = this.now()
+    const leads = ({ event, at }: Message) => (event === 'elected' || event === 'renewed') && at > now
+    const first = () => this.members.flatMap(({ messages }) => messages.filter(leads))[0]
+    const { at } = await vi.waitUntil(first, { timeout: patienceMs, interval: 5 })
+    return (at - now) / 1e6
   }
 
   /** All processes stop in an orderly way, and must end by themselves. */
@@ -197,11 +220,12 @@ export class Member {
 
   /** Starts its process, which then waits to be told to campaign. */
   async boot(): Promise<void> {
-    const { options, directory, folder } = this.#fleet
+    const { options, election, directory, folder } = this.#fleet
     const logPath = this.#fleet.logPath(this.identity, ++this.#starts)
     const candidate: CandidateOptions = {
       identity: this.identity,
-      directory,
+      election,
+      place: options.place?.(this.identity, folder) ?? { store: 'file', directory },
       logPath,
       guardPath: join(folder, 'guard.sock'),
       originNs: String(this.#fleet.originNs),
@@ -252,6 +276,12 @@ export class Member {
     this.#wanted = 'killed'
     this.#process.kill('SIGKILL')
     await this.#ended
+  }
+
+  /** Resolves when it has seen who leads. */
+  async standsBy(): Promise<void> {
+    const begun = this.messages.findLastIndex(({ event }) => event === 'ready')
+    if (this.messages.slice(begun).every(({ event }) => event !== 'new-leader')) await this.until('new-leader')
   }
 
   /** It is told to stop, and must then end by itself. */

@@ -1,0 +1,144 @@
+import { request } from 'node:https'
+import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Cluster } from '../servers/cluster.ts'
+
+/** What a Lease said. */
+export interface LeaseState {
+  readonly version: string
+  /** Empty if nobody holds it. */
+  readonly holder: string
+  readonly term: number
+}
+
+/** What a Lease said at one time. */
+export interface SeenState extends LeaseState {
+  /** When it was seen here, on the clock of `performance.now()`. */
+  readonly atMs: number
+}
+
+interface Lease {
+  readonly metadata: { readonly resourceVersion: string }
+  readonly spec: { readonly holderIdentity?: string; readonly leaseTransitions?: number }
+}
+
+/**
+ * What the API server tells of one Lease, by a watch that shares nothing with the library. While the server is down,
+ * states are missed.
+ */
+export class LeaseHistory {
+  readonly states: SeenState[] = []
+  readonly #cluster: Cluster
+  readonly #path: string
+  readonly #closing = new AbortController()
+  readonly #waiting = new Set<(state: SeenState) => void>()
+
+  private constructor(cluster: Cluster, lease: string) {
+    this.#cluster = cluster
+    const query = new URLSearchParams({ watch: '1', fieldSelector: `metadata.name=${lease}` })
+    this.#path = `/apis/coordination.k8s.io/v1/namespaces/default/leases?${query.toString()}`
+  }
+
+  static open(cluster: Cluster, lease: string): LeaseHistory {
+    const history = new LeaseHistory(cluster, lease)
+    void history.#follow()
+    return history
+  }
+
+  /** The first state that is seen from now on and is like this. */
+  async next(isWanted: (state: SeenState) => boolean, withinMs: number): Promise<SeenState> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiting.delete(look)
+        reject(new Error(`nothing like it was seen of the Lease within ${withinMs} ms`))
+      }, withinMs)
+      const look = (state: SeenState) => {
+        if (!isWanted(state)) return
+        clearTimeout(timer)
+        this.#waiting.delete(look)
+        resolve(state)
+      }
+      this.#waiting.add(look)
+    })
+  }
+
+  close(): void {
+    this.#closing.abort()
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#closing
+    while (!signal.aborted) {
+      await this.#watch(signal).catch(() => {})
+      await delay(50, undefined, { signal }).catch(() => {})
+    }
+  }
+
+  #watch(signal: AbortSignal): Promise<void> {
+    const { url, ca, adminToken } = this.#cluster
+    return new Promise((resolve, reject) => {
+      const headers = { authorization: `Bearer ${adminToken}` }
+      request(new URL(this.#path, url), { ca, headers, agent: false, signal })
+        .once('error', reject)
+        .once('response', (response) => {
+          response.once('error', reject)
+          createInterface(response)
+            .on('line', (line) => this.#note(line))
+            .on('error', reject)
+            .once('close', resolve)
+        })
+        .end()
+    })
+  }
+
+  #note(line: string): void {
+    const { type, object } = JSON.parse(line) as { readonly type: string; readonly object: Lease }
+    if (type !== 'ADDED' && type !== 'MODIFIED') return
+    const { metadata, spec } = object
+    const version = metadata.resourceVersion
+    // A watch that is opened again begins with what was seen last.
+    if (this.states.at(-1)?.version === version) return
+    const state = {
+      version,
+      holder: spec.holderIdentity ?? '',
+      term: spec.leaseTransitions ?? 0,
+      atMs: performance.now(),
+    }
+    this.states.push(state)
+    for (const look of this.#waiting) look(state)
+  }
+}
+
+/** Who followed whom, after a release or, because the lease had run out, without one. */
+export function successionsOf(
+  states: readonly LeaseState[],
+): { readonly from: string; readonly to: string; readonly released: boolean }[] {
+  const held = states.filter(({ holder }) => holder !== '')
+  return held.slice(1).flatMap(({ holder: to, term }, index) => {
+    const before = held[index]
+    if (!before || before.term === term) return []
+    const released = states.some((state) => state.term === before.term && state.holder === '')
+    return { from: before.holder, to, released }
+  })
+}
+
+/** Terms that went back, that had two holders, or that were used again after a release. */
+export function findTermViolations(states: readonly LeaseState[]): string[] {
+  const found: string[] = []
+  const holders = new Map<number, string>()
+  let before: LeaseState | undefined
+  let highest = -1
+  for (const state of states) {
+    const { term, holder, version } = state
+    const former = holders.get(term) ?? holder
+    if (term < highest) found.push(`version ${version} of the Lease went from term ${highest} back to ${term}`)
+    if (holder !== '' && former !== holder) found.push(`term ${term} of the Lease was ${former}'s and ${holder}'s`)
+    if (holder !== '' && before?.holder === '' && holders.has(term)) {
+      found.push(`term ${term} of the Lease was used again after its release`)
+    }
+    if (holder !== '') holders.set(term, former)
+    highest = Math.max(highest, term)
+    before = state
+  }
+  return found
+}
