@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { rolldown } from 'rolldown'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { requestJson } from '../../../../test/servers/https-json.ts'
 import { startProxy } from '../../../../test/servers/proxy.ts'
 import { describeWithCluster } from '../../../../test/servers/suite.ts'
 import type { KubernetesClient } from '../../src/kubernetes/client.ts'
@@ -191,13 +192,21 @@ describeWithCluster('a client of an API server', (cluster) => {
       const client = clientFor(connectionThrough(cluster().port))
       await read(client)
       const before = awaited()
-      cluster().pause()
+      const { url, ca, pause, resume } = cluster()
+      pause()
       try {
+        // A process of many threads does not stop in one moment.
+        const stands = () =>
+          requestJson({ url, ca, path: '/readyz', timeoutMs: 200 }).then(
+            () => false,
+            () => true,
+          )
+        await vi.waitUntil(stands, soon)
         await expect(read(client, 300)).rejects.toMatchObject({ code: 'TIMEOUT' })
         // To a new connection, whose handshake nobody answers.
         await expect(read(client, 300)).rejects.toMatchObject({ code: 'TIMEOUT' })
       } finally {
-        cluster().resume()
+        resume()
       }
       await vi.waitUntil(() => awaited() <= before, soon)
       expect((await read(client)).status).toBe(200)

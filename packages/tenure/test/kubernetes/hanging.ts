@@ -10,7 +10,7 @@ import { chunkedHead, chunkOf, connectionTo, serve, type Exchange } from './tls-
 export interface Hanging {
   readonly connection: Connection
   /** Resolves when a call has come to the place. */
-  readonly reached: Promise<unknown>
+  reached(): Promise<unknown>
   /** How many connections the server still has. */
   open?(): number
 }
@@ -19,28 +19,29 @@ export interface Hanging {
 export const hangingPlaces: Readonly<Record<string, () => Promise<Hanging>>> = {
   'credentials that never come': async () => ({
     connection: { server: 'https://127.0.0.1:1', credentials: () => new Promise(() => undefined) },
-    reached: Promise.resolve(),
+    reached: () => Promise.resolve(),
   }),
   'a name that is never looked up': async () => {
-    const { promise: reached, resolve } = deferred()
+    const { reached, resolve } = deferred()
     const agent = new Agent({ lookup: () => resolve() })
     return { connection: { server: 'https://api.example.test', credentials: () => ({ tls: {}, agent }) }, reached }
   },
   'a proxy that never gets through': async () => {
-    const { promise: reached, resolve } = deferred()
+    const { reached, resolve } = deferred()
     // What agents for proxies do: they hand the connection over when there is one.
     const agent = Object.assign(new Agent(), { createConnection: () => resolve() })
     return { connection: { server: 'https://127.0.0.1:1', credentials: () => ({ tls: {}, agent }) }, reached }
   },
   'a connection that is never made': async () => ({
     connection: connectionTo(`https://127.0.0.1:${await portThatDropsConnections()}`),
-    reached: vi.waitUntil(() => process.getActiveResourcesInfo().includes('ConnectWrap'), {
-      timeout: 5_000,
-      interval: 5,
-    }),
+    reached: () =>
+      vi.waitUntil(() => process.getActiveResourcesInfo().includes('ConnectWrap'), {
+        timeout: 5_000,
+        interval: 5,
+      }),
   }),
   'a handshake without an answer': async () => {
-    const { promise: reached, resolve } = deferred()
+    const { reached, resolve } = deferred()
     const server = createServer((socket) => {
       socket.on('data', resolve)
       socket.on('error', () => undefined)
@@ -61,7 +62,7 @@ export const hangingPlaces: Readonly<Record<string, () => Promise<Hanging>>> = {
 }
 
 async function answered(answer: (exchange: Exchange) => void): Promise<Hanging> {
-  const { promise: reached, resolve } = deferred()
+  const { reached, resolve } = deferred()
   const server = await serve((exchange) => {
     answer(exchange)
     resolve()
@@ -74,7 +75,7 @@ function deferred() {
   const promise = new Promise<void>((done) => {
     resolve = done
   })
-  return { promise, resolve: () => resolve() }
+  return { reached: () => promise, resolve: () => resolve() }
 }
 
 function trickle(step: (count: number) => void): void {

@@ -40,7 +40,7 @@ const ownCertificate = makeCertificate()
 /** Starts a server that hands each request to `answer`. */
 export async function serve(
   answer: (exchange: Exchange) => void,
-  { certificate = ownCertificate, host = '127.0.0.1' } = {},
+  { certificate = ownCertificate, host = '127.0.0.1', reads = true } = {},
 ): Promise<TlsServer> {
   const sockets = new Set<TLSSocket>()
   const exchanges: Exchange[] = []
@@ -52,6 +52,7 @@ export async function serve(
     sockets.add(socket)
     socket.on('error', () => undefined)
     socket.on('close', () => sockets.delete(socket))
+    if (!reads) return
     readRequests(socket, (request) => {
       const exchange = { socket, ...request, reset: () => void tcp.resetAndDestroy() }
       exchanges.push(exchange)
