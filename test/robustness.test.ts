@@ -7,6 +7,7 @@ import { memoryStore } from '../packages/tenure/src/index.ts'
 import { faultKinds } from '../packages/tenure/src/simulation/index.ts'
 import { storeMutations } from '../packages/tenure/test/conformance/store-mutants.ts'
 import { engineMutants } from '../packages/tenure/test/simulation/engine-mutants.ts'
+import { kubernetesMutations } from '../packages/tenure/test/stores/kubernetes-mutants.ts'
 import { readDocument, root } from './documents.ts'
 
 const document = readDocument('docs/robustness.md')
@@ -31,8 +32,12 @@ function quoted(text = ''): string[] {
   return [...text.matchAll(/["`]([^"`]+)["`]/g)].map((match) => match[1] ?? '')
 }
 
+const parsed = new Map<string, RegExp[]>()
+
 /** Every text in a test file that can be the name of a test, with its gaps, as patterns. */
 function namesIn(path: string): RegExp[] {
+  const known = parsed.get(path)
+  if (known) return known
   const source = ts.createSourceFile(path, readFileSync(join(root, path), 'utf8'), ts.ScriptTarget.Latest, true)
   const names: RegExp[] = []
   const visit = (node: ts.Node): void => {
@@ -43,6 +48,7 @@ function namesIn(path: string): RegExp[] {
     ts.forEachChild(node, visit)
   }
   visit(source)
+  parsed.set(path, names)
   return names
 }
 
@@ -96,6 +102,8 @@ test('docs/robustness.md lists all mutants, and no other', () => {
   }
   expect(listed('Mutants of the engine').toSorted()).toEqual(engineMutants.map(({ name }) => name).toSorted())
   expect(listed('Mutants of the stores').toSorted()).toEqual(storeMutations.map(({ name }) => name).toSorted())
+  const onKubernetes = kubernetesMutations.map(({ name }) => name)
+  expect(listed('Mutants of the Kubernetes store').toSorted()).toEqual(onKubernetes.toSorted())
 })
 
 test('a citation of something that is not there is found', () => {
