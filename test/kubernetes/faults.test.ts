@@ -4,17 +4,31 @@ import { describe, expect } from 'vitest'
 import { describeWithCluster } from '../servers/suite.ts'
 import { startChild } from './child.ts'
 import type { Front } from './front.ts'
-import { nowMs, sceneTest, slackMs, timings, untilAborted, within, type Replica, type Scene } from './scene.ts'
+import {
+  lastHeardMs,
+  nowMs,
+  roundTripMs,
+  sceneTest,
+  slackMs,
+  timings,
+  untilAborted,
+  within,
+  type Replica,
+  type Scene,
+} from './scene.ts'
 
 const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = timings
 const renewIntervalMs = leaseDurationMs / 3
+/** For leaders who are to go on, on a busy machine too. */
+const patient = { leaseDurationMs: 6_000, renewDeadlineMs: 4_500, retryPeriodMs: 800 }
 
 describeWithCluster('Leader election on a real API server, with faults', (cluster) => {
   const test = sceneTest(cluster)
 
   describe('the API server', () => {
     test('killed and back within the deadline: same leader, same term, and its standby follows', async ({ scene }) => {
-      const slow = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 1_000 }
+      // It takes some seconds to start.
+      const slow = { leaseDurationMs: 30_000, renewDeadlineMs: 24_000, retryPeriodMs: 1_000 }
       const leader = scene.replica('pod-a', slow)
       await scene.event(leader, 'elected')
       const standby = scene.replica('pod-b', slow)
@@ -29,11 +43,11 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
 
     test('killed for longer: the leader stops at its deadline, and is elected again', async ({ scene }) => {
       const leader = scene.replica('pod-a', { work: untilAborted })
-      const { atMs } = await scene.event(leader, 'renewed')
+      await scene.event(leader, 'renewed')
       await scene.cluster.kill('SIGKILL')
       const lost = await scene.event(leader, 'lost')
       expect(lost).toMatchObject({ term: 1, reason: 'expired' })
-      within(beliefOf(scene, leader).toMs - atMs, renewDeadlineMs - slackMs, renewDeadlineMs + slackMs)
+      stoppedAtDeadline(scene, leader)
       expect(leader.leadership()?.signal).toMatchObject({ aborted: true, reason: { reason: 'expired' } })
       expect(leader.events.find(({ type }) => type === 'renew-failed')).toMatchObject({
         error: { code: 'BACKEND_UNAVAILABLE', retryable: true },
@@ -43,25 +57,23 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
     })
 
     test('paused within the deadline: nothing changes', async ({ scene }) => {
-      const leader = scene.replica('pod-a')
-      const standby = scene.replica('pod-b')
-      const [first] = await leaderAndOther(scene, leader, standby)
-      const { atMs } = await scene.event(first, 'renewed')
+      const [leader] = await leaderAndOther(scene, scene.replica('pod-a', patient), scene.replica('pod-b', patient))
+      await scene.event(leader, 'renewed')
       scene.cluster.pause()
-      await scene.until(() => nowMs() - atMs > renewIntervalMs + 100)
+      const pausedMs = lastHeardMs(leader)
+      await scene.until(() => nowMs() - pausedMs > patient.leaseDurationMs / 3 + 100)
       scene.cluster.resume()
-      const renewed = await scene.event(first, 'renewed', atMs)
-      expect(renewed.term).toBe(1)
+      expect(await scene.event(leader, 'renewed', pausedMs)).toMatchObject({ term: 1 })
       expect(scene.beliefs).toHaveLength(1)
     })
 
     test('paused for longer than the lease: nobody leads, then somebody does, in a higher term', async ({ scene }) => {
       const [leader, other] = await leaderAndOther(scene, scene.replica('pod-a'), scene.replica('pod-b'))
-      const { atMs } = await scene.event(leader, 'renewed')
+      await scene.event(leader, 'renewed')
       scene.cluster.pause()
       await scene.event(leader, 'lost')
-      within(beliefOf(scene, leader).toMs - atMs, renewDeadlineMs - slackMs, renewDeadlineMs + slackMs)
-      await scene.until(() => nowMs() - atMs > leaseDurationMs + retryPeriodMs)
+      stoppedAtDeadline(scene, leader)
+      await scene.until(() => nowMs() - lastHeardMs(leader) > leaseDurationMs + retryPeriodMs)
       expect([leader, other].map(({ elector }) => elector.isLeader())).toEqual([false, false])
       scene.cluster.resume()
       await scene.until(() => scene.beliefs.length === 2)
@@ -72,13 +84,11 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
   describe.concurrent('the network', () => {
     test('connections that hang half open: the leader goes on through a fresh one', async ({ scene }) => {
       const proxy = await scene.proxy()
-      const leader = scene.replica('pod-a', { via: proxy })
-      const { atMs } = await scene.event(leader, 'renewed')
+      const leader = scene.replica('pod-a', { via: proxy, ...patient })
+      await scene.event(leader, 'renewed')
       const before = proxy.opened
       proxy.freezeExisting()
-      const renewed = await scene.event(leader, 'renewed', atMs)
-      expect(renewed.term).toBe(1)
-      expect(renewed.atMs - atMs).toBeLessThan(renewDeadlineMs)
+      expect(await scene.event(leader, 'renewed', nowMs())).toMatchObject({ term: 1 })
       expect(leader.events.find(({ type }) => type === 'renew-failed')).toMatchObject({ error: { code: 'TIMEOUT' } })
       expect(proxy.opened).toBeGreaterThan(before)
       expect(leader.told).not.toContain('stopped')
@@ -86,13 +96,12 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
 
     test('connections that are reset: the leader goes on', async ({ scene }) => {
       const proxy = await scene.proxy()
-      const leader = scene.replica('pod-a', { via: proxy })
+      const leader = scene.replica('pod-a', { via: proxy, ...patient })
       for (let count = 0; count < 3; count++) {
-        const { atMs } = await scene.event(leader, 'renewed', nowMs())
+        await scene.event(leader, 'renewed', nowMs())
         proxy.reset()
-        const renewed = await scene.event(leader, 'renewed', atMs)
-        expect(renewed.atMs - atMs).toBeLessThan(renewDeadlineMs)
       }
+      await scene.event(leader, 'renewed', nowMs())
       expect(scene.beliefs).toHaveLength(1)
     })
 
@@ -103,14 +112,14 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
         await scene.event(leader, 'elected')
         const standby = scene.replica('pod-b')
         await scene.until(() => standby.elector.getLeader() === 'pod-a')
-        const { atMs } = await scene.event(leader, 'renewed')
+        await scene.event(leader, 'renewed')
         proxy.set('blackhole', direction)
         const elected = await scene.event(standby, 'elected')
         expect(elected.term).toBe(2)
-        // One renewal more may arrive, although its sender never hears of it.
-        const lastMs = direction === 'to-client' ? renewDeadlineMs : 0
-        within(elected.atMs - atMs, leaseDurationMs - slackMs, leaseDurationMs + lastMs + slackMs)
-        within(beliefOf(scene, leader).toMs - atMs, renewDeadlineMs - slackMs, renewDeadlineMs + slackMs)
+        // Renewals may arrive until its deadline, although their sender never hears of it.
+        const moreMs = direction === 'to-client' ? renewDeadlineMs : 0
+        within(elected.atMs - lastHeardMs(leader), leaseDurationMs - roundTripMs, leaseDurationMs + moreMs + slackMs)
+        stoppedAtDeadline(scene, leader)
       })
     }
 
@@ -172,11 +181,12 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
 
     test('a renewal whose answer is lost is repeated, and is no loss', async ({ scene }) => {
       const front = await scene.front()
-      const leader = scene.replica('pod-a', { via: front })
-      const { atMs } = await scene.event(leader, 'renewed')
+      const leader = scene.replica('pod-a', { via: front, ...patient })
+      await scene.event(leader, 'renewed')
       loseOne(front, 'PUT')
-      expect(await scene.event(leader, 'renewed', atMs)).toMatchObject({ term: 1 })
-      expect(leader.events.filter(({ type }) => type === 'renew-failed')).toHaveLength(1)
+      const failed = await scene.event(leader, 'renew-failed')
+      expect(failed).toMatchObject({ error: { code: 'TIMEOUT' } })
+      expect(await scene.event(leader, 'renewed', failed.atMs)).toMatchObject({ term: 1 })
       expect(scene.beliefs).toHaveLength(1)
     })
 
@@ -194,13 +204,13 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
 
     test('an answer that comes late, but within its bound, ends nothing', async ({ scene }) => {
       const proxy = await scene.proxy()
-      const leader = scene.replica('pod-a', { via: proxy })
+      const leader = scene.replica('pod-a', { via: proxy, ...patient })
       await scene.event(leader, 'elected')
       proxy.set({ delayMs: 250 }, 'to-client')
       const first = await scene.event(leader, 'renewed')
       await scene.event(leader, 'renewed', first.atMs)
       expect(leader.events.filter(({ type }) => type === 'renew-failed')).toEqual([])
-      expect(leader.leadership()?.remainingMs(), 'counts from the sending').toBeLessThan(renewDeadlineMs - 200)
+      expect(leader.leadership()?.remainingMs(), 'counts from the sending').toBeLessThan(patient.renewDeadlineMs - 250)
     })
   })
 
@@ -244,32 +254,32 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
   })
 
   describe.concurrent('somebody with kubectl', () => {
-    /** A leader that has just renewed, and a standby that has seen it. */
-    async function pair(scene: Scene) {
+    /** A leader, a standby that watches it, and what is done to their Lease. */
+    async function pair(scene: Scene, edit: () => Promise<unknown>) {
       const leader = scene.replica('pod-a', { work: untilAborted })
       await scene.event(leader, 'elected')
-      const standby = scene.replica('pod-b')
-      await scene.until(() => standby.elector.getLeader() === 'pod-a')
-      await scene.event(leader, 'renewed', nowMs())
-      return { leader, standby, atMs: nowMs() }
+      const standby = scene.elector('pod-b')
+      await isWatching(scene, leader, standby)
+      const fromMs = nowMs()
+      await edit()
+      return { leader, standby, fromMs, toMs: nowMs() }
     }
 
     /** The leader has learned of the write at its next renewal, and the standby waited for a whole lease. */
-    async function isSucceeded(scene: Scene, { leader, standby, atMs }: Awaited<ReturnType<typeof pair>>) {
+    async function isSucceeded(scene: Scene, { leader, standby, fromMs, toMs }: Awaited<ReturnType<typeof pair>>) {
       const elected = await scene.event(standby, 'elected')
       expect(elected.term).toBe(2)
-      within(elected.atMs - atMs, leaseDurationMs, leaseDurationMs + slackMs)
+      expect(elected.atMs - fromMs).toBeGreaterThan(leaseDurationMs)
+      expect(elected.atMs - toMs).toBeLessThan(leaseDurationMs + slackMs)
       expect(leader.leadership()?.signal.reason).toMatchObject({ reason: 'superseded' })
-      within(beliefOf(scene, leader).toMs - atMs, 0, renewIntervalMs + slackMs)
+      expect(beliefOf(scene, leader).toMs - toMs).toBeLessThan(renewIntervalMs + slackMs)
       expect((await scene.lease()).spec).toMatchObject({ holderIdentity: 'pod-b', leaseTransitions: 2 })
     }
 
     test('deletes the Lease: the leader stops at its next renewal, and nobody leads before the lease is over', async ({
       scene,
     }) => {
-      const two = await pair(scene)
-      await scene.deleteLease()
-      await isSucceeded(scene, two)
+      await isSucceeded(scene, await pair(scene, () => scene.deleteLease()))
     })
 
     test('deletes the Lease, and a newcomer begins with term 1: terms go on above the highest seen', async ({
@@ -293,9 +303,9 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
     })
 
     test('puts a label on it: the leader goes on', async ({ scene }) => {
-      const { leader, standby, atMs } = await pair(scene)
-      await scene.patch({ metadata: { labels: { team: 'payments' } } })
-      expect(await scene.event(leader, 'renewed', atMs)).toMatchObject({ term: 1 })
+      const edit = () => scene.patch({ metadata: { labels: { team: 'payments' } } })
+      const { leader, standby, toMs } = await pair(scene, edit)
+      expect(await scene.event(leader, 'renewed', toMs)).toMatchObject({ term: 1 })
       const { metadata, spec } = await scene.lease()
       expect(metadata.labels).toEqual({ team: 'payments' })
       expect(spec).toMatchObject({ holderIdentity: 'pod-a', leaseTransitions: 1 })
@@ -303,44 +313,45 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
     })
 
     test('writes another holder into it: the leader stops at its next renewal', async ({ scene }) => {
-      const two = await pair(scene)
-      await scene.patch({ spec: { holderIdentity: 'somebody' } })
-      await scene.until(() => two.standby.elector.getLeader() === 'somebody')
+      const two = await pair(scene, () => scene.patch({ spec: { holderIdentity: 'somebody' } }))
+      await scene.until(() => two.standby.elector.leader()?.holder === 'somebody')
       await isSucceeded(scene, two)
     })
 
     test('takes the annotations away: the leader cannot tell the lease for its own, and stops', async ({ scene }) => {
-      const two = await pair(scene)
-      await scene.patch({ metadata: { annotations: null } })
-      await isSucceeded(scene, two)
+      await isSucceeded(scene, await pair(scene, () => scene.patch({ metadata: { annotations: null } })))
     })
 
     test('writes another duration into it: the next renewal puts it right', async ({ scene }) => {
       for (const leaseDurationSeconds of [3_600, 2]) {
-        const { leader, standby, atMs } = await pair(scene)
-        await scene.patch({ spec: { leaseDurationSeconds } })
-        expect(await scene.event(leader, 'renewed', atMs)).toMatchObject({ record: { leaseDurationMs } })
+        const { leader, standby, toMs } = await pair(scene, () => scene.patch({ spec: { leaseDurationSeconds } }))
+        expect(await scene.event(leader, 'renewed', toMs)).toMatchObject({ record: { leaseDurationMs } })
         expect((await scene.lease()).spec).toMatchObject({ holderIdentity: 'pod-a', leaseDurationSeconds: 3 })
         expect([leader, standby].map(({ elector }) => elector.isLeader())).toEqual([true, false])
-        leader.abort()
-        await leader.run
-        standby.abort()
-        await standby.run
+        await standby.elector.stop()
+        await release(leader)
       }
     })
 
-    test('takes the holder out: that is a release, and the old leader learns of it at its next renewal', async ({
+    test('takes the holder out, which is no release: the next renewal puts it back', async ({ scene }) => {
+      const { leader, standby, toMs } = await pair(scene, () => scene.patch({ spec: { holderIdentity: '' } }))
+      expect(await scene.event(leader, 'renewed', toMs)).toMatchObject({ term: 1 })
+      expect((await scene.lease()).spec).toMatchObject({ holderIdentity: 'pod-a', leaseTransitions: 1 })
+      expect([leader, standby].map(({ elector }) => elector.isLeader())).toEqual([true, false])
+      expect(scene.beliefs).toHaveLength(1)
+    })
+
+    test('takes holder and annotations out: nothing tells of the leader, who stops at its next renewal', async ({
       scene,
     }) => {
-      const { leader, standby, atMs } = await pair(scene)
+      // Nobody can know better: this is what fencing is for.
       scene.mayOverlap = true
-      await scene.patch({ spec: { holderIdentity: '' } })
-      const elected = await scene.event(standby, 'elected')
-      expect(elected.term).toBe(2)
-      expect(elected.atMs - atMs).toBeLessThan(retryPeriodMs + slackMs)
+      const edit = () => scene.patch({ spec: { holderIdentity: '' }, metadata: { annotations: null } })
+      const { leader, standby, toMs } = await pair(scene, edit)
+      expect(await scene.event(standby, 'elected')).toMatchObject({ term: 2 })
       await scene.event(leader, 'lost')
-      within(beliefOf(scene, leader).toMs - atMs, 0, renewIntervalMs + slackMs)
       expect(leader.leadership()?.signal.reason).toMatchObject({ reason: 'superseded', term: 1 })
+      expect(beliefOf(scene, leader).toMs - toMs).toBeLessThan(renewIntervalMs + slackMs)
     })
   })
 
@@ -377,8 +388,7 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
       await scene.event(leader, 'renewed')
       await withdraw()
       const lost = await scene.event(leader, 'lost')
-      const lastMs = leader.events.findLast(({ type }) => type === 'renewed')?.atMs ?? NaN
-      expect(beliefOf(scene, leader).toMs - lastMs).toBeLessThan(renewDeadlineMs + slackMs)
+      stoppedAtDeadline(scene, leader)
       const failed = leader.events.flatMap((event) => (event.type === 'renew-failed' ? [event.error] : []))
       expect(failed.length).toBeGreaterThan(0)
       for (const error of failed) expect(error).toMatchObject({ code: 'UNAUTHORIZED', message: /update Lease.*403/ })
@@ -398,8 +408,7 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
       const failed = await scene.event(leader, 'renew-failed')
       expect(failed).toMatchObject({ error: { code: 'UNAUTHORIZED', message: /401/ } })
       const lost = await scene.event(leader, 'lost')
-      const lastMs = leader.events.findLast(({ type }) => type === 'renewed')?.atMs ?? NaN
-      expect(beliefOf(scene, leader).toMs - lastMs).toBeLessThan(renewDeadlineMs + slackMs)
+      stoppedAtDeadline(scene, leader)
       await create()
       expect(await scene.event(leader, 'elected', lost.atMs)).toMatchObject({ term: 2 })
     })
@@ -412,14 +421,14 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
 
     test('told to come back in a minute (429) tries again within its lease', async ({ scene }) => {
       const front = await scene.front()
-      const leader = scene.replica('pod-a', { via: front })
-      const { atMs } = await scene.event(leader, 'renewed')
+      const leader = scene.replica('pod-a', { via: front, ...patient })
+      await scene.event(leader, 'renewed')
       front.answer = () => overloaded(429)
+      const atMs = nowMs()
       const failed = await scene.event(leader, 'renew-failed')
       await scene.event(leader, 'renew-failed', failed.atMs)
       front.answer = undefined
-      const renewed = await scene.event(leader, 'renewed', atMs)
-      expect(renewed.term).toBe(1)
+      expect(await scene.event(leader, 'renewed', nowMs())).toMatchObject({ term: 1 })
       expect(scene.beliefs).toHaveLength(1)
       expectPaced(front.requests.filter(({ atMs: sentMs }) => sentMs > atMs).map(({ atMs: sentMs }) => sentMs))
     })
@@ -429,10 +438,11 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
     }) => {
       const front = await scene.front()
       const leader = scene.replica('pod-a', { via: front })
-      const { atMs } = await scene.event(leader, 'renewed')
+      await scene.event(leader, 'renewed')
       front.answer = () => overloaded(503)
+      const atMs = nowMs()
       const lost = await scene.event(leader, 'lost')
-      within(beliefOf(scene, leader).toMs - atMs, renewDeadlineMs - slackMs, renewDeadlineMs + slackMs)
+      stoppedAtDeadline(scene, leader)
       await scene.until(() => nowMs() - lost.atMs > leaseDurationMs)
       const asked = front.requests.map(({ atMs: sentMs }) => sentMs).filter((sentMs) => sentMs > atMs)
       expectPaced(asked.filter((sentMs) => sentMs < lost.atMs))
@@ -443,8 +453,11 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
       expect(elected.term).toBe(2)
       expect(elected.atMs - healedMs).toBeLessThan(1.5 * retryPeriodMs + slackMs)
     })
+  })
 
-    test('renews on time while the program has used up its sockets', async ({ scene }) => {
+  // By itself: what floods this process stalls every other test in it.
+  describe('a program', () => {
+    test('that has used up its sockets does not hold renewals up', async ({ scene }) => {
       const front = await scene.front()
       front.answer = ({ path }) => (path.startsWith('/slow') ? 'silence' : undefined)
       const client = scene.client(front)
@@ -456,25 +469,26 @@ describeWithCluster('Leader election on a real API server, with faults', (cluste
       scene.onEnd(() => ending.abort())
       // Through the same client, through Node's own agent, and through one that has but one socket.
       const none = () => undefined
-      for (let count = 0; count < 100; count++) {
+      for (let count = 0; count < 50; count++) {
         client.request({ method: 'GET', path: `/slow/${count}`, signal, timeoutMs: 20_000 }).catch(none)
       }
       const narrow = new Agent({ maxSockets: 1 })
       for (const agent of [globalAgent, narrow]) {
-        for (let count = 0; count < 100; count++) {
+        for (let count = 0; count < 50; count++) {
           request({ port: front.port, host: '127.0.0.1', path: '/slow', ca: scene.cluster.ca, agent, signal })
             .on('error', none)
             .end()
         }
       }
-      await scene.until(() => front.requests.filter(({ path }) => path.startsWith('/slow')).length > 200)
-      let { atMs } = await scene.event(leader, 'renewed', nowMs())
+      await scene.until(() => front.requests.filter(({ path }) => path.startsWith('/slow')).length > 100)
+      const floodedMs = nowMs()
+      let { atMs } = await scene.event(leader, 'renewed', floodedMs)
       for (let count = 0; count < 3; count++) {
         const next = await scene.event(leader, 'renewed', atMs)
-        within(next.atMs - atMs, renewIntervalMs - slackMs, renewIntervalMs + slackMs)
+        within(next.atMs - atMs, renewIntervalMs - roundTripMs, renewIntervalMs + slackMs)
         atMs = next.atMs
       }
-      expect(leader.events.filter(({ type }) => type === 'renew-failed')).toEqual([])
+      expect(leader.events.filter((event) => event.type === 'renew-failed' && event.atMs > floodedMs)).toEqual([])
     })
   })
 })
@@ -502,6 +516,12 @@ async function release(replica: Replica): Promise<{ atMs: number }> {
   replica.abort()
   await replica.run
   return { atMs }
+}
+
+/** From the moment its last renewal was sent, which was a little before its answer came. */
+function stoppedAtDeadline(scene: Scene, leader: Replica): void {
+  const heldForMs = beliefOf(scene, leader).toMs - lastHeardMs(leader)
+  within(heldForMs, renewDeadlineMs - roundTripMs, renewDeadlineMs + slackMs)
 }
 
 function beliefOf(scene: Scene, { identity }: Replica) {

@@ -17,7 +17,9 @@ const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`
 /** Short, and with time to spare on a busy machine: renewed every second. */
 export const timings = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
 /** How much later than planned something may happen on a busy machine. */
-export const slackMs = 600
+export const slackMs = 1_000
+/** How much earlier it may seem to happen: leases count from a request, and tests see answers. */
+export const roundTripMs = 500
 
 /** The clock that all processes of a machine share. */
 export const nowMs = () => Number(process.hrtime.bigint()) / 1e6
@@ -354,6 +356,13 @@ export function overlaps(beliefs: readonly Belief[]): Belief[][] {
       .filter((other) => one.fromMs < other.toMs && other.fromMs < one.toMs)
       .map((other) => [one, other]),
   )
+}
+
+/** When a replica last heard that it holds the lease, before it lost it for the first time. */
+export function lastHeardMs({ events }: { readonly events: readonly Noted[] }): number {
+  const lost = events.findIndex(({ type }) => type === 'lost')
+  const before = lost < 0 ? events : events.slice(0, lost)
+  return before.findLast(({ type }) => type === 'elected' || type === 'renewed')?.atMs ?? NaN
 }
 
 export const untilAborted = (signal: AbortSignal) =>
