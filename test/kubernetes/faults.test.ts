@@ -1,12 +1,13 @@
 import { setMaxListeners } from 'node:events'
 import { Agent, globalAgent, request } from 'node:https'
-import { describe, expect } from 'vitest'
+import { describe, expect, test as plainTest } from 'vitest'
 import { describeWithCluster } from '../servers/suite.ts'
 import { startChild } from './child.ts'
 import type { Front } from './front.ts'
 import {
   lastHeardMs,
   nowMs,
+  overlaps,
   roundTripMs,
   sceneTest,
   slackMs,
@@ -21,6 +22,16 @@ const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = timings
 const renewIntervalMs = leaseDurationMs / 3
 /** For leaders who are to go on, on a busy machine too. */
 const patient = { leaseDurationMs: 6_000, renewDeadlineMs: 4_500, retryPeriodMs: 800 }
+
+plainTest('beliefs that were held at the same time are found', () => {
+  const believe = (fromMs: number, toMs: number) => ({ identity: 'pod', term: 1, fromMs, toMs })
+  const [first, second, third] = [believe(0, 10), believe(9, Infinity), believe(10, 11)]
+  expect(overlaps([first, third])).toEqual([])
+  expect(overlaps([first, second, third])).toEqual([
+    [first, second],
+    [second, third],
+  ])
+})
 
 describeWithCluster('Leader election on a real API server, with faults', (cluster) => {
   const test = sceneTest(cluster)
