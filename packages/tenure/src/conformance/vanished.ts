@@ -16,6 +16,15 @@ export const vanishedCases: Case[] = [
     },
   },
   {
+    name: 'a missing record is not free to whoever saw another version of it',
+    needs: ['observed'],
+    async run(scene) {
+      const outcome = await scene.acquire({ afterTerm: 0, expiredVersion: 'a version' })
+      refused('acquire', outcome, 'The candidate watched a version run out, and that is not there any more.')
+      same('read', await scene.read(), undefined, 'A refused claim writes nothing.')
+    },
+  },
+  {
     name: 'a removed record does not take its term along',
     needs: ['remove', 'terms', 'lasting-terms'],
     async run(scene) {

@@ -43,7 +43,7 @@ export class KubernetesClient {
   readonly #connection: Connection
   readonly #base: URL
   readonly #clock: Clock
-  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 8, timeout: idleSocketMs })
+  readonly #agent = new Agent({ keepAlive: true, timeout: idleSocketMs })
 
   constructor(connection: Connection, clock: Clock = systemClock) {
     this.server = connection.server

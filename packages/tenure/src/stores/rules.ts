@@ -58,7 +58,9 @@ function isFree({ record, remainingMs }: Current, { afterTerm, expiredVersion }:
   if (record?.released) return true
   if (remainingMs !== undefined) return remainingMs <= 0
   // A record that was deleted by hand does not end the lease it told of.
-  return (record?.version ?? absentVersion) === expiredVersion || (record === undefined && afterTerm === 0)
+  if ((record?.version ?? absentVersion) === expiredVersion) return true
+  // Never written: not to whoever has seen a term or, where other programs begin at term 0, a version.
+  return record === undefined && afterTerm === 0 && expiredVersion === undefined
 }
 
 /** The rules of `LeaseStore.renew`. A store that cannot judge expiry accepts a late renewal of a version nobody took. */

@@ -114,7 +114,7 @@ const acquireRules: StoreMutation[] = [
   {
     name: 'expiredVersion is ignored',
     file: 'stores/rules.ts',
-    find: '(record?.version ?? absentVersion) === expiredVersion ||',
+    find: 'if ((record?.version ?? absentVersion) === expiredVersion) return true',
     replace: '',
     store: 'cas',
     caughtBy: ['a held lease is free to whoever watched its newest version run out'],
@@ -178,10 +178,18 @@ const acquireRules: StoreMutation[] = [
   {
     name: 'a removed record is taken for free by candidates',
     file: 'stores/rules.ts',
-    find: '(record === undefined && afterTerm === 0)',
-    replace: 'record === undefined',
+    find: 'record === undefined && afterTerm === 0 &&',
+    replace: 'record === undefined &&',
     store: 'cas',
     caughtBy: ['a missing record is not free to whoever saw a term and has not waited'],
+  },
+  {
+    name: 'a removed record of term 0 is taken for free by candidates',
+    file: 'stores/rules.ts',
+    find: ' && afterTerm === 0 && expiredVersion === undefined',
+    replace: ' && afterTerm === 0',
+    store: 'cas',
+    caughtBy: ['a missing record is not free to whoever saw another version of it'],
   },
   {
     name: 'the carry is lost on acquire',

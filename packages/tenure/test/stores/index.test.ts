@@ -1,8 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { AcquireClaim } from '../../src/lease-store.ts'
 import { openStore } from '../../src/stores/index.ts'
 
@@ -37,10 +38,13 @@ describe('openStore', () => {
   })
 
   test.each([
-    ['flie:///leases', 'There is no store for "flie:". Did you mean "file:"? Known are "memory:", "file:".'],
-    ['mem:', 'There is no store for "mem:". Did you mean "memory:"? Known are "memory:", "file:".'],
-    ['constructor:', 'There is no store for "constructor:". Known are "memory:", "file:".'],
-    ['quux://user:password@host', 'There is no store for "quux:". Known are "memory:", "file:".'],
+    [
+      'flie:///leases',
+      'There is no store for "flie:". Did you mean "file:"? Known are "memory:", "file:", "kubernetes:".',
+    ],
+    ['mem:', 'There is no store for "mem:". Did you mean "memory:"? Known are "memory:", "file:", "kubernetes:".'],
+    ['constructor:', 'There is no store for "constructor:". Known are "memory:", "file:", "kubernetes:".'],
+    ['quux://user:password@host', 'There is no store for "quux:". Known are "memory:", "file:", "kubernetes:".'],
   ])('names what it knows when it does not know %s', async (url, message) => {
     await expect(openStore(url)).rejects.toMatchObject({ code: 'UNKNOWN_STORE', retryable: false, message })
   })
@@ -54,9 +58,33 @@ describe('openStore', () => {
     'file://host/leases',
     'file:///a?b',
     'file:///%2F',
+    'kubernetes:default',
+    'kubernetes://a/b',
+    'kubernetes://token@default',
+    'kubernetes://default?x=1',
   ])('refuses "%s", which it would have to guess at', async (url) => {
     const refusal = expect(openStore(url)).rejects
     await refusal.toThrow(TypeError)
     await expect(openStore(url)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  test('opens Leases of a namespace, with the kubeconfig outside of a pod', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tenure-kubeconfig-'))
+    onTestFinished(() => {
+      vi.unstubAllEnvs()
+      rmSync(folder, { recursive: true })
+    })
+    const config = {
+      'current-context': 'c',
+      clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:6443' } }],
+      users: [{ name: 'u', user: { token: 'secret' } }],
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    }
+    writeFileSync(join(folder, 'config'), JSON.stringify(config))
+    vi.stubEnv('KUBERNETES_SERVICE_HOST', undefined)
+    vi.stubEnv('POD_NAMESPACE', 'payments')
+    vi.stubEnv('KUBECONFIG', join(folder, 'config'))
+    expect(await openStore('kubernetes://jobs')).toMatchObject({ namespace: 'jobs', expiry: 'observed' })
+    expect(await openStore('kubernetes://')).toMatchObject({ namespace: 'payments' })
   })
 })
