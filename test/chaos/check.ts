@@ -38,6 +38,8 @@ export interface Pause {
   readonly pid: number
   readonly from: number
   readonly to: number
+  /** The term it led when it began, as far as was known. */
+  readonly term?: number | undefined
 }
 
 /** A call that took too long is the only thing that pauses and hanging calls can cause. */

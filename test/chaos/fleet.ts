@@ -301,10 +301,11 @@ export class Member {
   async pause(ms: number): Promise<void> {
     const child = this.#process
     if (!child) return
+    const { term } = this
     const from = this.#fleet.now()
     child.kill('SIGSTOP')
     await delay(ms)
-    this.#fleet.pauses.push({ pid: child.pid ?? 0, from, to: this.#fleet.now() })
+    this.#fleet.pauses.push({ pid: child.pid ?? 0, from, to: this.#fleet.now(), term })
     child.kill('SIGCONT')
   }
 
