@@ -143,10 +143,10 @@ describeWithCluster(
         const how = `seed ${seed}, logs in ${fleet.folder}`
         for (const peer of peers) peer.start()
         await fleet.start()
-        // A release that client-go takes over is what happens least.
+        // Again what leads to the rarest take-overs.
         const decks = [
           deckOf(fleet.members, tenureFaults(fleet), ['stop, left to client-go']),
-          deckOf(peers, clientGoFaults),
+          deckOf(peers, clientGoFaults, ['kill client-go']),
         ]
         const done = await wreak(decks, {
           random: new Random(seed),
@@ -154,7 +154,7 @@ describeWithCluster(
           leastFree: 2,
           everyMs: [50, 400],
           otherwise: 0.15,
-          isEnough: () => leastCrossings(history) >= 2 && hasPausedLeader(fleet),
+          isEnough: () => leastCrossings(history) > 0 && hasPausedLeader(fleet),
         })
         const endedMs = performance.now()
         const healed = await history.next(({ holder }) => holder !== '', leaseDurationMs + 2_000)
@@ -173,7 +173,7 @@ describeWithCluster(
         expect(saw.longestGapMs, how).toBeLessThan(longestFaultMs(leaseDurationMs) + leaseDurationMs + 2_000)
         // A run that saw little proves little.
         expect(Math.min(...done.values()), how).toBeGreaterThan(0)
-        expect(leastCrossings(history), how).toBeGreaterThanOrEqual(2)
+        expect(leastCrossings(history), how).toBeGreaterThan(0)
         const led = countEach(beliefsOf(all).map(({ life }) => kindOf(life.identity)))
         expect(Math.min(led['tenure'] ?? 0, led['client-go'] ?? 0), how).toBeGreaterThanOrEqual(3)
         expect(hasPausedLeader(fleet), how).toBe(true)
