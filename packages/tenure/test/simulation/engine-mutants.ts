@@ -162,7 +162,7 @@ export const engineMutants: readonly EngineMutant[] = [
   {
     name: 'restart the timer on a replayed version',
     file: election,
-    find: '    if (from.watched && (known || record.term < s.highestTerm)) return\n',
+    find: '    if (from.watched && known) return\n',
     replace: '',
     also: [{ file: election, find: 'seenAtMs: sight.atMs', replace: 'seenAtMs: s.nowMs' }],
     in: { store: 'cas-watched', faults: ['crash'], replays: true },
@@ -206,8 +206,8 @@ export const engineMutants: readonly EngineMutant[] = [
   {
     name: 'read again before the compare-and-swap of a take-over',
     file: 'stores/rules.ts',
-    find: 'return (record?.version ?? absentVersion) === expiredVersion ||',
-    replace: 'return expiredVersion !== undefined ||',
+    find: 'if ((record?.version ?? absentVersion) === expiredVersion) return true',
+    replace: 'if (expiredVersion !== undefined) return true',
   },
   {
     name: 'treat a refused renewal of the own record as a loss',
