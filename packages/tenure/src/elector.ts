@@ -13,7 +13,7 @@ import {
   type Input,
   type Settings,
 } from './election-state.ts'
-import { TenureError, type LeadershipLostError } from './errors.ts'
+import { messageOf, TenureError, type LeadershipLostError } from './errors.ts'
 import { EventQueue, type ElectionEvent, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
 import { Leadership, type Reign } from './leadership.ts'
@@ -432,7 +432,7 @@ export class Elector {
   #emit(body: EventBody): void {
     if (body.type === 'error' || body.type === 'renew-failed') this.#keepError(body.error)
     if (!this.#observer?.onEvent && !this.#queues?.size) {
-      if (body.type === 'error') warnOnce(body.error)
+      if (body.type === 'error' || body.type === 'renew-failed') warnOnce(body.error)
       return
     }
     const event = { ...body, election: this.election, identity: this.identity } as ElectionEvent
@@ -516,7 +516,7 @@ export class Elector {
       () => undefined,
       (cause: unknown) => {
         if (isEndByRequest(cause, leadership)) return
-        const text = `Work of "${this.election}" in term ${leadership.term} failed.`
+        const text = `Work of "${this.election}" in term ${leadership.term} failed: ${messageOf(cause)}`
         this.#emit({ type: 'error', error: new TenureError('WORK_FAILED', text, { cause }) })
       },
     )

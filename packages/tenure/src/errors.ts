@@ -93,11 +93,16 @@ export function invalidOption(option: string, value: unknown, rule: string): Typ
   return Object.assign(error, { code: 'INVALID_OPTION' as const, retryable: false })
 }
 
+/** What was thrown, in words. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
 function show(value: unknown): string {
   if (typeof value === 'string') return quote(value.length > 80 ? `${value.slice(0, 80)}…` : value)
   if (typeof value === 'number' || typeof value === 'undefined' || typeof value === 'boolean') return String(value)
   if (typeof value === 'bigint') return `${value}n`
-  return value === null ? 'null' : `a ${typeof value}`
+  return value === null ? 'null' : `${typeof value === 'object' ? 'an' : 'a'} ${typeof value}`
 }
 
 /** JSON leaves DEL and C1 as they are, and a terminal obeys some of them. */

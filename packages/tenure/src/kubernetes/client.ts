@@ -82,7 +82,8 @@ export class KubernetesClient {
       const response = await this.#open({ method: 'GET', path: watch.path }, bound)
       if (response.statusCode !== 200) {
         const body = parse(await textOf(response))
-        throw new ApiError('A watch was not opened', { status: response.statusCode ?? 0, body })
+        const advice = 'Standbys poll instead; add "watch" to the Role for speed.'
+        throw new ApiError('A watch was not opened', { status: response.statusCode ?? 0, body }, advice)
       }
       timer.cancel()
       timer = within(watch.silenceMs())

@@ -38,7 +38,10 @@ function connectionTo(file: KubeConfigFile, contextName: string | undefined): Co
   const cluster = file.entry('cluster', context)
   const user = file.entry('user', context)
   cluster.refuse('proxy-url')
-  for (const key of ['exec', 'auth-provider', 'username', 'password']) user.refuse(key)
+  for (const key of ['exec', 'auth-provider']) user.refuse(key)
+  for (const key of ['username', 'password']) {
+    user.refuse(key, 'API servers take no passwords: use a token or a client certificate.')
+  }
   for (const key of ['as', 'as-uid', 'as-groups', 'as-user-extra']) {
     user.refuse(key, 'Nobody is impersonated here: name a user who has the rights itself.')
   }

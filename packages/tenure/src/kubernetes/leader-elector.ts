@@ -3,12 +3,11 @@ import type { LeaseStore } from '../lease-store.ts'
 import { checkName } from '../names.ts'
 import { checkBoolean, checkObject, checkObserver } from '../options.ts'
 import { kubernetesStore } from '../stores/kubernetes.ts'
-import { observeToo, reportError } from '../styles/callbacks.ts'
+import { observeToo, reportError, warnOf } from '../styles/callbacks.ts'
 import {
   LeaderElector as StoreLeaderElector,
   type LeaderElectorOptions as StoreLeaderElectorOptions,
 } from '../styles/leader-elector.ts'
-import { warnOnce } from '../warnings.ts'
 import { clientOf, type AnyClient } from './any-client.ts'
 import { EventRecorder } from './event-recorder.ts'
 import { checkNamespace, isLeaseName } from './lease-name.ts'
@@ -41,6 +40,7 @@ export class LeaderElector extends StoreLeaderElector {
 
   constructor(options: LeaderElectorOptions) {
     checkObject('options', options)
+    if (options.client === undefined) checkWithoutClient(options)
     const { store, recorder, observer } = options.client === undefined ? {} : prepare(options)
     super(store ? { ...options, store, observer } : (options as StoreLeaderElectorOptions))
     this.#store = store
@@ -54,6 +54,13 @@ export class LeaderElector extends StoreLeaderElector {
     await this.#recorder?.settled()
     await this.#store?.close?.()
   }
+}
+
+function checkWithoutClient(options: { readonly store?: unknown; readonly recordEvents?: unknown }): void {
+  const clients = 'inCluster(), fromKubeConfig() or a KubeConfig of @kubernetes/client-node'
+  if (options.store === undefined)
+    throw invalidOption('client', undefined, `it must be ${clients}, or a store be given`)
+  if (options.recordEvents) throw invalidOption('recordEvents', options.recordEvents, `it needs a client: ${clients}`)
 }
 
 /** The store and the observer that a client stands for. */
@@ -81,7 +88,7 @@ function prepare(options: LeaseElectorOptions) {
   const observeBoth = observeToo(observer, (event) => {
     recorder.on(event)
     // The elector takes this for an observer, and leaves the warning to it.
-    if (event.type === 'error' && !observer?.onEvent) warnOnce(event.error)
+    warnOf(event, observer)
   })
   return { store, recorder, observer: observeBoth }
 }

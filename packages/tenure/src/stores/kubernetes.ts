@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../clock.ts'
-import { isTenureError } from '../errors.ts'
+import { invalidOption, isTenureError } from '../errors.ts'
 import { ApiError, isObject, reasonOf, type ApiAnswer } from '../kubernetes/api-error.ts'
 import { clientOf, type AnyClient } from '../kubernetes/any-client.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'
@@ -24,6 +24,8 @@ export interface KubernetesStore extends LeaseStore {
   readonly namespace: string
 }
 
+// A namespace that is misspelt would be another one.
+const known = ['client', 'namespace', 'clock']
 const remembered = 10_000
 /** A watch that lasted this long may be resumed at once; one that ends sooner is left to the engine to pace. */
 const settledMs = 5_000
@@ -42,6 +44,10 @@ const forbiddenMs = 300_000
 export function kubernetesStore(options: KubernetesStoreOptions = {}): KubernetesStore {
   checkObject('options', options)
   checkClock(options.clock)
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name))
+      throw invalidOption(name, Reflect.get(options, name), `only ${known.join(', ')} are known`)
+  }
   const { clock = systemClock, namespace = process.env['POD_NAMESPACE'] || 'default' } = options
   checkNamespace('namespace', namespace)
   const client = options.client === undefined ? inCluster() : clientOf(options.client)

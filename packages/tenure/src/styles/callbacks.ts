@@ -26,6 +26,11 @@ export function contain(callBack: () => unknown, report: (cause: unknown) => voi
   }
 }
 
+/** Warns of what an elector reports where nobody listens: a style's own observer is nobody. */
+export function warnOf(event: ElectionEvent, observer: Observer | undefined): void {
+  if ((event.type === 'error' || event.type === 'renew-failed') && !observer?.onEvent) warnOnce(event.error)
+}
+
 /** Tells an observer of an error that the elector knows nothing of. Where there is none, it is a warning. */
 export function reportError(
   observer: Observer | undefined,

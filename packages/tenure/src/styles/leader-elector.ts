@@ -1,14 +1,13 @@
 import { systemClock, type Clock } from '../clock.ts'
 import { Elector } from '../elector.ts'
-import { invalidOption, TenureError } from '../errors.ts'
+import { invalidOption, messageOf, TenureError } from '../errors.ts'
 import type { ElectionEvent, Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
 import type { LeaseStore, Metadata } from '../lease-store.ts'
 import { checkName } from '../names.ts'
 import { checkBoolean, checkObject, checkObserver, checkStore } from '../options.ts'
 import { checkDuration } from '../timings.ts'
-import { warnOnce } from '../warnings.ts'
-import { contain, observeToo, reportError } from './callbacks.ts'
+import { contain, observeToo, reportError, warnOf } from './callbacks.ts'
 
 /** What happens to a {@link LeaderElector}, told in order. */
 export interface LeaderCallbacks {
@@ -105,6 +104,7 @@ export class LeaderElector {
 
   /** Campaigns until `signal` aborts; with `once`, returns after the first leadership ended. */
   async run(options: { signal?: AbortSignal | undefined; once?: boolean | undefined } = {}): Promise<void> {
+    if (options instanceof AbortSignal) throw invalidOption('options', options, 'it must be an object: { signal }')
     this.#elector.start({ signal: options.signal, until: options.once ? 'lost' : 'stopped' })
     try {
       for (;;) {
@@ -148,7 +148,10 @@ export class LeaderElector {
     const { toleranceMs = 0 } = options
     checkDuration('toleranceMs', toleranceMs)
     if (!this.#started) return { healthy: true, message: 'This replica does not lead.' }
-    if (this.isLeader()) return { healthy: true, message: 'This replica leads, and its lease is renewed.' }
+    if (this.isLeader()) {
+      const leftMs = Math.round(this.#leadership?.remainingMs() ?? 0)
+      return { healthy: true, message: `This replica leads; unless its lease is renewed, that ends in ${leftMs} ms.` }
+    }
     const overMs = this.#clock.monotonicMs() - this.#heldUntilMs
     if (overMs <= toleranceMs) return { healthy: true, message: 'Leadership has ended, and its work is winding down.' }
     const message = `The lease ran out ${Math.round(overMs)} ms ago, and the work of this replica has not ended.`
@@ -162,7 +165,7 @@ export class LeaderElector {
   }
 
   #on(event: ElectionEvent): void {
-    if (event.type === 'error' && !this.#observer?.onEvent) warnOnce(event.error)
+    warnOf(event, this.#observer)
     if (event.type === 'renewed') this.#noteLease()
     if (event.type === 'lost' && this.#started) {
       this.#started = false
@@ -180,7 +183,11 @@ export class LeaderElector {
   #tell(name: string, callBack: () => unknown): void {
     const { election, identity } = this.#elector
     contain(callBack, (cause) => {
-      const error = new TenureError('WORK_FAILED', `The callback ${name} of "${election}" failed.`, { cause })
+      const error = new TenureError(
+        'WORK_FAILED',
+        `The callback ${name} of "${election}" failed: ${messageOf(cause)}`,
+        { cause },
+      )
       reportError(this.#observer, { error, election, identity })
     })
   }
@@ -191,13 +198,11 @@ function renewIntervalOf(leaseDurationMs: number, renewDeadlineMs: number, retry
   checkDuration('renewDeadlineMs', renewDeadlineMs, 1)
   checkDuration('retryPeriodMs', retryPeriodMs, 1)
   // Whole milliseconds: the sum of what is left and the retry period must not exceed the deadline by a rounding error.
-  const intervalMs = Math.min(leaseDurationMs / 3, Math.floor(renewDeadlineMs - retryPeriodMs))
-  if (intervalMs >= 1) return intervalMs
-  throw invalidOption(
-    'retryPeriodMs',
-    retryPeriodMs,
-    `it must be at least 1 ms below renewDeadlineMs (${renewDeadlineMs}), so that a failed renewal can be tried again`,
-  )
+  if (renewDeadlineMs >= 1.2 * retryPeriodMs) {
+    return Math.min(leaseDurationMs / 3, Math.floor(renewDeadlineMs - retryPeriodMs))
+  }
+  const rule = `renewDeadlineMs (${renewDeadlineMs}) must be at least 1.2 times as long, so that a failed renewal can be tried again`
+  throw invalidOption('retryPeriodMs', retryPeriodMs, rule)
 }
 
 function aborted({ signal }: Leadership): Promise<void> {

@@ -3,8 +3,7 @@ import { TenureError } from '../errors.ts'
 import type { ElectionEvent, Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
 import { checkObject, checkObserver } from '../options.ts'
-import { warnOnce } from '../warnings.ts'
-import { contain, observeToo } from './callbacks.ts'
+import { contain, observeToo, warnOf } from './callbacks.ts'
 
 /** What a {@link Manager} takes: an elector's options. Three failed renewals in a row end leadership unless told otherwise. */
 export type ManagerOptions = ElectorOptions
@@ -93,7 +92,7 @@ export class Manager {
   #report(event: ElectionEvent): void {
     if (event.type !== 'error' && event.type !== 'renew-failed') return
     const { election, identity } = event
-    if (event.type === 'error' && !this.onError && !this.#observer?.onEvent) warnOnce(event.error)
+    if (!this.onError) warnOf(event, this.#observer)
     contain(
       () => this.onError?.(event.error),
       (cause) => {

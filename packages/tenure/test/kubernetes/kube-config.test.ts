@@ -162,8 +162,8 @@ describe('what is wrong is told', () => {
   test.each<[string, object, object, string]>([
     ['a plugin', { server }, { exec: { command: 'aws', args: [secret] } }, elsewhere],
     ['an auth-provider', { server }, { 'auth-provider': { name: 'oidc', config: { token: secret } } }, elsewhere],
-    ['a user name', { server }, { username: secret }, elsewhere],
-    ['a password', { server }, { password: secret }, elsewhere],
+    ['a user name', { server }, { username: secret }, 'API servers take no passwords'],
+    ['a password', { server }, { password: secret }, 'API servers take no passwords'],
     ['a proxy', { server, 'proxy-url': `http://u:${secret}@proxy` }, login, elsewhere],
     ['impersonation', { server }, { ...login, as: 'you' }, 'Nobody is impersonated here'],
     ['impersonation of groups', { server }, { ...login, 'as-groups': ['you'] }, 'Nobody is impersonated here'],
