@@ -1,5 +1,6 @@
 // The program that deploy/kubernetes runs: several replicas, one of them works. In a pod it uses the pod's service
-// account; elsewhere your kubeconfig, so it can be tried against any cluster: POD_NAME=a node main.mjs
+// account; elsewhere your kubeconfig, if that has a token or a client certificate: POD_NAME=a node main.mjs
+// One with a login plugin needs a KubeConfig of @kubernetes/client-node: docs/kubernetes.md#outside-a-cluster
 import { createServer } from 'node:http'
 import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
