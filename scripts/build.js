@@ -1,5 +1,5 @@
 /**
- * Builds the library: declarations file by file, programs bundled into one file per entry point and a few that they
+ * Builds the packages: declarations file by file, programs bundled into one file per entry point and a few that they
  * share, because Node takes longer to find thirty small files than to run them.
  */
 import { execFileSync } from 'node:child_process'
@@ -10,6 +10,7 @@ import { rolldown } from 'rolldown'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const library = join(root, 'packages/tenure')
+const service = join(root, 'packages/service')
 
 /**
  * Bundles the entry points of a source folder.
@@ -44,11 +45,24 @@ export async function bundle(source, target) {
   await built.close()
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const target = join(library, 'dist')
-  rmSync(target, { recursive: true, force: true })
+/** The service's dependencies stay outside of its bundle. */
+async function bundleService() {
+  const built = await rolldown({ input: join(service, 'src/index.ts'), platform: 'node', external: /^[^./]/ })
+  await built.write({ dir: join(service, 'dist'), format: 'esm', entryFileNames: '[name].js' })
+  await built.close()
+}
+
+/** @param {string} folder */
+function declare(folder) {
+  rmSync(join(folder, 'dist'), { recursive: true, force: true })
   const compiler = join(root, 'node_modules/typescript-7/bin/tsc')
-  const project = join(library, 'tsconfig.build.json')
+  const project = join(folder, 'tsconfig.build.json')
   execFileSync(process.execPath, [compiler, '-p', project, '--emitDeclarationOnly'], { stdio: 'inherit' })
-  await bundle(join(library, 'src'), target)
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  declare(library)
+  await bundle(join(library, 'src'), join(library, 'dist'))
+  declare(service)
+  await bundleService()
 }

@@ -1,0 +1,58 @@
+/** Who asks, and what they may do. */
+import type { FastifyRequest } from 'fastify'
+import { ServiceError } from './errors.ts'
+
+/** Somebody whom the service knows. */
+export interface Identity {
+  /** For limits and logs. */
+  readonly subject: string
+  /** The node it speaks for; undefined: any. */
+  readonly node: string | undefined
+  /** Whether it may take part in a group. */
+  mayJoin(groupId: string): boolean
+  readonly admin: boolean
+  readonly reader: boolean
+  /** When what it showed runs out, in Unix milliseconds. */
+  readonly expiresAtMs: number | undefined
+}
+
+/** Everybody, on a service without authentication. */
+const anybody: Identity = {
+  subject: 'anybody',
+  node: undefined,
+  mayJoin: () => true,
+  admin: true,
+  reader: true,
+  expiresAtMs: undefined,
+}
+
+/** Finds out who asks. */
+export interface Authenticator {
+  identify(request: FastifyRequest): Identity | Promise<Identity>
+}
+
+export const open: Authenticator = { identify: () => anybody }
+
+/** May take part in a group, for this node. A node can speak only for itself. */
+export function mayAct(identity: Identity, groupId: string, nodeId: string): void {
+  if (identity.node !== undefined && identity.node !== nodeId) {
+    throw new ServiceError('UNAUTHORIZED', `This identity speaks for another node than "${nodeId}".`)
+  }
+  if (!identity.mayJoin(groupId)) {
+    throw new ServiceError('UNAUTHORIZED', `This identity may not take part in group "${groupId}".`)
+  }
+}
+
+export function canRead(identity: Identity, groupId: string): boolean {
+  return identity.reader || identity.admin || identity.mayJoin(groupId)
+}
+
+export function mayRead(identity: Identity, groupId: string): void {
+  if (canRead(identity, groupId)) return
+  throw new ServiceError('UNAUTHORIZED', `This identity may not see group "${groupId}".`)
+}
+
+export function mayAdminister(identity: Identity): void {
+  if (identity.admin) return
+  throw new ServiceError('UNAUTHORIZED', 'Only an administrator may do this.')
+}

@@ -1,0 +1,221 @@
+/** Campaign, renew, resign, leader: document 002's core. */
+import { mayAct, mayRead } from '../access.ts'
+import type { FastifyRequest } from 'fastify'
+import { ServiceError } from '../errors.ts'
+import type { App, Service } from '../service.ts'
+import * as schema from '../schemas.ts'
+import type { HeldClaim, RenewClaim, Verdict } from '../state.ts'
+import { leaderOf, leadershipOf } from '../views.ts'
+import { checkMetadata, checkNodeId } from '../checks.ts'
+
+export function electionRoutes(app: App, service: Service): void {
+  const { state, clock, metrics } = service
+  const cluster_id = state.clusterId
+
+  app.post(
+    '/v1/groups/:group_id/campaign',
+    {
+      schema: {
+        operationId: 'campaign',
+        summary: 'Try to become leader.',
+        params: schema.GroupParams,
+        body: schema.CampaignBody,
+        response: { 200: schema.CampaignAnswer, ...schema.failures(400, 401, 403, 404, 409, 413, 415, 429, 503) },
+      },
+    },
+    async (request) => {
+      const { group_id: groupId } = request.params
+      const { body } = request
+      mayAct(request.identity, groupId, body.node_id)
+      checkNodeId(body.node_id)
+      const { metadata = {}, instance_start_uuid, request_id, attempt } = body
+      checkMetadata(metadata)
+      const claim = {
+        groupId,
+        nodeId: body.node_id,
+        attempt: attempt ?? candidacyOf(instance_start_uuid, request_id) ?? clock.randomId(),
+        attemptIsOnce: attempt !== undefined,
+        ttlMs: body.lease_ttl_ms,
+        metadata,
+        afterTerm: body.after_term,
+        waitMs: body.wait_ms ?? 0,
+      }
+      const verdict = await whileHere(request, claim.waitMs > 0, (signal) => state.campaign(claim, signal))
+      metrics.campaign(verdict.granted)
+      const answer = { is_leader: verdict.granted, ...leadershipOf(verdict, clock.wallMs()), cluster_id }
+      if (verdict.granted || !body.strict) return answer
+      throw new ServiceError('CONFLICT', `Another node leads group "${groupId}".`, { details: conflictOf(answer) })
+    },
+  )
+
+  app.post(
+    '/v1/groups/:group_id/renew',
+    {
+      schema: {
+        operationId: 'renew',
+        summary: 'Extend the lease before it runs out.',
+        params: schema.GroupParams,
+        body: schema.RenewBody,
+        response: { 200: schema.RenewAnswer, ...schema.failures(400, 401, 403, 404, 409, 413, 415, 429, 503) },
+      },
+    },
+    async (request) => {
+      const { group_id: groupId } = request.params
+      mayAct(request.identity, groupId, request.body.node_id)
+      const verdict = await state.renew(renewalOf(groupId, request.body))
+      metrics.renewal(verdict.granted)
+      if (!verdict.granted || !verdict.lease) throw notLeader(verdict, groupId, clock.wallMs())
+      return { ok: true as const, leader: leaderOf(verdict.lease, clock.wallMs()), cluster_id }
+    },
+  )
+
+  app.post(
+    '/v1/groups/:group_id/resign',
+    {
+      schema: {
+        operationId: 'resign',
+        summary: 'Give the lease back.',
+        params: schema.GroupParams,
+        body: schema.ResignBody,
+        response: { 200: schema.ResignAnswer, ...schema.failures(400, 401, 403, 404, 409, 413, 415, 429, 503) },
+      },
+    },
+    async (request) => {
+      const { group_id: groupId } = request.params
+      mayAct(request.identity, groupId, request.body.node_id)
+      const verdict = await state.resign(heldOf(groupId, request.body))
+      if (!verdict.granted) throw notLeader(verdict, groupId, clock.wallMs())
+      return {
+        ok: true as const,
+        ...(verdict.lease && { leader: leaderOf(verdict.lease, clock.wallMs()) }),
+        cluster_id,
+      }
+    },
+  )
+
+  app.get(
+    '/v1/groups/:group_id/leader',
+    {
+      schema: {
+        operationId: 'getLeader',
+        summary: 'Who leads.',
+        params: schema.GroupParams,
+        response: { 200: schema.LeaderAnswer, ...schema.failures(400, 401, 403, 429, 503) },
+      },
+    },
+    async (request) => {
+      mayRead(request.identity, request.params.group_id)
+      const verdict = await state.leader(request.params.group_id)
+      return { ...leadershipOf(verdict, clock.wallMs()), cluster_id }
+    },
+  )
+}
+
+/** `POST /v1/renew`: a node with many groups sends one request. */
+export function renewManyRoute(app: App, service: Service): void {
+  const { state, clock, metrics } = service
+  app.post(
+    '/v1/renew',
+    {
+      schema: {
+        operationId: 'renewMany',
+        summary: 'Extend many leases of one node at once.',
+        body: schema.RenewManyBody,
+        response: { 200: schema.RenewManyAnswer, ...schema.failures(400, 401, 403, 413, 415, 429, 503) },
+      },
+      bodyLimit: service.options.batchBodyLimit,
+    },
+    async (request) => {
+      const { node_id: nodeId, renewals } = request.body
+      const wallMs = clock.wallMs()
+      const results: schema.RenewResult[] = Array.from(renewals, ({ group_id }) => ({ group_id, ok: false }))
+      const waiting: Promise<void>[] = []
+      for (const [index, item] of renewals.entries()) {
+        const answer = (verdict: Verdict) => {
+          metrics.renewal(verdict.granted)
+          results[index] = itemOf(item.group_id, verdict, wallMs)
+        }
+        try {
+          mayAct(request.identity, item.group_id, nodeId)
+          const verdict = state.renew(renewalOf(item.group_id, { ...item, node_id: nodeId }))
+          if (!(verdict instanceof Promise)) answer(verdict)
+          else waiting.push(verdict.then(answer, (error) => void (results[index] = failedItem(item.group_id, error))))
+        } catch (error) {
+          results[index] = failedItem(item.group_id, error)
+        }
+      }
+      await Promise.all(waiting)
+      return { results, cluster_id: state.clusterId }
+    },
+  )
+}
+
+function itemOf(group_id: string, { granted, lease }: Verdict, wallMs: number): schema.RenewResult {
+  if (granted && lease) {
+    return {
+      group_id,
+      ok: true,
+      term: lease.term,
+      lease_expires_at_ms: Math.round(wallMs + lease.remainingMs),
+      lease_remaining_ms: Math.floor(lease.remainingMs),
+    }
+  }
+  return { group_id, ok: false, error: 'NOT_LEADER', ...(lease && { current_term: lease.term }) }
+}
+
+function failedItem(group_id: string, error: unknown): schema.RenewResult {
+  if (!(error instanceof ServiceError)) throw error
+  return { group_id, ok: false, error: error.code, message: error.message }
+}
+
+/** What is the same candidacy for clients that know nothing of attempts. */
+function candidacyOf(instance: string | undefined, request: string | undefined): string | undefined {
+  if (instance !== undefined) return `instance:${instance}`
+  return request === undefined ? undefined : `request:${request}`
+}
+
+function heldOf(groupId: string, body: schema.ResignRequest): HeldClaim {
+  return { groupId, nodeId: body.node_id, term: body.term, attempt: body.attempt, version: body.version }
+}
+
+function renewalOf(groupId: string, body: schema.RenewRequest): RenewClaim {
+  return { ...heldOf(groupId, body), extendByMs: body.extend_by_ms, carry: body.carry }
+}
+
+function notLeader(verdict: Verdict, groupId: string, wallMs: number): ServiceError {
+  const { leader, ...rest } = leadershipOf(verdict, wallMs)
+  const text = `This node and term do not lead group "${groupId}".`
+  return new ServiceError('NOT_LEADER', text, { details: { current_leader: leader, ...rest } })
+}
+
+function conflictOf({
+  leader,
+  highest_term,
+  retry_after_ms,
+}: {
+  leader: unknown
+  highest_term: number
+  retry_after_ms?: number
+}) {
+  return { current_leader: leader, highest_term, ...(retry_after_ms !== undefined && { retry_after_ms }) }
+}
+
+const here = new AbortController().signal
+
+/** Runs with a signal that aborts when whoever asked has gone, so that nobody waits in line for it any more. */
+async function whileHere<T>(
+  request: FastifyRequest,
+  waits: boolean,
+  run: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (!waits) return run(here)
+  const controller = new AbortController()
+  const leave = () => controller.abort()
+  const { socket } = request.raw
+  socket.once('close', leave)
+  try {
+    return await run(controller.signal)
+  } finally {
+    socket.off('close', leave)
+  }
+}

@@ -1,0 +1,360 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fakeClock, type FakeClock } from 'tenure/testing'
+import { afterEach, describe, expect, test } from 'vitest'
+import { EmbeddedState, type EmbeddedStateOptions } from '../src/embedded/embedded-state.ts'
+import type { Change } from '../src/feed.ts'
+import type { CampaignClaim, Verdict } from '../src/state.ts'
+
+const { signal } = new AbortController()
+const ends: (() => unknown)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end()
+})
+
+interface Scene {
+  readonly clock: FakeClock
+  readonly changes: string[]
+  state: EmbeddedState
+  /** As after a crash: whatever is not on disk is gone. */
+  restart(more?: Partial<EmbeddedStateOptions>): Promise<void>
+  /** A second one on the same data. */
+  reopen(): Promise<EmbeddedState>
+  campaign(nodeId: string, more?: Partial<CampaignClaim>, gone?: AbortSignal): Promise<Verdict>
+}
+
+async function open(more: Partial<EmbeddedStateOptions> = {}): Promise<Scene> {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-service-'))
+  const clock = fakeClock()
+  const changes: string[] = []
+  const start = async (again: Partial<EmbeddedStateOptions> = {}) => {
+    const state = await EmbeddedState.open({
+      directory,
+      clock,
+      policy: { minTtlMs: 1_000, maxTtlMs: 60_000 },
+      implicitGroups: true,
+      maxGroups: 100,
+      maxMembersPerGroup: 3,
+      memberTtlMs: 60_000,
+      afterRestore: false,
+      ...more,
+      ...again,
+    })
+    state.follow({
+      wantsRenewals: () => false,
+      onChange: ({ type, lease, reason }: Change) =>
+        void changes.push([type, lease.nodeId, lease.term, reason].filter(Boolean).join(' ')),
+    })
+    return state
+  }
+  let claims = 0
+  const scene: Scene = {
+    clock,
+    changes,
+    state: await start(),
+    reopen: () => start(),
+    async restart(again) {
+      await scene.state.close()
+      scene.state = await start(again)
+    },
+    campaign: (nodeId, change = {}, gone = signal) =>
+      scene.state.campaign(
+        {
+          groupId: 'jobs',
+          nodeId,
+          attempt: `attempt ${++claims}`,
+          attemptIsOnce: false,
+          ttlMs: 5_000,
+          metadata: {},
+          waitMs: 0,
+          ...change,
+        },
+        gone,
+      ),
+  }
+  ends.push(
+    () => rmSync(directory, { recursive: true }),
+    () => scene.state.close(),
+  )
+  return scene
+}
+
+/** Lets time pass, and writes to the disk come to their end. */
+async function pass({ clock, state }: Scene, ms: number): Promise<void> {
+  await clock.advance(ms)
+  await state.check()
+  await state.check()
+}
+
+const held = (term: number, nodeId = 'a') => ({ groupId: 'jobs', nodeId, term })
+
+describe('a campaign', () => {
+  test('wins a group that nobody leads, and only one of two does', async () => {
+    const scene = await open()
+    const [one, two] = await Promise.all([scene.campaign('a'), scene.campaign('b')])
+    expect([one.granted, two.granted]).toEqual([true, false])
+    expect(two.lease).toMatchObject({ nodeId: 'a', term: 1, remainingMs: 5_000 })
+    expect(scene.changes).toEqual(['LEADER_CHANGED a 1'])
+  })
+
+  test('of the same candidacy gets its term back without an extension; another of the same node waits', async () => {
+    const scene = await open()
+    await scene.campaign('a', { attempt: 'start 1' })
+    await scene.clock.advance(2_000)
+    const again = await scene.campaign('a', { attempt: 'start 1' })
+    expect(again).toMatchObject({ granted: true, lease: { term: 1, remainingMs: 3_000 } })
+    expect(await scene.campaign('a', { attempt: 'start 2' })).toMatchObject({ granted: false, lease: { term: 1 } })
+    await pass(scene, 3_000)
+    expect(await scene.campaign('a', { attempt: 'start 2' })).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('whose attempt may be granted once gets nothing after its lease has ended', async () => {
+    const scene = await open()
+    const once = { attempt: 'x', attemptIsOnce: true }
+    await scene.campaign('a', once)
+    await scene.state.resign(held(1))
+    expect(await scene.campaign('a', once)).toMatchObject({ granted: false, highestTerm: 1 })
+    expect(await scene.campaign('a')).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('of a candidate that has not seen the highest term is refused', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.resign(held(1))
+    expect(await scene.campaign('b', { afterTerm: 0 })).toMatchObject({ granted: false, highestTerm: 1 })
+    expect(await scene.campaign('b', { afterTerm: 7 })).toMatchObject({ granted: true, lease: { term: 8 } })
+  })
+
+  test('waits in line, first come, first served, and starts with a whole lease', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const second = scene.campaign('b', { waitMs: 60_000 })
+    const third = scene.campaign('c', { waitMs: 60_000 })
+    await scene.clock.advance(1_000)
+    await scene.state.resign(held(1))
+    expect(await second).toMatchObject({ granted: true, lease: { nodeId: 'b', term: 2, remainingMs: 5_000 } })
+    await pass(scene, 5_000)
+    expect(await third).toMatchObject({ granted: true, lease: { nodeId: 'c', term: 3 } })
+  })
+
+  test('does not overtake those in line', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const waiting = scene.campaign('b', { waitMs: 60_000 })
+    await scene.clock.advance(10)
+    const [, newcomer] = await Promise.all([scene.state.resign(held(1)), scene.campaign('c')])
+    expect(newcomer.granted).toBe(false)
+    expect(await waiting).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('ends its wait when time is over, or when whoever waits has gone, and the next in line moves up', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const gone = new AbortController()
+    const short = scene.campaign('b', { waitMs: 1_000 })
+    const left = scene.campaign('c', { waitMs: 60_000 }, gone.signal)
+    const patient = scene.campaign('d', { waitMs: 60_000 })
+    await scene.clock.advance(1_000)
+    expect((await short).granted).toBe(false)
+    gone.abort()
+    expect((await left).granted).toBe(false)
+    await scene.state.resign(held(1))
+    expect(await patient).toMatchObject({ granted: true, lease: { nodeId: 'd' } })
+  })
+
+  test('with a duration outside of the policy names the bounds', async () => {
+    const scene = await open()
+    for (const ttlMs of [999, 60_001]) {
+      await expect(scene.campaign('a', { ttlMs })).rejects.toMatchObject({
+        code: 'INVALID_TTL',
+        details: { min_ttl_ms: 1_000, max_ttl_ms: 60_000 },
+      })
+    }
+    await expect(scene.state.groups({ after: undefined, limit: 9 })).resolves.toEqual({ groups: [], more: false })
+  })
+})
+
+describe('a renewal', () => {
+  test('lengthens a lease, and never shortens what was promised', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.clock.advance(1_000)
+    expect(await scene.state.renew({ ...held(1), extendByMs: 2_000 })).toMatchObject({ lease: { remainingMs: 4_000 } })
+    expect(await scene.state.renew({ ...held(1), extendByMs: 5_000 })).toMatchObject({ lease: { remainingMs: 5_000 } })
+  })
+
+  test('of another node, an older term, another version or an ended lease is refused', async () => {
+    const scene = await open()
+    const { lease } = await scene.campaign('a')
+    const renew = (change: object) => scene.state.renew({ ...held(1), extendByMs: 5_000, ...change })
+    expect(await renew({ nodeId: 'b' })).toMatchObject({ granted: false, lease: { nodeId: 'a' } })
+    expect(await renew({ term: 0 })).toMatchObject({ granted: false })
+    expect(await renew({ version: 'old' })).toMatchObject({ granted: false })
+    expect(await renew({ version: lease?.version })).toMatchObject({ granted: true })
+    await scene.clock.advance(5_000)
+    expect(await renew({})).toMatchObject({ granted: false, lease: { ended: true, remainingMs: 0 } })
+  })
+
+  test('that promises more than the disk knows is honoured after a crash', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.renew({ ...held(1), extendByMs: 20_000 })
+    await scene.state.renew({ ...held(1), extendByMs: 5_000 })
+    await scene.restart()
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { nodeId: 'a', term: 1, remainingMs: 20_000 } })
+  })
+
+  test('keeps its carry over a crash and a change of leader', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.renew({ ...held(1), extendByMs: 5_000, carry: 'ran at 5' })
+    await scene.restart()
+    await scene.state.resign(held(1))
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { carry: 'ran at 5' } })
+  })
+})
+
+describe('resigning', () => {
+  test('frees the group at once; a second time is fine, of an older term it is not', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    expect(await scene.state.resign(held(1))).toMatchObject({ granted: true })
+    expect(await scene.state.resign(held(1))).toMatchObject({ granted: true })
+    await scene.campaign('b')
+    expect(await scene.state.resign(held(1))).toMatchObject({ granted: false, lease: { nodeId: 'b', term: 2 } })
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { nodeId: 'b', ended: false } })
+    expect(scene.changes).toEqual(['LEADER_CHANGED a 1', 'LEADER_LOST a 1 resigned', 'LEADER_CHANGED b 2'])
+  })
+})
+
+describe('after a restart', () => {
+  test('a lease goes on for the whole of what was promised, and its holder can renew it', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.clock.advance(4_999)
+    await scene.restart()
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { nodeId: 'a', remainingMs: 5_000 } })
+    expect(await scene.state.renew({ ...held(1), extendByMs: 5_000 })).toMatchObject({ granted: true })
+    expect(await scene.campaign('b')).toMatchObject({ granted: false })
+  })
+
+  test('no term comes back of which anybody was told that it has ended', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await pass(scene, 5_000)
+    expect(scene.changes).toContain('LEADER_LOST a 1 expired')
+    await scene.restart()
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { ended: true }, highestTerm: 1 })
+    expect(await scene.state.renew({ ...held(1), extendByMs: 5_000 })).toMatchObject({ granted: false })
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('a definition written since does not bring an ended term back', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.resign(held(1))
+    const policy = { minTtlMs: 1_000, maxTtlMs: 9_000 }
+    await scene.state.define('jobs', { policy, allowedNodes: undefined }, { replace: false })
+    await scene.restart()
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { ended: true } })
+  })
+
+  test('terms go on, and those from before a restored backup are skipped', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.resign(held(1))
+    await scene.restart()
+    expect(await scene.campaign('a')).toMatchObject({ lease: { term: 2 } })
+    await scene.state.resign(held(2))
+    await scene.restart({ afterRestore: true })
+    expect(await scene.campaign('a')).toMatchObject({ lease: { term: 1_000_003 } })
+    expect(await scene.campaign('a', { groupId: 'made since' })).toMatchObject({ lease: { term: 1_000_003 } })
+  })
+
+  test('versions of the run before mean nothing any more', async () => {
+    const scene = await open()
+    const { lease } = await scene.campaign('a')
+    await scene.restart()
+    const claim = { ...held(1), extendByMs: 5_000, version: lease?.version }
+    expect(await scene.state.renew(claim)).toMatchObject({ granted: false, lease: { nodeId: 'a', ended: false } })
+  })
+})
+
+describe('a group', () => {
+  const policy = { minTtlMs: 2_000, maxTtlMs: 9_000 }
+
+  test('is defined once; the same again is fine, another definition is a conflict, and PUT replaces it', async () => {
+    const { state } = await open()
+    const definition = { policy, allowedNodes: ['a'] }
+    expect(await state.define('jobs', definition, { replace: false })).toBe('created')
+    expect(await state.define('jobs', definition, { replace: false })).toBe('same')
+    const other = { policy, allowedNodes: undefined }
+    await expect(state.define('jobs', other, { replace: false })).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(await state.define('jobs', other, { replace: true })).toBe('replaced')
+  })
+
+  test('keeps out nodes that are not allowed, also after a restart', async () => {
+    const scene = await open()
+    await scene.state.define('jobs', { policy, allowedNodes: ['a'] }, { replace: false })
+    await scene.restart()
+    await expect(scene.campaign('b')).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+    expect(await scene.campaign('a')).toMatchObject({ granted: true })
+  })
+
+  test('exists only by definition where that is wanted', async () => {
+    const scene = await open({ implicitGroups: false })
+    await expect(scene.campaign('a')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await scene.state.define('jobs', { policy, allowedNodes: undefined }, { replace: false })
+    expect(await scene.campaign('a')).toMatchObject({ granted: true })
+  })
+
+  test('cannot be deleted under a leader; by force its lease still runs out, and its terms go on', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await expect(scene.state.remove('jobs', { force: false })).rejects.toMatchObject({ code: 'CONFLICT' })
+    await scene.state.remove('jobs', { force: true })
+    expect(() => scene.state.group('jobs')).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }))
+    expect(await scene.state.renew({ ...held(1), extendByMs: 5_000 })).toMatchObject({ granted: false })
+    expect(await scene.campaign('b')).toMatchObject({ granted: false, freeInMs: 5_000 })
+    await scene.restart()
+    expect(await scene.campaign('b')).toMatchObject({ granted: false, freeInMs: 5_000 })
+    await pass(scene, 5_000)
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('is listed in pages, in order', async () => {
+    const scene = await open()
+    for (const groupId of ['c', 'a', 'b']) await scene.campaign('x', { groupId })
+    const ids = async (after: string | undefined, limit: number) => {
+      const { groups, more } = await scene.state.groups({ after, limit })
+      return [...groups.map(({ groupId }) => groupId), more]
+    }
+    expect(await ids(undefined, 2)).toEqual(['a', 'b', true])
+    expect(await ids('b', 2)).toEqual(['c', false])
+  })
+
+  test('knows its members: those allowed, those who campaigned, and those who gave a sign of life', async () => {
+    const scene = await open()
+    await scene.state.define('jobs', { policy, allowedNodes: ['a', 'b', 'c', 'd'] }, { replace: false })
+    await scene.campaign('a', { metadata: { zone: 'az-a' } })
+    await scene.campaign('b')
+    scene.state.heartbeat('jobs', 'c', {})
+    const roles = () => scene.state.members('jobs').map(({ nodeId, role }) => `${nodeId} ${role}`)
+    expect(roles()).toEqual(['a leader', 'b candidate', 'c candidate', 'd allowed'])
+    await pass(scene, 60_000)
+    expect(roles()).toEqual(['a allowed', 'b allowed', 'c allowed', 'd allowed'])
+  })
+})
+
+test('no more groups are kept than are allowed', async () => {
+  const scene = await open({ maxGroups: 1 })
+  await scene.campaign('a')
+  await expect(scene.campaign('a', { groupId: 'another' })).rejects.toMatchObject({ code: 'RATE_LIMITED' })
+})
+
+test('one data directory has one process', async () => {
+  const scene = await open()
+  const second = scene.reopen()
+  await expect(second).rejects.toThrow(/in use by another process/)
+})
