@@ -6,7 +6,7 @@ import { ServiceError } from './errors.ts'
 export interface Identity {
   /** For limits and logs. */
   readonly subject: string
-  /** The node it speaks for; undefined: any. */
+  /** The node it speaks for; undefined: every one. */
   readonly node: string | undefined
   /** Whether it may take part in a group. */
   mayJoin(groupId: string): boolean

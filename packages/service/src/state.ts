@@ -71,7 +71,7 @@ export interface RenewClaim extends HeldClaim {
   readonly carry?: string | undefined
 }
 
-/** `lease` is the newest one, live or over; undefined if there never was any. */
+/** `lease` is the newest one, live or over; undefined if there never was one. */
 export interface Verdict {
   readonly granted: boolean
   readonly lease: LeaseView | undefined

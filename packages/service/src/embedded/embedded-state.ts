@@ -122,6 +122,8 @@ export class EmbeddedState implements ElectionState {
     try {
       for (;;) {
         while (group.busy) await settled(group.busy)
+        // Nobody used it while this one waited for a write that failed, so it was forgotten: it must not be granted twice.
+        if (this.#groups.get(claim.groupId) !== group) return await this.campaign(claim, signal)
         this.#admit(group, claim)
         const nowMs = this.#clock.monotonicMs()
         const { lease } = group
@@ -334,7 +336,7 @@ export class EmbeddedState implements ElectionState {
   /** A campaign that came to nothing leaves no group behind. */
   #forgetIfEmpty(group: Group): void {
     const used = group.lease || group.definition || group.busy || group.line?.size || group.term > this.#termFloor
-    if (!used) this.#groups.delete(group.id)
+    if (!used && this.#groups.get(group.id) === group) this.#groups.delete(group.id)
   }
 
   #admit(group: Group, claim: CampaignClaim): void {
