@@ -271,6 +271,39 @@ describeWithCluster('kubernetesStore', (cluster) => {
     })
   })
 
+  test('a holder renews again once a Lease that was not understood is mended', async () => {
+    let leaseTransitions: unknown = 1
+    let version = 1
+    let written: { metadata: object; spec: object } | undefined
+    const status = (code: number, reason: string) =>
+      answerOf({ kind: 'Status', reason, code }, { status: `${code} ${reason}` })
+    const server = await serve(({ socket, line, text }) => {
+      if (line.startsWith('GET')) {
+        const metadata = { ...written?.metadata, resourceVersion: String(version) }
+        const spec = { ...written?.spec, leaseTransitions }
+        return void socket.write(written ? answerOf({ ...written, metadata, spec }) : status(404, 'NotFound'))
+      }
+      const body = JSON.parse(text.slice(text.indexOf('\r\n\r\n') + 4)) as {
+        metadata: Record<string, unknown>
+        spec: object
+      }
+      const stale = line.startsWith('PUT') && body.metadata['resourceVersion'] !== String(version)
+      if (stale) return void socket.write(status(409, 'Conflict'))
+      version += 1
+      written = { ...body, metadata: { ...body.metadata, resourceVersion: String(version) } }
+      socket.write(answerOf(written))
+    })
+    const store = kubernetesStore({ client: clientFor(server.connection), namespace })
+    const { record } = granted(await store.acquire(claimOf(), { signal }))
+    version += 1
+    leaseTransitions = 'odd'
+    await expect(store.renew(held(record), { signal })).rejects.toThrow('not understood')
+    version += 1
+    leaseTransitions = 1
+    const refusal = await store.renew(held(record), { signal })
+    expect(refusal).toMatchObject({ ok: false, record: { attempt: record.attempt, released: false } })
+  })
+
   describe('watches', () => {
     test('begins anew when a version that is yet to come stays silent', async () => {
       const { url, ca, adminToken } = cluster()
