@@ -10,7 +10,6 @@ import { rolldown } from 'rolldown'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const library = join(root, 'packages/tenure')
-const service = join(root, 'packages/service')
 
 /**
  * Bundles the entry points of a source folder.
@@ -45,10 +44,14 @@ export async function bundle(source, target) {
   await built.close()
 }
 
-/** The service's dependencies stay outside of its bundle. */
-async function bundleService() {
-  const built = await rolldown({ input: join(service, 'src/index.ts'), platform: 'node', external: /^[^./]/ })
-  await built.write({ dir: join(service, 'dist'), format: 'esm', entryFileNames: '[name].js' })
+/**
+ * A package whose dependencies stay outside of its bundle.
+ * @param {string} folder
+ * @param {string} entry
+ */
+async function bundleOne(folder, entry) {
+  const built = await rolldown({ input: join(folder, 'src', entry), platform: 'node', external: /^[^./]/ })
+  await built.write({ dir: join(folder, 'dist'), format: 'esm', entryFileNames: '[name].js' })
   await built.close()
 }
 
@@ -63,6 +66,12 @@ function declare(folder) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   declare(library)
   await bundle(join(library, 'src'), join(library, 'dist'))
-  declare(service)
-  await bundleService()
+  for (const [name, entry] of [
+    ['service', 'index.ts'],
+    ['cli', 'main.ts'],
+  ]) {
+    const folder = join(root, 'packages', name)
+    declare(folder)
+    await bundleOne(folder, entry)
+  }
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const maxPackedBytes = 150_000
-const allowed = /^(dist\/.+\.(js|d\.ts)|package\.json|README\.md|LICENSE)$/
+const allowed = /^(bin\/tenure\.js|dist\/.+\.(js|d\.ts)|package\.json|README\.md|LICENSE)$/
 
 const folder = mkdtempSync(join(tmpdir(), 'tenure-pack-'))
 try {

@@ -29,9 +29,12 @@ const anybody: Identity = {
 /** Finds out who asks. */
 export interface Authenticator {
   identify(request: FastifyRequest): Identity | Promise<Identity>
+  /** Reads keys and rights again. What cannot be read leaves everything as it was, and rejects. */
+  reload(): Promise<void>
 }
 
-export const open: Authenticator = { identify: () => anybody }
+/** Without authentication everybody may do everything. */
+export const open: Authenticator = { identify: () => anybody, reload: async () => {} }
 
 /** May take part in a group, for this node. A node can speak only for itself. */
 export function mayAct(identity: Identity, groupId: string, nodeId: string): void {

@@ -34,6 +34,8 @@ export interface ServiceOptions {
 /** A service that runs. */
 export interface RunningService {
   readonly url: string
+  /** Reads keys, certificates and rights again. */
+  reload(): Promise<void>
   /** Ends streams, lets calls under way finish, and closes the data. */
   close(): Promise<void>
 }
@@ -77,6 +79,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const metrics = new Metrics({ groups: () => state.groupCount, watchers: () => hub.watchers })
   state.follow({ wantsRenewals: () => false, onChange: (change) => metrics.change(change) })
   const streams = new Streams()
+  const authenticator = options.authenticator ?? open
   const app = await buildApp({
     state,
     hub,
@@ -84,7 +87,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     metrics,
     streams,
     policy,
-    authenticator: options.authenticator ?? open,
+    authenticator,
     logger: options.logger ?? pino({ level: 'silent' }),
     options: { bodyLimit: 65_536, batchBodyLimit: 4 * 2 ** 20, maxConnections: 30_000, tls: options.tls },
   })
@@ -92,6 +95,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { port: bound } = app.server.address() as AddressInfo
   return {
     url: `${options.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    reload: () => authenticator.reload(),
     async close() {
       streams.endAll()
       await app.close()
