@@ -66,10 +66,7 @@ function declare(folder) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   declare(library)
   await bundle(join(library, 'src'), join(library, 'dist'))
-  for (const [name, entry] of [
-    ['service', 'index.ts'],
-    ['cli', 'main.ts'],
-  ]) {
+  for (const [name, entry] of Object.entries({ service: 'index.ts', cli: 'main.ts' })) {
     const folder = join(root, 'packages', name)
     declare(folder)
     await bundleOne(folder, entry)
