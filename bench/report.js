@@ -73,3 +73,8 @@ export function median(values) {
   const middle = sorted.length / 2
   return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle) - 1] ?? NaN)) / 2
 }
+
+/** @param {number[]} values @param {number} share */
+export function percentile(values, share) {
+  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? NaN
+}
