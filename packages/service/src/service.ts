@@ -69,7 +69,14 @@ export async function buildApp(service: Service): Promise<App> {
   app.server.maxConnections = options.maxConnections
   app.server.maxHeadersCount = 100
   app.decorateRequest('identity', null as never)
-  app.addHook('onRequest', async (request) => {
+  const { clusterId } = service.state
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.header('tenure-cluster-id', clusterId)
+    // Whoever knows a cluster must not be granted anything by another one that has come to stand at its address.
+    const meant = request.headers['tenure-cluster-id']
+    if (meant !== undefined && meant !== clusterId) {
+      throw new ServiceError('INVALID_REQUEST', 'This service keeps the data of another cluster.')
+    }
     request.identity = await service.authenticator.identify(request)
   })
   app.addHook('onResponse', async (request, reply) => {

@@ -414,7 +414,8 @@ export class EmbeddedState implements ElectionState {
     const nowMs = this.#clock.monotonicMs()
     return {
       granted,
-      lease: lease && viewOf(lease, nowMs, this.#run),
+      // Who led a group that was deleted is nobody's business; its term stays.
+      lease: lease && !group.deleted ? viewOf(lease, nowMs, this.#run) : undefined,
       highestTerm: group.term,
       freeInMs: Math.max(0, group.freeAtMs - nowMs),
     }

@@ -132,6 +132,7 @@ async function stream(service: Service, reply: FastifyReply, start: Start): Prom
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
       'x-accel-buffering': 'no',
+      'tenure-cluster-id': service.state.clusterId,
       connection: 'keep-alive',
     })
     const frames = first.map(({ cursor, data }) => frame(JSON.stringify(data), cursor))
