@@ -6,7 +6,7 @@ import { ServiceError } from './errors.ts'
 export interface Identity {
   /** For limits and logs. */
   readonly subject: string
-  /** The node it speaks for; undefined: every one. */
+  /** The node it speaks for; undefined for everybody on a service without authentication: every one. */
   readonly node: string | undefined
   /** Whether it may take part in a group. */
   mayJoin(groupId: string): boolean
@@ -23,6 +23,16 @@ const anybody: Identity = {
   mayJoin: () => true,
   admin: true,
   reader: true,
+  expiresAtMs: undefined,
+}
+
+/** Whoever asks what is told to all. */
+export const nobody: Identity = {
+  subject: 'nobody',
+  node: '',
+  mayJoin: () => false,
+  admin: false,
+  reader: false,
   expiresAtMs: undefined,
 }
 
@@ -58,4 +68,10 @@ export function mayRead(identity: Identity, groupId: string): void {
 export function mayAdminister(identity: Identity): void {
   if (identity.admin) return
   throw new ServiceError('UNAUTHORIZED', 'Only an administrator may do this.')
+}
+
+/** May see figures of the whole service. */
+export function mayReadAll(identity: Identity): void {
+  if (identity.admin || identity.reader) return
+  throw new ServiceError('UNAUTHORIZED', 'Only a reader or an administrator may see this.')
 }

@@ -8,14 +8,20 @@ const deepestMetadata = 8
 // oxlint-disable-next-line no-control-regex
 const controlCharacter = /[\u0000-\u001f\u007f-\u009f]/
 
-/** What a schema cannot say about a node's id. Two spellings of one name must not be two nodes. */
-export function checkNodeId(nodeId: string): void {
-  const sound =
+/** Two spellings of one name must not be two nodes. */
+export function isSoundNodeId(nodeId: string): boolean {
+  return (
+    nodeId !== '' &&
     Buffer.byteLength(nodeId) <= longestIdBytes &&
     nodeId.isWellFormed() &&
     !controlCharacter.test(nodeId) &&
     nodeId.normalize('NFC') === nodeId
-  if (sound) return
+  )
+}
+
+/** What a schema cannot say about a node's id. */
+export function checkNodeId(nodeId: string): void {
+  if (isSoundNodeId(nodeId)) return
   const text = `node_id must be text of at most ${longestIdBytes} bytes without control characters, in Unicode form NFC.`
   throw new ServiceError('INVALID_REQUEST', text)
 }

@@ -13,11 +13,12 @@ export interface Change {
 }
 
 /** A change with its place in the feed. Renewals have none: they cannot be resumed. */
-export interface Entry extends Change {
-  readonly sequence: number
+export interface Entry {
+  readonly position: number
+  readonly change: Change
+  /** As it is sent to streams, once somebody needed it. */
+  frame?: Buffer
 }
-
-export type Resumed = { readonly entries: readonly Entry[] } | { readonly gap: true }
 
 /**
  * The changes of all groups in one order, the newest of them kept for readers that come back. A cursor names the feed
@@ -28,45 +29,48 @@ export class Feed {
   readonly #kept: Entry[] = []
   readonly #limit: number
   #start = 0
-  #sequence = 0
+  #position = 0
 
   constructor(id: string, limit = 16_384) {
     this.#id = id
     this.#limit = limit
   }
 
-  /** Points behind the newest change. */
-  get cursor(): string {
-    return this.cursorAfter(this.#sequence)
+  /** Of the newest change. */
+  get position(): number {
+    return this.#position
   }
 
-  cursorAfter(sequence: number): string {
-    return `${this.#id}.${sequence}`
+  /** What a reader gives back to go on behind a position. */
+  cursorAt(position: number): string {
+    return `${this.#id}.${position}`
   }
 
   add(change: Change): Entry {
-    this.#sequence += 1
-    const entry = { ...change, sequence: this.#sequence }
+    this.#position += 1
+    const entry: Entry = { position: this.#position, change }
     if (this.#kept.length < this.#limit) this.#kept.push(entry)
     else this.#kept[this.#start++ % this.#limit] = entry
     return entry
   }
 
-  /** Everything after a cursor, or that something is missing. A cursor that was never given is `undefined`. */
-  after(cursor: string): Resumed | undefined {
-    const [id, text, ...rest] = cursor.split('.')
-    if (text === undefined || rest.length > 0 || !/^(0|[1-9]\d{0,15})$/.test(text)) return undefined
-    if (id !== this.#id) return /^[\w-]{8,32}$/.test(id ?? '') ? { gap: true } : undefined
-    const sequence = Number(text)
-    if (sequence > this.#sequence) return undefined
-    const missing = this.#sequence - sequence
-    if (missing > this.#kept.length) return { gap: true }
+  /** The position that a cursor names; a gap if it is of another feed; undefined if it was never given out. */
+  find(cursor: string): number | 'gap' | undefined {
+    const [, id, text] = /^([\w-]{8,32})\.(0|[1-9]\d{0,15})$/.exec(cursor) ?? []
+    if (id === undefined) return undefined
+    if (id !== this.#id) return 'gap'
+    const position = Number(text)
+    return position > this.#position ? undefined : position
+  }
+
+  /** Everything behind a position, in order; undefined if some of it is gone. */
+  after(position: number): Entry[] | undefined {
+    const missing = this.#position - position
     const { length } = this.#kept
-    const entries: Entry[] = []
-    for (let index = length - missing; index < length; index++) {
-      const entry = this.#kept[(this.#start + index) % length]
-      if (entry) entries.push(entry)
-    }
-    return { entries }
+    if (missing > length) return undefined
+    return Array.from(
+      { length: missing },
+      (_, index) => this.#kept[(this.#start + length - missing + index) % length] as Entry,
+    )
   }
 }

@@ -2,19 +2,20 @@ import { Feed, type Change, type Entry } from './feed.ts'
 import type { WatchedEvent } from './schemas.ts'
 import type { ElectionState } from './state.ts'
 
-/** Somebody who watches groups. */
+/** What somebody who watches is told through. */
 export interface Subscriber {
   readonly wantsRenewals: boolean
-  /** `text` is the change as a line of JSON, made once for all. */
-  tell(change: Change | Entry, text: string, cursor: string | undefined): void
+  /** `frame` is the change as it is sent to streams, made once for all of them. A renewal has no entry. */
+  tell(change: Change, frame: () => Buffer, entry: Entry | undefined): void
 }
 
 /** Brings changes to those who watch. */
 export class Hub {
   readonly feed: Feed
+  /** A change in the words of the HTTP API. */
+  readonly describe: (change: Change) => WatchedEvent
   readonly #byGroup = new Map<string, Set<Subscriber>>()
   readonly #maxWatchers: number
-  readonly #describe: (change: Change) => WatchedEvent
   #watchers = 0
   #renewalWatchers = 0
 
@@ -24,7 +25,7 @@ export class Hub {
   ) {
     this.feed = new Feed(options.id)
     this.#maxWatchers = options.maxWatchers
-    this.#describe = options.describe
+    this.describe = options.describe
     state.follow({
       wantsRenewals: () => this.#renewalWatchers > 0,
       onChange: (change) => this.#on(change),
@@ -35,35 +36,35 @@ export class Hub {
     return this.#watchers
   }
 
-  get isFull(): boolean {
-    return this.#watchers >= this.#maxWatchers
-  }
-
-  describe(change: Change): WatchedEvent {
-    return this.#describe(change)
-  }
-
-  /** Returns what ends the subscription. */
-  subscribe(groupIds: readonly string[], subscriber: Subscriber): () => void {
+  /** Takes a place among the watchers. Returns what gives it back, or nothing if all are taken. */
+  enter(): (() => void) | undefined {
+    if (this.#watchers >= this.#maxWatchers) return undefined
     this.#watchers += 1
+    return once(() => void (this.#watchers -= 1))
+  }
+
+  /** Tells of every change from now on. Returns what ends it. */
+  subscribe(groupIds: readonly string[], subscriber: Subscriber): () => void {
     if (subscriber.wantsRenewals) this.#renewalWatchers += 1
     for (const groupId of groupIds) {
-      const subscribers = this.#byGroup.get(groupId) ?? new Set()
-      this.#byGroup.set(groupId, subscribers)
-      subscribers.add(subscriber)
+      const subscribers = this.#byGroup.get(groupId)
+      if (subscribers) subscribers.add(subscriber)
+      else this.#byGroup.set(groupId, new Set([subscriber]))
     }
-    let ended = false
-    return () => {
-      if (ended) return
-      ended = true
-      this.#watchers -= 1
+    return once(() => {
       if (subscriber.wantsRenewals) this.#renewalWatchers -= 1
       for (const groupId of groupIds) {
         const subscribers = this.#byGroup.get(groupId)
         subscribers?.delete(subscriber)
         if (subscribers?.size === 0) this.#byGroup.delete(groupId)
       }
-    }
+    })
+  }
+
+  /** An entry as it is sent to streams. Its id is where a reader goes on. */
+  frameOf(entry: Entry): Buffer {
+    entry.frame ??= frameOf(this.describe(entry.change), this.feed.cursorAt(entry.position))
+    return entry.frame
   }
 
   #on(change: Change): void {
@@ -71,10 +72,25 @@ export class Hub {
     const entry = renewal ? undefined : this.feed.add(change)
     const subscribers = this.#byGroup.get(change.groupId)
     if (!subscribers) return
-    const text = JSON.stringify(this.#describe(change))
-    const cursor = entry && this.feed.cursorAfter(entry.sequence)
+    let made: Buffer | undefined
+    const frame = () => (made ??= entry ? this.frameOf(entry) : frameOf(this.describe(change)))
     for (const subscriber of subscribers) {
-      if (!renewal || subscriber.wantsRenewals) subscriber.tell(entry ?? change, text, cursor)
+      if (!renewal || subscriber.wantsRenewals) subscriber.tell(change, frame, entry)
     }
+  }
+}
+
+/** One event of a stream. Without a name, so that the browser's `onmessage` gets it. */
+export function frameOf(event: WatchedEvent, cursor?: string): Buffer {
+  const id = cursor === undefined ? '' : `id: ${cursor}\n`
+  return Buffer.from(`${id}data: ${JSON.stringify(event)}\n\n`)
+}
+
+function once(run: () => void): () => void {
+  let done = false
+  return () => {
+    if (done) return
+    done = true
+    run()
   }
 }

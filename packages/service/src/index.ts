@@ -1,4 +1,7 @@
 /** Leader election over HTTP, on a data directory: anything that can send JSON takes part. */
-export type { Authenticator, Identity } from './access.ts'
+export type { AuthenticationOptions } from './auth/authenticator.ts'
+export type { CertificateOptions } from './auth/certificate.ts'
+export type { JwtOptions } from './auth/jwt.ts'
+export type { TlsOptions } from './auth/tls.ts'
 export { startService, type RunningService, type ServiceOptions } from './start.ts'
 export type { Policy } from './state.ts'

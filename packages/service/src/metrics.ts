@@ -1,61 +1,103 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Change } from './feed.ts'
+import { Durations, figure } from './histogram.ts'
+
+/** What is asked for when somebody reads the figures. */
+export interface Gauges {
+  groups(): number
+  watchers(): number
+  /** Whether the store can make something durable now. */
+  storeHealthy(): Promise<boolean>
+}
 
 /** Figures for Prometheus. Labels take a few fixed values only: no group, no node. */
 export class Metrics {
   readonly #registry = new Registry()
-  readonly #campaigns = this.#counter('tenure_campaigns_total', 'Campaigns, by result.', ['result'])
-  readonly #renewals = this.#counter('tenure_renewals_total', 'Renewals, by result.', ['result'])
-  readonly #ended = this.#counter('tenure_terms_ended_total', 'Terms that ended, by reason.', ['reason'])
-  readonly #slow = this.#counter(
-    'tenure_slow_watchers_total',
-    'Watchers that were dropped because they read too slowly.',
-    [],
-  )
-  readonly #requests = new Histogram({
-    name: 'tenure_request_duration_seconds',
-    help: 'Time from a request to its answer, by route and status.',
-    labelNames: ['route', 'status'] as const,
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
-    registers: [this.#registry],
-  })
+  readonly #campaigns = { granted: 0, refused: 0 }
+  readonly #renewals = { granted: 0, refused: 0 }
+  readonly #ended = { expired: 0, resigned: 0, deleted: 0 }
+  readonly #requests = new Map<string, Map<number, Durations>>()
+  readonly #writes = new Durations()
+  #grants = 0
+  #slow = 0
 
-  constructor(gauges: { groups(): number; watchers(): number }) {
+  constructor(gauges: Gauges) {
+    // The process and its event loop: nodejs_eventloop_lag_seconds and its like.
     collectDefaultMetrics({ register: this.#registry })
+    this.#count('tenure_grants_total', 'Terms that were granted.', () => this.#grants)
+    this.#countBy('tenure_campaigns_total', 'Campaigns, by result.', 'result', this.#campaigns)
+    this.#countBy('tenure_renewals_total', 'Renewals, by result.', 'result', this.#renewals)
+    this.#countBy('tenure_terms_ended_total', 'Terms that ended, by reason.', 'reason', this.#ended)
+    this.#count('tenure_slow_watchers_total', 'Watchers dropped because they read too slowly.', () => this.#slow)
     this.#gauge('tenure_groups', 'Groups that are kept.', gauges.groups)
     this.#gauge('tenure_watchers', 'Watchers that are connected.', gauges.watchers)
+    this.#gauge('tenure_store_healthy', 'Whether the store can make something durable: 1 or 0.', async () =>
+      Number(await gauges.storeHealthy()),
+    )
+    const latencies = 'tenure_request_duration_seconds'
+    this.#histogram(latencies, 'Time from a request to its answer, by route and status.', () =>
+      [...this.#requests].flatMap(([route, statuses]) =>
+        [...statuses].flatMap(([status, durations]) =>
+          durations.values(latencies, { route, status: String(status) }),
+        ),
+      ),
+    )
+    const writes = 'tenure_store_write_seconds'
+    this.#histogram(writes, 'Time until a write was durable.', () => this.#writes.values(writes, {}))
   }
 
   campaign(granted: boolean): void {
-    this.#campaigns.inc({ result: granted ? 'granted' : 'refused' })
+    this.#campaigns[granted ? 'granted' : 'refused'] += 1
   }
 
   renewal(granted: boolean): void {
-    this.#renewals.inc({ result: granted ? 'granted' : 'refused' })
+    this.renewals(granted, 1)
+  }
+
+  renewals(granted: boolean, count: number): void {
+    this.#renewals[granted ? 'granted' : 'refused'] += count
   }
 
   change({ type, reason = 'expired' }: Change): void {
-    if (type === 'LEADER_LOST') this.#ended.inc({ reason })
+    if (type === 'LEADER_CHANGED') this.#grants += 1
+    if (type === 'LEADER_LOST') this.#ended[reason] += 1
   }
 
   slowReader(): void {
-    this.#slow.inc()
+    this.#slow += 1
   }
 
+  storeWrite(seconds: number): void {
+    this.#writes.add(seconds)
+  }
+
+  /** `route` is a pattern of our own, never a path that somebody sent. */
   request(route: string, status: number, seconds: number): void {
-    this.#requests.observe({ route, status: String(status) }, seconds)
+    let statuses = this.#requests.get(route)
+    if (!statuses) this.#requests.set(route, (statuses = new Map()))
+    let durations = statuses.get(status)
+    if (!durations) statuses.set(status, (durations = new Durations()))
+    durations.add(seconds)
   }
 
   text(): Promise<string> {
     return this.#registry.metrics()
   }
 
-  #counter(name: string, help: string, labelNames: string[]): Counter {
-    return new Counter({ name, help, labelNames, registers: [this.#registry] })
+  #count(name: string, help: string, value: () => number): void {
+    this.#registry.registerMetric(figure(name, 'counter', help, () => [{ labels: {}, value: value() }]))
   }
 
-  #gauge(name: string, help: string, value: () => number): void {
-    const gauge: Gauge = new Gauge({ name, help, registers: [], collect: () => gauge.set(value()) })
-    this.#registry.registerMetric(gauge)
+  #countBy(name: string, help: string, label: string, counts: Readonly<Record<string, number>>): void {
+    const values = () => Object.entries(counts).map(([key, value]) => ({ labels: { [label]: key }, value }))
+    this.#registry.registerMetric(figure(name, 'counter', help, values))
+  }
+
+  #gauge(name: string, help: string, value: () => number | Promise<number>): void {
+    this.#registry.registerMetric(figure(name, 'gauge', help, async () => [{ labels: {}, value: await value() }]))
+  }
+
+  #histogram(name: string, help: string, values: Parameters<typeof figure>[3]): void {
+    this.#registry.registerMetric(figure(name, 'histogram', help, values))
   }
 }

@@ -9,7 +9,8 @@ import fastify, {
 } from 'fastify'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Clock } from 'tenure'
-import type { Authenticator, Identity } from './access.ts'
+import { nobody, type Authenticator, type Identity } from './access.ts'
+import type { Tls } from './auth/tls.ts'
 import { ServiceError } from './errors.ts'
 import type { Metrics } from './metrics.ts'
 import { electionRoutes, renewManyRoute } from './routes/elections.ts'
@@ -42,14 +43,18 @@ export interface Service {
     readonly bodyLimit: number
     readonly batchBodyLimit: number
     readonly maxConnections: number
-    readonly tls: { readonly cert: string; readonly key: string; readonly ca?: string } | undefined
+    readonly tls: Tls | undefined
   }
   readonly logger: FastifyBaseLogger
 }
 
+/** What is told to all: whether the process answers, and whether it can work. */
+const openRoutes = new Set<string | undefined>(['/healthz', '/readyz'])
+
 /** The HTTP side of the service. */
 export async function buildApp(service: Service): Promise<App> {
   const { options } = service
+  const http = { maxHeaderSize: 16_384, headersTimeout: 10_000, requireHostHeader: true }
   const app = fastify({
     loggerInstance: service.logger,
     // One line per request costs more than a renewal; failures are logged where they are answered.
@@ -62,9 +67,16 @@ export async function buildApp(service: Service): Promise<App> {
     genReqId: () => service.clock.randomId(),
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
     ...(options.tls && {
-      https: { ...options.tls, requestCert: options.tls.ca !== undefined, rejectUnauthorized: false },
+      https: {
+        ...http,
+        ...options.tls,
+        handshakeTimeout: 10_000,
+        requestCert: options.tls.ca !== undefined,
+        // Probes have none, and others may show a token; what a certificate is worth is judged by request.
+        rejectUnauthorized: false,
+      },
     }),
-    http: { maxHeaderSize: 16_384, headersTimeout: 10_000, requireHostHeader: true },
+    http,
   }).withTypeProvider<TypeBoxTypeProvider>() as unknown as App
   app.server.maxConnections = options.maxConnections
   app.server.maxHeadersCount = 100
@@ -77,7 +89,8 @@ export async function buildApp(service: Service): Promise<App> {
     if (meant !== undefined && meant !== clusterId) {
       throw new ServiceError('INVALID_REQUEST', 'This service keeps the data of another cluster.')
     }
-    request.identity = await service.authenticator.identify(request)
+    const isOpen = openRoutes.has(request.routeOptions.url)
+    request.identity = isOpen ? nobody : await service.authenticator.identify(request)
   })
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'none'
@@ -106,6 +119,7 @@ type Reply = Parameters<Parameters<App['setErrorHandler']>[0]>[2]
 
 function answerError(error: unknown, request: FastifyRequest, reply: Reply): unknown {
   const known = error instanceof ServiceError ? error : translate(error as FastifyError)
+  if (known.status === 401) void reply.header('www-authenticate', 'Bearer')
   if (known.status >= 500) request.log.error({ err: error, code: known.code }, known.message)
   const { retry_after_ms: retryAfterMs } = known.details
   if (typeof retryAfterMs === 'number') void reply.header('retry-after', Math.ceil(retryAfterMs / 1000))

@@ -1,13 +1,17 @@
 import type { AddressInfo } from 'node:net'
 import { pino, type Logger } from 'pino'
 import type { Clock } from 'tenure'
-import { open, type Authenticator } from './access.ts'
+import type { Server } from 'node:https'
+import { open } from './access.ts'
+import { createAuthenticator, type AuthenticationOptions } from './auth/authenticator.ts'
+import { addressOf, isLoopback } from './auth/loopback.ts'
+import { readTls, type TlsOptions } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
 import { EmbeddedState } from './embedded/embedded-state.ts'
 import type { Change } from './feed.ts'
 import { Hub } from './hub.ts'
 import { Metrics } from './metrics.ts'
-import { buildApp, type Service } from './service.ts'
+import { buildApp } from './service.ts'
 import type { Policy } from './state.ts'
 import { Streams } from './streams.ts'
 import { leaderOf } from './views.ts'
@@ -25,8 +29,9 @@ export interface ServiceOptions {
   readonly maxGroups?: number | undefined
   readonly maxWatchers?: number | undefined
   readonly afterRestore?: boolean | undefined
-  readonly authenticator?: Authenticator | undefined
-  readonly tls?: Service['options']['tls']
+  /** Who may do what. Without it everybody may do everything, and only this machine can reach the service. */
+  readonly authentication?: AuthenticationOptions | undefined
+  readonly tls?: TlsOptions | undefined
   readonly logger?: Logger | undefined
   readonly clock?: Clock | undefined
 }
@@ -34,7 +39,10 @@ export interface ServiceOptions {
 /** A service that runs. */
 export interface RunningService {
   readonly url: string
-  /** Reads keys, certificates and rights again. */
+  /**
+   * Reads keys, certificates and rights again, and ends all streams: whoever watches comes back, and is judged anew.
+   * What cannot be read leaves everything as it was, and rejects.
+   */
   reload(): Promise<void>
   /** Ends streams, lets calls under way finish, and closes the data. */
   close(): Promise<void>
@@ -49,6 +57,11 @@ export interface RunningService {
  */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { clock = systemClock, host = '127.0.0.1', port = 7070 } = options
+  const { authentication, tls: tlsOptions } = options
+  const address = await addressOf(host)
+  checkExposure(options, address)
+  const authenticator = authentication ? await createAuthenticator(authentication, clock) : open
+  let tls = tlsOptions && (await readTls(tlsOptions))
   const policy = options.policy ?? { minTtlMs: 1_000, maxTtlMs: 3_600_000 }
   const state = await EmbeddedState.open({
     directory: options.data,
@@ -79,7 +92,6 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const metrics = new Metrics({ groups: () => state.groupCount, watchers: () => hub.watchers })
   state.follow({ wantsRenewals: () => false, onChange: (change) => metrics.change(change) })
   const streams = new Streams()
-  const authenticator = options.authenticator ?? open
   const app = await buildApp({
     state,
     hub,
@@ -89,17 +101,41 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     policy,
     authenticator,
     logger: options.logger ?? pino({ level: 'silent' }),
-    options: { bodyLimit: 65_536, batchBodyLimit: 4 * 2 ** 20, maxConnections: 30_000, tls: options.tls },
+    options: { bodyLimit: 65_536, batchBodyLimit: 4 * 2 ** 20, maxConnections: 30_000, tls },
   })
-  await app.listen({ host, port })
+  await app.listen({ host: address, port })
   const { port: bound } = app.server.address() as AddressInfo
   return {
-    url: `${options.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${bound}`,
-    reload: () => authenticator.reload(),
+    url: `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    async reload() {
+      const next = tlsOptions && (await readTls(tlsOptions))
+      await authenticator.reload()
+      const authoritiesChanged = next?.ca !== tls?.ca
+      if (next) (app.server as Server).setSecureContext(next)
+      tls = next
+      streams.endAll()
+      // A connection was judged by the authorities of its handshake.
+      if (authoritiesChanged) app.server.closeAllConnections()
+    },
     async close() {
       streams.endAll()
       await app.close()
       await state.close()
     },
+  }
+}
+
+/** What would let strangers in is refused, and so is what could never have an effect. */
+function checkExposure({ authentication, tls, host }: ServiceOptions, address: string): void {
+  if (!authentication && !isLoopback(address)) {
+    const text = 'without authentication the service listens on loopback only (127.0.0.1, ::1 or localhost).'
+    throw new TypeError(`host is "${host}"; ${text}`)
+  }
+  const asked = tls?.clientCaFile !== undefined
+  if (authentication?.certificates && !asked) {
+    throw new TypeError('authentication.certificates needs tls.clientCaFile, the authorities that issue them.')
+  }
+  if (asked && !authentication?.certificates) {
+    throw new TypeError('tls.clientCaFile needs authentication.certificates, which says what a certificate grants.')
   }
 }

@@ -1,14 +1,49 @@
-/** Answers without end, so that a service that stops can end them. */
-export class Streams {
-  readonly #ends = new Set<() => void>()
+import type { Clock, Timer } from 'tenure'
 
-  /** Returns what forgets it again. */
-  add(end: () => void): () => void {
-    this.#ends.add(end)
-    return () => void this.#ends.delete(end)
+/** An answer that takes long. */
+export interface Endless {
+  /** The service stops. */
+  end(): void
+  /** About once a second. */
+  tick?(): void
+}
+
+const tickMs = 1_000
+
+/** All answers that take long: one timer for all of them, and a service that stops can end them. */
+export class Streams {
+  readonly #clock: Clock
+  readonly #all = new Set<Endless>()
+  #timer: Timer | undefined
+  #stopped = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Returns what forgets it again. After `endAll` it is ended at once. */
+  add(endless: Endless): () => void {
+    if (this.#stopped) {
+      endless.end()
+      return () => {}
+    }
+    this.#all.add(endless)
+    this.#timer ??= this.#arm()
+    return () => void this.#all.delete(endless)
   }
 
   endAll(): void {
-    for (const end of this.#ends) end()
+    this.#stopped = true
+    this.#timer?.cancel()
+    for (const endless of this.#all) endless.end()
+  }
+
+  #arm(): Timer {
+    return this.#clock.setTimer(tickMs, () => this.#tick(), { background: true })
+  }
+
+  #tick(): void {
+    for (const endless of this.#all) endless.tick?.()
+    this.#timer = this.#all.size > 0 && !this.#stopped ? this.#arm() : undefined
   }
 }

@@ -1,4 +1,5 @@
 /** What an operator asks: is it alive, can it work, how is it doing. */
+import { mayReadAll } from '../access.ts'
 import type { App, Service } from '../service.ts'
 import * as schema from '../schemas.ts'
 
@@ -22,7 +23,8 @@ export function operationRoutes(app: App, service: Service): void {
       return { ok: true as const }
     },
   )
-  app.get('/metrics', { schema: { hide: true } }, async (_request, reply) => {
+  app.get('/metrics', { schema: { hide: true } }, async (request, reply) => {
+    mayReadAll(request.identity)
     void reply.type('text/plain; version=0.0.4; charset=utf-8')
     return service.metrics.text()
   })
