@@ -5,7 +5,7 @@ import type { Server } from 'node:https'
 import { open } from './access.ts'
 import { createAuthenticator, type AuthenticationOptions } from './auth/authenticator.ts'
 import { addressOf, isLoopback } from './auth/loopback.ts'
-import { readTls, type TlsOptions } from './auth/tls.ts'
+import { connectionsOf, readTls, type TlsOptions } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
 import { EmbeddedState } from './embedded/embedded-state.ts'
 import type { Change } from './feed.ts'
@@ -103,6 +103,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     logger: options.logger ?? pino({ level: 'silent' }),
     options: { bodyLimit: 65_536, batchBodyLimit: 4 * 2 ** 20, maxConnections: 30_000, tls },
   })
+  const disconnectAll = connectionsOf(app.server)
   await app.listen({ host: address, port })
   const { port: bound } = app.server.address() as AddressInfo
   return {
@@ -115,7 +116,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       tls = next
       streams.endAll()
       // A connection was judged by the authorities of its handshake.
-      if (authoritiesChanged) app.server.closeAllConnections()
+      if (authoritiesChanged) disconnectAll()
     },
     async close() {
       streams.endAll()

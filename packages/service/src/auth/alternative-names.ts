@@ -1,0 +1,57 @@
+/** The names for which a certificate was made (RFC 5280, 4.2.1.6), read from its bytes: text can be made to lie. */
+import type { X509Certificate } from 'node:crypto'
+
+const subjectAltName = '551d11'
+const kinds: Readonly<Record<number, string>> = { 0x82: 'DNS', 0x86: 'URI' }
+
+/** Names by type, such as `DNS:node-17.example` or `URI:spiffe://example/node-17`. Other types are left out. */
+export function alternativeNames(certificate: X509Certificate): string[] {
+  const [whole] = elements(certificate.raw)
+  const [body] = elements(expect(whole, 0x30))
+  const extensions = elements(expect(body, 0x30)).find(({ tag }) => tag === 0xa3)
+  if (!extensions) return []
+  const [list] = elements(extensions.content)
+  const values = elements(expect(list, 0x30)).map((extension) => {
+    const parts = elements(expect(extension, 0x30))
+    return { id: expect(parts[0], 0x06).toString('hex'), content: expect(parts.at(-1), 0x04) }
+  })
+  const [found, second] = values.filter(({ id }) => id === subjectAltName)
+  if (!found) return []
+  if (second) throw new Error('a certificate has its names twice')
+  const [names] = elements(found.content)
+  return elements(expect(names, 0x30)).flatMap(({ tag, content }) => {
+    const kind = kinds[tag]
+    // IA5String is ASCII. Without this a byte above it would be read as another one below.
+    return kind !== undefined && content.every((byte) => byte > 0x20 && byte < 0x7f)
+      ? [`${kind}:${content.toString('latin1')}`]
+      : []
+  })
+}
+
+interface Element {
+  readonly tag: number
+  readonly content: Buffer
+}
+
+/** What stands side by side in these bytes. */
+function elements(bytes: Buffer): Element[] {
+  const found: Element[] = []
+  let at = 0
+  while (at < bytes.length) {
+    const tag = bytes.readUInt8(at)
+    const short = bytes.readUInt8(at + 1)
+    const lengthBytes = short < 0x80 ? 0 : short & 0x7f
+    if (short === 0x80 || lengthBytes > 4) throw new Error('a certificate has a length that cannot be')
+    const start = at + 2 + lengthBytes
+    const length = lengthBytes === 0 ? short : bytes.readUIntBE(at + 2, lengthBytes)
+    if (start + length > bytes.length) throw new Error('a certificate ends too soon')
+    found.push({ tag, content: bytes.subarray(start, start + length) })
+    at = start + length
+  }
+  return found
+}
+
+function expect(element: Element | undefined, tag: number): Buffer {
+  if (element?.tag !== tag) throw new Error('a certificate is not built as it should be')
+  return element.content
+}

@@ -1,0 +1,75 @@
+import type { FastifyRequest } from 'fastify'
+import type { Clock } from 'tenure'
+import type { Authenticator, Identity } from '../access.ts'
+import { systemClock } from '../clock.ts'
+import { ServiceError } from '../errors.ts'
+import { CertificateVerifier, type CertificateOptions } from './certificate.ts'
+import { TokenVerifier, type JwtOptions } from './jwt.ts'
+import { Refusal } from './refusal.ts'
+
+/** How the service finds out who asks: by tokens, by certificates, or by either. */
+export interface AuthenticationOptions {
+  readonly jwt?: JwtOptions | undefined
+  readonly certificates?: CertificateOptions | undefined
+}
+
+interface Verifiers {
+  readonly tokens: TokenVerifier | undefined
+  readonly certificates: CertificateVerifier | undefined
+}
+
+/** Reads keys and rights. A request that carries a token is judged by it alone, any other by its certificate. */
+export async function createAuthenticator(
+  options: AuthenticationOptions,
+  clock: Clock = systemClock,
+): Promise<Authenticator> {
+  if (!options.jwt && !options.certificates) {
+    throw new TypeError('authentication is empty; it must have jwt, certificates or both.')
+  }
+  let verifiers = await read(options, clock)
+  return {
+    async identify(request) {
+      try {
+        return await identify(verifiers, request)
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error
+        request.log.warn({ reason: error.message, remote: request.socket.remoteAddress }, 'somebody was refused')
+        throw unauthorized(error.expired ? 'What was shown has expired.' : 'What was shown is not valid.')
+      }
+    },
+    async reload() {
+      verifiers = await read(options, clock)
+    },
+  }
+}
+
+async function read({ jwt, certificates }: AuthenticationOptions, clock: Clock): Promise<Verifiers> {
+  return {
+    tokens: jwt && (await TokenVerifier.open(jwt, clock)),
+    certificates: certificates && (await CertificateVerifier.open(certificates, clock)),
+  }
+}
+
+async function identify({ tokens, certificates }: Verifiers, request: FastifyRequest): Promise<Identity> {
+  const { authorization } = request.headers
+  if (authorization !== undefined) {
+    if (!tokens) throw new Refusal('a token was shown, and tokens are not taken')
+    return tokens.verify(tokenOf(authorization, request.raw.rawHeaders))
+  }
+  const identity = certificates?.verify(request.socket)
+  if (identity) return identity
+  throw unauthorized('This needs a token or a certificate.')
+}
+
+function tokenOf(authorization: string, rawHeaders: readonly string[]): string {
+  // Node keeps the first of two in silence, and a proxy before it may have checked the other.
+  const times = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization').length
+  if (times !== 1) throw new Refusal('there is more than one authorization')
+  const [, token] = /^Bearer ([A-Za-z0-9._-]+)$/i.exec(authorization) ?? []
+  if (token === undefined) throw new Refusal('the authorization is not a bearer token')
+  return token
+}
+
+function unauthorized(text: string): ServiceError {
+  return new ServiceError('UNAUTHORIZED', text, { status: 401 })
+}

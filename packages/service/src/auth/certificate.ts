@@ -1,0 +1,102 @@
+/** Certificates of clients: the names in them, and what a file grants to each name. */
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import type { Clock } from 'tenure'
+import type { Identity } from '../access.ts'
+import { alternativeNames } from './alternative-names.ts'
+import { readNamed, reasonOf } from './files.ts'
+import { Refusal } from './refusal.ts'
+import { parseRights, type Rights } from './rights.ts'
+import { isObject, parseStrictJson } from './strict-json.ts'
+
+/** What certificates grant. The authorities that issue them are an option of TLS. */
+export interface CertificateOptions {
+  /** `{ "certificates": [{ "san": "DNS:node-17.example", "node": "node-17", "groups": ["payments-*"] }] }` */
+  readonly rightsFile: string
+}
+
+const clientAuth = '1.3.6.1.5.5.7.3.2'
+const nameShape = /^(?:DNS:[A-Za-z0-9_.-]{1,253}|URI:[a-z][a-z0-9+.-]*:[!-)+-~]{1,2048})$/
+
+interface Shown {
+  readonly names: readonly string[]
+  readonly fromMs: number
+  readonly untilMs: number
+}
+
+/** Finds out whom a certificate speaks of. */
+export class CertificateVerifier {
+  readonly #rights: ReadonlyMap<string, Rights>
+  readonly #clock: Clock
+  readonly #shown = new WeakMap<TLSSocket, Shown>()
+
+  private constructor(rights: ReadonlyMap<string, Rights>, clock: Clock) {
+    this.#rights = rights
+    this.#clock = clock
+  }
+
+  static async open({ rightsFile }: CertificateOptions, clock: Clock): Promise<CertificateVerifier> {
+    const text = await readNamed('authentication.certificates.rightsFile', rightsFile)
+    try {
+      return new CertificateVerifier(parseRightsFile(text), clock)
+    } catch (error) {
+      throw new Error(`authentication.certificates.rightsFile: ${reasonOf(error)}.`, { cause: error })
+    }
+  }
+
+  /** Undefined if no certificate was shown. */
+  verify(socket: Socket): Identity | undefined {
+    if (!(socket instanceof TLSSocket)) return undefined
+    const shown = this.#shown.get(socket) ?? this.#look(socket)
+    if (!shown) return undefined
+    const { names, fromMs, untilMs } = shown
+    // A connection can outlive what was true when it began.
+    const nowMs = this.#clock.wallMs()
+    if (!(nowMs >= fromMs)) throw new Refusal('the certificate is not valid yet')
+    if (!(nowMs < untilMs)) throw new Refusal('the certificate has expired', { expired: true })
+    const [name, another] = names.filter((each) => this.#rights.has(each))
+    const rights = name === undefined ? undefined : this.#rights.get(name)
+    if (name === undefined || !rights) throw new Refusal('no name in the certificate has any rights')
+    if (another !== undefined) throw new Refusal('more than one name in the certificate has rights')
+    return { subject: name, ...rights, expiresAtMs: untilMs }
+  }
+
+  #look(socket: TLSSocket): Shown | undefined {
+    const certificate = socket.getPeerX509Certificate()
+    if (!certificate) return undefined
+    // Set by the handshake alone, and only if the chain leads to one of our authorities.
+    if (!socket.authorized) throw new Refusal('the certificate is not of a known authority, or not valid')
+    if (certificate.ca) throw new Refusal('the certificate is one of an authority')
+    if (!certificate.keyUsage?.includes(clientAuth)) throw new Refusal('the certificate is not made for clients')
+    let names: string[]
+    try {
+      names = alternativeNames(certificate)
+    } catch (error) {
+      throw new Refusal(reasonOf(error))
+    }
+    const shown = {
+      names: [...new Set(names)],
+      fromMs: Date.parse(certificate.validFrom),
+      untilMs: Date.parse(certificate.validTo),
+    }
+    this.#shown.set(socket, shown)
+    return shown
+  }
+}
+
+function parseRightsFile(text: string): ReadonlyMap<string, Rights> {
+  const value = parseStrictJson(text)
+  const entries = isObject(value) && Object.keys(value).join() === 'certificates' ? value['certificates'] : undefined
+  if (!Array.isArray(entries)) throw new Error('it must be { "certificates": [...] }')
+  const all = new Map<string, Rights>()
+  for (const entry of entries as unknown[]) {
+    const { san, ...rights } = isObject(entry) ? entry : { san: undefined }
+    if (typeof san !== 'string' || !nameShape.test(san)) {
+      const text = 'must be "DNS:" and a full name, or "URI:" and a full address, without *'
+      throw new Error(`san is ${JSON.stringify(san)}; it ${text}`)
+    }
+    if (all.has(san)) throw new Error(`"${san}" stands in it twice`)
+    all.set(san, parseRights(rights, san.slice('DNS:'.length)))
+  }
+  return all
+}

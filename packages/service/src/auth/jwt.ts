@@ -1,0 +1,175 @@
+/** Tokens: who signed them, for whom, for how long, and what they grant. */
+import { hash } from 'node:crypto'
+import { compactVerify } from 'jose'
+import type { Clock } from 'tenure'
+import type { Identity } from '../access.ts'
+import { isSoundNodeId } from '../checks.ts'
+import { Refusal } from './refusal.ts'
+import { readNamed, reasonOf } from './files.ts'
+import { parseKeys, type KeySet } from './key-set.ts'
+import { parseRights } from './rights.ts'
+import { isObject, parseStrictJson } from './strict-json.ts'
+
+/** How tokens are checked. */
+export interface JwtOptions {
+  /** The issuer's public keys: a JWKS, or PEM. */
+  readonly keysFile: string
+  /** What `iss` must be. */
+  readonly issuer: string
+  /** What `aud` must be or hold. */
+  readonly audience: string
+  /** The longest time from `iat` to `exp`. Default: 24 hours. */
+  readonly maxLifetimeMs?: number | undefined
+  /** How far the issuer's clock may be off: at most 30 s. Default: 5 s. */
+  readonly clockToleranceMs?: number | undefined
+}
+
+const longestToken = 8_192
+const mostRemembered = 10_000
+/** The end of the year 9999: above it stand mistakes and Infinity. */
+const latestSeconds = 253_402_300_799
+
+interface Known {
+  readonly identity: Identity
+  readonly fromMs: number
+  readonly untilMs: number
+}
+
+/** Finds out whom a token speaks of. */
+export class TokenVerifier {
+  readonly #options: JwtOptions
+  readonly #clock: Clock
+  readonly #keys: KeySet
+  // Clients send the same token for hours. Only its digest is kept.
+  readonly #known = new Map<string, Known>()
+
+  private constructor(options: JwtOptions, clock: Clock, keys: KeySet) {
+    this.#options = options
+    this.#clock = clock
+    this.#keys = keys
+  }
+
+  static async open(options: JwtOptions, clock: Clock): Promise<TokenVerifier> {
+    checkOptions(options)
+    const text = await readNamed('authentication.jwt.keysFile', options.keysFile)
+    try {
+      return new TokenVerifier(options, clock, await parseKeys(text))
+    } catch (error) {
+      throw new Error(`authentication.jwt.keysFile: ${reasonOf(error)}.`, { cause: error })
+    }
+  }
+
+  async verify(token: string): Promise<Identity> {
+    if (token.length > longestToken) throw new Refusal('the token is too long')
+    const digest = hash('sha256', token, 'base64')
+    const known = this.#known.get(digest) ?? (await this.#examine(token))
+    // Looked at on every call: time goes on.
+    const nowMs = this.#clock.wallMs()
+    if (nowMs < known.fromMs) throw new Refusal('the token is not valid yet')
+    if (nowMs >= known.untilMs) throw new Refusal('the token has expired', { expired: true })
+    this.#remember(digest, known)
+    return known.identity
+  }
+
+  #remember(digest: string, known: Known): void {
+    this.#known.delete(digest)
+    this.#known.set(digest, known)
+    if (this.#known.size <= mostRemembered) return
+    const [oldest = ''] = this.#known.keys()
+    this.#known.delete(oldest)
+  }
+
+  async #examine(token: string): Promise<Known> {
+    const [header, payload, signature, ...more] = token.split('.').map(bytesOf)
+    if (!header || !payload || !signature || more.length > 0) throw new Refusal('the token is malformed')
+    const { key, algorithm } = this.#keyFor(objectOf(header))
+    try {
+      await compactVerify(token, key, { algorithms: [algorithm] })
+    } catch {
+      throw new Refusal('the signature of the token is wrong')
+    }
+    return this.#claims(objectOf(payload))
+  }
+
+  /** By `kid` alone; keys that a token brings along or points to (`jwk`, `jku`, `x5c`, `x5u`) are not looked at. */
+  #keyFor({ alg, kid, crit, b64, typ }: Readonly<Record<string, unknown>>) {
+    if (crit !== undefined) throw new Refusal('the token has a critical extension')
+    if (b64 !== undefined) throw new Refusal('the token has the extension b64')
+    // Signed by the same issuer for something else, such as a logout.
+    if (typ !== undefined && !(typeof typ === 'string' && /^(?:application\/)?(?:at\+)?jwt$/i.test(typ))) {
+      throw new Refusal('the token is of another type')
+    }
+    if (kid === undefined && this.#keys.size > 1) throw new Refusal('the token names no key, and there are many')
+    const key = kid === undefined ? [...this.#keys.values()][0] : typeof kid === 'string' && this.#keys.get(kid)
+    if (!key) throw new Refusal('the token names an unknown key')
+    if (alg !== key.algorithm) throw new Refusal('the token names another algorithm than its key has')
+    return key
+  }
+
+  #claims(claims: Readonly<Record<string, unknown>>): Known {
+    const { issuer, audience, maxLifetimeMs = 86_400_000, clockToleranceMs = 5_000 } = this.#options
+    const { iss, aud, sub, tenure = {} } = claims
+    if (iss !== issuer) throw new Refusal('the token is of another issuer')
+    if (aud !== audience && !(Array.isArray(aud) && aud.includes(audience))) {
+      throw new Refusal('the token is for another audience')
+    }
+    if (typeof sub !== 'string' || !isSoundNodeId(sub)) throw new Refusal('the token has no sound subject')
+    const exp = instantOf(claims, 'exp')
+    const iat = instantOf(claims, 'iat')
+    const nbf = claims['nbf'] === undefined ? iat : instantOf(claims, 'nbf')
+    if (exp <= iat || exp - iat > maxLifetimeMs) throw new Refusal('the token is valid for too long, or never')
+    let rights
+    try {
+      rights = parseRights(tenure, sub)
+    } catch (error) {
+      throw new Refusal(`the claim "tenure" of the token: ${reasonOf(error)}`)
+    }
+    const untilMs = exp + clockToleranceMs
+    return {
+      identity: { subject: sub, ...rights, expiresAtMs: untilMs },
+      fromMs: Math.max(iat, nbf) - clockToleranceMs,
+      untilMs,
+    }
+  }
+}
+
+function checkOptions({ issuer, audience, maxLifetimeMs = 1, clockToleranceMs = 0 }: JwtOptions): void {
+  for (const [name, value] of Object.entries({ issuer, audience })) {
+    if (typeof value === 'string' && value !== '') continue
+    throw new TypeError(`authentication.jwt.${name} is ${JSON.stringify(value)}; it must be text that is not empty.`)
+  }
+  if (!(maxLifetimeMs > 0)) {
+    throw new TypeError(`authentication.jwt.maxLifetimeMs is ${maxLifetimeMs}; it must be above 0.`)
+  }
+  if (!(clockToleranceMs >= 0 && clockToleranceMs <= 30_000)) {
+    throw new TypeError(`authentication.jwt.clockToleranceMs is ${clockToleranceMs}; it must be 0 to 30000.`)
+  }
+}
+
+/** Undefined unless it is base64url in its one canonical spelling. */
+function bytesOf(part: string): Buffer | undefined {
+  const bytes = Buffer.from(part, 'base64url')
+  return part !== '' && bytes.toString('base64url') === part ? bytes : undefined
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function objectOf(bytes: Buffer): Readonly<Record<string, unknown>> {
+  let value: unknown
+  try {
+    value = parseStrictJson(utf8.decode(bytes))
+  } catch {
+    throw new Refusal('the token holds no sound JSON')
+  }
+  if (!isObject(value)) throw new Refusal('the token holds no object')
+  return value
+}
+
+/** A time of the token, in Unix milliseconds. */
+function instantOf(claims: Readonly<Record<string, unknown>>, name: string): number {
+  const seconds = claims[name]
+  if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= latestSeconds)) {
+    throw new Refusal(`the claim "${name}" of the token is missing, or no time`)
+  }
+  return seconds * 1000
+}

@@ -1,0 +1,83 @@
+import { createPublicKey } from 'node:crypto'
+import { calculateJwkThumbprint, importJWK, type CryptoKey, type JWK } from 'jose'
+import { pemBlocks, reasonOf } from './files.ts'
+import { isObject, parseStrictJson } from './strict-json.ts'
+
+/** A key that checks signatures, by one algorithm only: what a token claims of its own algorithm counts for nothing. */
+export interface VerificationKey {
+  readonly algorithm: string
+  readonly key: CryptoKey
+}
+
+/** Keys by their `kid`. One that has none goes by its thumbprint (RFC 7638). */
+export type KeySet = ReadonlyMap<string, VerificationKey>
+
+const algorithmsOf: Readonly<Record<string, readonly string[]>> = {
+  RSA: ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  'P-256': ['ES256'],
+  'P-384': ['ES384'],
+  'P-521': ['ES512'],
+  Ed25519: ['EdDSA', 'Ed25519'],
+}
+
+/** Reads a JWKS, a JWK, or public keys in PEM. */
+export async function parseKeys(text: string): Promise<KeySet> {
+  const keys = new Map<string, VerificationKey>()
+  for (const jwk of text.trimStart().startsWith('{') ? jwksOf(text) : pemKeysOf(text)) {
+    // Issuers list their keys for encryption beside those for signatures.
+    if (jwk.use !== undefined && jwk.use !== 'sig') continue
+    const algorithm = algorithmOf(jwk)
+    const kid = jwk.kid ?? (await calculateJwkThumbprint(jwk))
+    if (keys.has(kid)) throw new Error(`two keys have the kid ${JSON.stringify(kid)}`)
+    keys.set(kid, { algorithm, key: await importPublic(jwk, algorithm) })
+  }
+  if (keys.size === 0) throw new Error('there is no key for signatures in it')
+  return keys
+}
+
+function jwksOf(text: string): JWK[] {
+  const value = parseStrictJson(text)
+  const keys = isObject(value) && 'keys' in value ? value['keys'] : [value]
+  if (!Array.isArray(keys) || !keys.every(isJwk)) throw new Error('it must be a JWKS, { "keys": [...] }, or PEM')
+  return keys
+}
+
+function isJwk(value: unknown): value is JWK {
+  return (
+    isObject(value) &&
+    typeof value['kty'] === 'string' &&
+    ['kid', 'alg', 'use', 'crv'].every((field) => value[field] === undefined || typeof value[field] === 'string')
+  )
+}
+
+function pemKeysOf(text: string): JWK[] {
+  return pemBlocks(text).map(({ label, pem }) => {
+    if (label.endsWith('PRIVATE KEY')) throw new Error('it holds a private key; public ones are enough here')
+    return createPublicKey(pem).export({ format: 'jwk' })
+  })
+}
+
+function algorithmOf(jwk: JWK): string {
+  if (jwk.kty === 'oct') throw new Error('a secret that is shared with the issuer (kty oct) is not taken')
+  if (jwk.d !== undefined) throw new Error('it holds a private key; public ones are enough here')
+  if (jwk.key_ops && !jwk.key_ops.includes('verify')) throw new Error('it holds a key that is not to verify (key_ops)')
+  const possible = algorithmsOf[jwk.kty === 'RSA' ? 'RSA' : (jwk.crv ?? '')] ?? []
+  const algorithm = jwk.alg ?? possible[0]
+  if (algorithm === undefined || !possible.includes(algorithm)) {
+    throw new Error(`it holds a key of an unknown kind (kty ${jwk.kty}, crv ${jwk.crv}, alg ${jwk.alg})`)
+  }
+  return algorithm
+}
+
+async function importPublic(jwk: JWK, algorithm: string): Promise<CryptoKey> {
+  try {
+    // Nothing but the key itself: certificates and addresses that stand beside it are not looked at.
+    const { kty, crv, n, e, x, y } = jwk
+    const bare = Object.fromEntries(Object.entries({ kty, crv, n, e, x, y }).filter(([, part]) => part !== undefined))
+    const key = await importJWK(bare as JWK, algorithm)
+    if (key instanceof Uint8Array) throw new Error('it is no public key')
+    return key
+  } catch (error) {
+    throw new Error(`a key cannot be used: ${reasonOf(error)}`, { cause: error })
+  }
+}

@@ -1,0 +1,61 @@
+import { isSoundNodeId } from '../checks.ts'
+import { isObject } from './strict-json.ts'
+
+/** What somebody may do. */
+export interface Rights {
+  /** The node it speaks for. */
+  readonly node: string
+  /** Whether it may take part in a group, and so see it. */
+  mayJoin(groupId: string): boolean
+  /** Defines and deletes groups, and sees all. */
+  readonly admin: boolean
+  /** Sees all groups. */
+  readonly reader: boolean
+}
+
+const fields = new Set(['node', 'groups', 'admin', 'reader'])
+const mostPatterns = 1_000
+const pattern = /^[A-Za-z0-9*][A-Za-z0-9._:@*-]{0,127}$/
+
+/**
+ * Reads `{ node?, groups?, admin?, reader? }`. What is left out is not granted, and what is not known is refused: it
+ * may have been meant as a restriction.
+ */
+export function parseRights(value: unknown, defaultNode: string): Rights {
+  if (!isObject(value)) throw new TypeError('rights must be an object')
+  const unknown = Object.keys(value).find((field) => !fields.has(field))
+  if (unknown !== undefined) throw new TypeError(`rights have an unknown field ${JSON.stringify(unknown)}`)
+  const { node = defaultNode, groups = [], admin = false, reader = false } = value
+  if (typeof node !== 'string' || !isSoundNodeId(node)) throw new TypeError('node must be the id of a node')
+  if (typeof admin !== 'boolean' || typeof reader !== 'boolean') throw new TypeError('admin and reader are booleans')
+  if (!Array.isArray(groups) || groups.length > mostPatterns || !groups.every(isPattern)) {
+    throw new TypeError(`groups must be at most ${mostPatterns} ids of groups, in which * stands for anything`)
+  }
+  return { node, admin, reader, mayJoin: groupMatcher(groups) }
+}
+
+function isPattern(value: unknown): value is string {
+  return typeof value === 'string' && pattern.test(value)
+}
+
+/** Whether a group matches one of these: `*` stands for any run of characters, everything else for itself. */
+export function groupMatcher(patterns: readonly string[]): (groupId: string) => boolean {
+  const exact = new Set(patterns.filter((each) => !each.includes('*')))
+  const wild = patterns.filter((each) => each.includes('*')).map((each) => each.split('*'))
+  return (groupId) => exact.has(groupId) || wild.some((parts) => matches(groupId, parts))
+}
+
+/** The first place where each part fits is the best one, so nothing is ever tried twice. */
+function matches(text: string, parts: readonly string[]): boolean {
+  const first = parts[0] ?? ''
+  const last = parts.at(-1) ?? ''
+  const end = text.length - last.length
+  if (!text.startsWith(first) || !text.endsWith(last)) return false
+  let at = first.length
+  for (const part of parts.slice(1, -1)) {
+    const found = text.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return at <= end
+}
