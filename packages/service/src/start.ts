@@ -114,7 +114,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       const authoritiesChanged = next?.ca !== tls?.ca
       if (next) (app.server as Server).setSecureContext(next)
       tls = next
-      streams.endAll()
+      streams.endPresent()
       // A connection was judged by the authorities of its handshake.
       if (authoritiesChanged) disconnectAll()
     },

@@ -32,9 +32,15 @@ export class Streams {
     return () => void this.#all.delete(endless)
   }
 
+  /** For good: the service stops. */
   endAll(): void {
     this.#stopped = true
     this.#timer?.cancel()
+    this.endPresent()
+  }
+
+  /** Those of now; whoever comes back is judged by the rights that hold then. */
+  endPresent(): void {
     for (const endless of this.#all) endless.end()
   }
 
