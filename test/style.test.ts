@@ -70,6 +70,7 @@ const tools = ['simulation/', 'testing/', 'conformance/']
 const layers: { readonly of: RegExp; readonly knows?: RegExp; readonly not?: RegExp }[] = [
   { of: /^(errors|lease-store)\.ts$/, knows: /^$/ },
   { of: /^election(-state)?\.ts$/, knows: /^(lease-store|errors|timings|election-state)\.ts$/ },
+  { of: /^http\//, knows: /^((clock|errors)\.ts$|http\/)/ },
   { of: /^elector\.ts$/, not: /^(styles|stores|kubernetes|fencing|simulation|testing|conformance)\// },
   {
     of: /^stores\//,

@@ -1,4 +1,5 @@
 import { TenureError } from '../errors.ts'
+import { isObject } from '../http/body.ts'
 
 /** What the API server answered. `body` is undefined if it was not JSON. */
 export interface ApiAnswer {
@@ -45,9 +46,4 @@ function explain(status: number, body: unknown, advice: string | undefined): str
 
 function isStatus(body: unknown): body is Record<string, unknown> {
   return isObject(body) && body['kind'] === 'Status'
-}
-
-/** Any JSON object. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

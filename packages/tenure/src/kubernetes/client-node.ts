@@ -2,9 +2,10 @@ import type { Agent, RequestOptions } from 'node:https'
 import type { Clock } from '../clock.ts'
 import { systemClock } from '../clock.ts'
 import { TenureError } from '../errors.ts'
+import type { Credentials } from '../http/credentials.ts'
 import { checkMethods } from '../options.ts'
 import { KubernetesClient } from './client.ts'
-import type { Connection, Credentials } from './connection.ts'
+import type { Connection } from './connection.ts'
 
 /** What is needed of a `KubeConfig` of `@kubernetes/client-node`: its credentials. The calls are made without it. */
 export interface KubeConfigLike {

@@ -1,4 +1,4 @@
-import type { Agent, RequestOptions } from 'node:https'
+import type { Credentials } from '../http/credentials.ts'
 
 /** Where an API server is, and how to be let in. */
 export interface Connection {
@@ -6,12 +6,4 @@ export interface Connection {
   readonly server: string
   /** Asked for before each call, because tokens and certificates are replaced while a process runs. */
   credentials(): Credentials | Promise<Credentials>
-}
-
-/** What one call presents. Calls with equal TLS options share connections. */
-export interface Credentials {
-  readonly authorization?: string | undefined
-  readonly tls: Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'passphrase' | 'pfx' | 'rejectUnauthorized' | 'servername'>
-  /** Only where connections must go another way, through a proxy for one. */
-  readonly agent?: Agent | undefined
 }

@@ -5,7 +5,7 @@ import { createSecureContext } from 'node:tls'
 import { invalidOption } from '../errors.ts'
 import { KubernetesClient } from './client.ts'
 import type { Connection } from './connection.ts'
-import { credentialFile } from './credential-file.ts'
+import { credentialFile } from '../http/credential-file.ts'
 import { KubeConfigFile, type Section } from './kube-config-file.ts'
 
 /**

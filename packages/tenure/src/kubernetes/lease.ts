@@ -4,9 +4,9 @@
  * as they are.
  */
 import { TenureError } from '../errors.ts'
+import { isObject } from '../http/body.ts'
 import type { LeaseRecord, Metadata } from '../lease-store.ts'
 import type { Current, Draft } from '../stores/rules.ts'
-import { isObject } from './api-error.ts'
 
 /** A Lease as the API server gave it. What we do not know of it is written back as it was. */
 export interface LeaseObject {

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { TenureError } from '../errors.ts'
 import { KubernetesClient } from './client.ts'
 import type { Connection } from './connection.ts'
-import { credentialFile } from './credential-file.ts'
+import { credentialFile } from '../http/credential-file.ts'
 
 const mountedAt = '/var/run/secrets/kubernetes.io/serviceaccount'
 

@@ -1,6 +1,7 @@
 import { systemClock, type Clock } from '../clock.ts'
 import { invalidOption, isTenureError } from '../errors.ts'
-import { ApiError, isObject, reasonOf, type ApiAnswer } from '../kubernetes/api-error.ts'
+import { isObject } from '../http/body.ts'
+import { ApiError, reasonOf, type ApiAnswer } from '../kubernetes/api-error.ts'
 import { clientOf, type AnyClient } from '../kubernetes/any-client.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'
 import { checkNamespace, leaseNameOf } from '../kubernetes/lease-name.ts'

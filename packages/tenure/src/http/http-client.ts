@@ -1,0 +1,198 @@
+import { Agent as PlainAgent, request as plainRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import { Agent, request as tlsRequest } from 'node:https'
+import type { Clock } from '../clock.ts'
+import { TenureError } from '../errors.ts'
+import { linesOf, textOf } from './body.ts'
+import { Bound } from './bound.ts'
+import type { Credentials } from './credentials.ts'
+
+/** The other end of an {@link HttpClient}. */
+export interface Peer {
+  /** As messages name it, such as `The API server at https://10.0.0.1`. */
+  readonly name: string
+  /** Perhaps with a path below which everything lies. */
+  readonly base: URL
+  /** Asked for before each call, because tokens and certificates are replaced while a process runs. */
+  credentials(): Credentials | Promise<Credentials>
+}
+
+/** One request. */
+export interface HttpCall {
+  readonly method: 'GET' | 'POST' | 'PUT'
+  /** With the query, below the peer's address. */
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly body?: unknown
+  readonly signal: AbortSignal
+  /** Covers everything from the look-up of the name to the last byte of the answer. Default: 10 s. */
+  readonly timeoutMs?: number | undefined
+}
+
+/** The beginning of an answer. */
+export interface Head {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+}
+
+/** A whole answer. */
+export interface HttpAnswer extends Head {
+  readonly text: string
+}
+
+/** A GET whose answer has no end. */
+export interface HttpStream extends Pick<HttpCall, 'path' | 'headers' | 'signal'> {
+  /** After how long without a line the connection counts as dead. Asked anew after each line. */
+  silenceMs(): number
+  /** Looks at the answer's beginning. What it throws ends the stream; `text` reads the body of a refusal. */
+  admit(head: Head, text: () => Promise<string>): void | Promise<void>
+}
+
+const defaultTimeoutMs = 10_000
+const idleSocketMs = 60_000
+
+/** A small HTTP client: kept-alive connections, a deadline on each call, and streams that notice silence. */
+export class HttpClient {
+  readonly #peer: Peer
+  readonly #clock: Clock
+  readonly #agent: Agent | PlainAgent
+
+  constructor(peer: Peer, clock: Clock) {
+    this.#peer = peer
+    this.#clock = clock
+    const options = { keepAlive: true, timeout: idleSocketMs }
+    this.#agent = peer.base.protocol === 'https:' ? new Agent(options) : new PlainAgent(options)
+  }
+
+  /** Sends one request. Rejects if its outcome is not known; every answer resolves. */
+  async request(call: HttpCall): Promise<HttpAnswer> {
+    const { timeoutMs = defaultTimeoutMs } = call
+    const bound = new Bound(call.signal)
+    const timer = this.#clock.setTimer(timeoutMs, () =>
+      bound.end(this.#late(`has not answered ${call.method}`, timeoutMs)),
+    )
+    try {
+      const response = await this.#open(call, bound)
+      return { ...headOf(response), text: await textOf(response) }
+    } catch (error) {
+      // A connection that fell silent may not be the only one: what comes next is to use a fresh one (half-open peers).
+      this.close()
+      throw this.#failure(bound, error)
+    } finally {
+      timer.cancel()
+      bound.forget()
+    }
+  }
+
+  /** The lines of an answer without end. It ends when the peer ends it. */
+  async *lines(stream: HttpStream): AsyncGenerator<string, void, undefined> {
+    const bound = new Bound(stream.signal)
+    const within = (ms: number) =>
+      this.#clock.setTimer(ms, () => bound.end(this.#late('has sent nothing to a watch', ms)))
+    let timer = within(defaultTimeoutMs)
+    try {
+      const response = await this.#open({ method: 'GET', ...stream }, bound)
+      await stream.admit(headOf(response), () => textOf(response))
+      timer.cancel()
+      timer = within(stream.silenceMs())
+      for await (const line of linesOf(response)) {
+        timer.cancel()
+        // Lines come in bunches, of which the caller may not want the rest.
+        if (bound.ended) throw bound.reason
+        yield line
+        timer = within(stream.silenceMs())
+      }
+    } catch (error) {
+      // Not when the caller has had enough, nor after a refusal: what is called next is to find its connection.
+      const refused = error instanceof TenureError && !bound.ended
+      if (!stream.signal.aborted && !refused) this.close()
+      throw this.#failure(bound, error)
+    } finally {
+      timer.cancel()
+      // The connection ends with its stream: nothing else can use it while an answer is under way.
+      bound.end(new TenureError('STOPPED', 'The watch was left.'))
+      bound.forget()
+    }
+  }
+
+  /** Ends the connections that nobody uses now. Calls under way go on, and later ones open new connections. */
+  close(): void {
+    for (const socket of Object.values(this.#agent.freeSockets).flat()) socket?.destroy()
+  }
+
+  async #open(call: Pick<HttpCall, 'method' | 'path' | 'headers' | 'body'>, bound: Bound): Promise<IncomingMessage> {
+    const payload = call.body === undefined ? undefined : JSON.stringify(call.body)
+    const credentials = await bound.race(Promise.resolve(this.#peer.credentials()))
+    const send = () => bound.race(this.#send(call, payload, credentials, bound))
+    return send().catch((error: unknown) => {
+      // The peer had closed a kept connection. What it read of the request is unknown, as after any lost answer;
+      // whoever asks copes with that, so a second try saves it the wait. What closed one has closed the others too.
+      if (!(error instanceof StaleConnection) || bound.ended) throw error
+      this.close()
+      return send()
+    })
+  }
+
+  #send(
+    call: Pick<HttpCall, 'method' | 'path' | 'headers'>,
+    payload: string | undefined,
+    { authorization, tls, agent }: Credentials,
+    bound: Bound,
+  ): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const { protocol, hostname, port, pathname } = this.#peer.base
+      const secure = protocol === 'https:'
+      const options = {
+        agent: agent ?? this.#agent,
+        host: hostname.replace(/^\[|\]$/g, ''),
+        port: port || (secure ? 443 : 80),
+        method: call.method,
+        path: pathname.replace(/\/$/, '') + call.path,
+        headers: {
+          accept: 'application/json',
+          'user-agent': 'tenure',
+          ...call.headers,
+          ...(authorization !== undefined && { authorization }),
+          ...(payload !== undefined && {
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(payload),
+          }),
+        },
+      }
+      const request = secure ? tlsRequest({ ...tls, ...options }) : plainRequest(options)
+      // Not the request's own `signal` option: Node hands it on to the socket, which outlives the request.
+      bound.onEnd((reason) => request.destroy(reason))
+      request.on('response', resolve)
+      request.on('error', (error: NodeJS.ErrnoException) => {
+        const stale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+        reject(stale ? new StaleConnection('A kept connection was closed.', { cause: error }) : error)
+      })
+      // An answer that changes the protocol ends in neither of the two.
+      request.on('close', () => reject(new Error('the connection was closed without an answer')))
+      request.end(payload)
+    })
+  }
+
+  #late(what: string, ms: number): TenureError {
+    return new TenureError('TIMEOUT', `${this.#peer.name} ${what} within ${Math.round(ms)} ms.`, { retryable: true })
+  }
+
+  #failure(bound: Bound, error: unknown): unknown {
+    if (bound.reason !== undefined) return bound.reason
+    if (error instanceof TenureError) return error
+    const text = `${this.#peer.name} cannot be reached: ${messageOf(error)}`
+    return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true, cause: error })
+  }
+}
+
+/** A connection of the pool that the peer had closed before the request reached it, or while it did. */
+class StaleConnection extends Error {}
+
+function headOf({ statusCode = 0, headers }: IncomingMessage): Head {
+  return { status: statusCode, headers }
+}
+
+/** A name with several addresses, none of which answers, gives an error for each and a message for none. */
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join(', ')
+  return error instanceof Error ? error.message : String(error)
+}
