@@ -75,3 +75,8 @@ export function mayReadAll(identity: Identity): void {
   if (identity.admin || identity.reader) return
   throw new ServiceError('UNAUTHORIZED', 'Only a reader or an administrator may see this.')
 }
+
+/** How long what it showed is still good for. */
+export function validForMs({ expiresAtMs = Infinity }: Identity, wallMs: number): number {
+  return Math.max(0, expiresAtMs - wallMs)
+}

@@ -30,7 +30,12 @@ export async function createAuthenticator(
   return {
     async identify(request) {
       try {
-        return await identify(verifiers, request)
+        for (;;) {
+          const used = verifiers
+          const identity = await identify(used, request)
+          // Otherwise keys and rights were read again meanwhile: it is judged by those that hold now.
+          if (used === verifiers) return identity
+        }
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
         request.log.warn({ reason: error.message, remote: request.socket.remoteAddress }, 'somebody was refused')

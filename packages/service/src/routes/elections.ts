@@ -1,5 +1,5 @@
 /** Campaign, renew, resign, leader: document 002's core. */
-import { mayAct, mayRead } from '../access.ts'
+import { mayAct, mayRead, validForMs } from '../access.ts'
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../errors.ts'
 import type { App, Service } from '../service.ts'
@@ -38,9 +38,11 @@ export function electionRoutes(app: App, service: Service): void {
         ttlMs: body.lease_ttl_ms,
         metadata,
         afterTerm: body.after_term,
-        waitMs: body.wait_ms ?? 0,
+        // Nobody wins by what it showed after that has run out.
+        waitMs: Math.min(body.wait_ms ?? 0, validForMs(request.identity, clock.wallMs())),
       }
-      const verdict = await whileHere(request, claim.waitMs > 0, (signal) => state.campaign(claim, signal))
+      const run = (signal: AbortSignal) => state.campaign(claim, signal)
+      const verdict = claim.waitMs > 0 ? await whileHere(service, request, run) : await run(here)
       metrics.campaign(verdict.granted)
       const answer = { is_leader: verdict.granted, ...leadershipOf(verdict, clock.wallMs()), cluster_id }
       if (verdict.granted || !body.strict) return answer
@@ -213,20 +215,24 @@ function conflictOf({
 
 const here = new AbortController().signal
 
-/** Runs with a signal that aborts when whoever asked has gone, so that nobody waits in line for it any more. */
+/**
+ * Runs with a signal that aborts when whoever asked has gone, when rights are read again or when the service stops, so
+ * that nobody waits in line for it any more.
+ */
 async function whileHere<T>(
+  { streams }: Service,
   request: FastifyRequest,
-  waits: boolean,
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  if (!waits) return run(here)
   const controller = new AbortController()
   const leave = () => controller.abort()
   const { socket } = request.raw
   socket.once('close', leave)
+  const forget = streams.add({ end: leave })
   try {
     return await run(controller.signal)
   } finally {
+    forget()
     socket.off('close', leave)
   }
 }
