@@ -37,9 +37,7 @@ export class Metrics {
     const latencies = 'tenure_request_duration_seconds'
     this.#histogram(latencies, 'Time from a request to its answer, by route and status.', () =>
       [...this.#requests].flatMap(([route, statuses]) =>
-        [...statuses].flatMap(([status, durations]) =>
-          durations.values(latencies, { route, status: String(status) }),
-        ),
+        [...statuses].flatMap(([status, durations]) => durations.values(latencies, { route, status: String(status) })),
       ),
     )
     const writes = 'tenure_store_write_seconds'

@@ -5,16 +5,24 @@ import type { Server } from 'node:https'
 import { open } from './access.ts'
 import { createAuthenticator, type AuthenticationOptions } from './auth/authenticator.ts'
 import { addressOf, isLoopback } from './auth/loopback.ts'
-import { connectionsOf, readTls, type TlsOptions } from './auth/tls.ts'
+import { readTls, type TlsOptions } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
+import { OpenConnections } from './closing.ts'
 import { EmbeddedState } from './embedded/embedded-state.ts'
 import type { Change } from './feed.ts'
 import { Hub } from './hub.ts'
+import { logChanges } from './logging.ts'
+import { Limits, limitsFrom, type LimitOptions } from './limits.ts'
 import { Metrics } from './metrics.ts'
 import { buildApp } from './service.ts'
-import type { Policy } from './state.ts'
+import type { ElectionState, Policy } from './state.ts'
 import { Streams } from './streams.ts'
 import { leaderOf } from './views.ts'
+
+/** How long a call under way may take once the service stops. */
+const graceMs = 5_000
+/** How long somebody who asks for figures waits for the store. */
+const patienceMs = 2_000
 
 /** What {@link startService} takes. */
 export interface ServiceOptions {
@@ -28,6 +36,12 @@ export interface ServiceOptions {
   readonly implicitGroups?: boolean | undefined
   readonly maxGroups?: number | undefined
   readonly maxWatchers?: number | undefined
+  readonly limits?: Partial<LimitOptions> | undefined
+  /**
+   * Host names, without ports, by which the service may be asked. Default without authentication: localhost and the
+   * address that it listens on, so that no web page reaches it under a name of its own. With authentication: all.
+   */
+  readonly allowedHosts?: readonly string[] | undefined
   readonly afterRestore?: boolean | undefined
   /** Who may do what. Without it everybody may do everything, and only this machine can reach the service. */
   readonly authentication?: AuthenticationOptions | undefined
@@ -39,12 +53,14 @@ export interface ServiceOptions {
 /** A service that runs. */
 export interface RunningService {
   readonly url: string
+  /** Constant for the life of the data. */
+  readonly clusterId: string
   /**
    * Reads keys, certificates and rights again, and ends all streams: whoever watches comes back, and is judged anew.
    * What cannot be read leaves everything as it was, and rejects.
    */
   reload(): Promise<void>
-  /** Ends streams, lets calls under way finish, and closes the data. */
+  /** Ends streams, lets calls under way finish for a few seconds, and closes the data. */
   close(): Promise<void>
 }
 
@@ -61,6 +77,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const address = await addressOf(host)
   checkExposure(options, address)
   const authenticator = authentication ? await createAuthenticator(authentication, clock) : open
+  const authenticated = authentication !== undefined
+  const limits = new Limits(limitsFrom(options.limits, authenticated), { clock, authenticated })
   let tls = tlsOptions && (await readTls(tlsOptions))
   const policy = options.policy ?? { minTtlMs: 1_000, maxTtlMs: 3_600_000 }
   const state = await EmbeddedState.open({
@@ -89,9 +107,18 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     maxWatchers: options.maxWatchers ?? 20_000,
     describe,
   })
-  const metrics = new Metrics({ groups: () => state.groupCount, watchers: () => hub.watchers })
+  const logger = options.logger ?? pino({ level: 'silent' })
+  const metrics = new Metrics({
+    groups: () => state.groupCount,
+    watchers: () => hub.watchers,
+    storeHealthy: () => isHealthy(state, clock),
+  })
   state.follow({ wantsRenewals: () => false, onChange: (change) => metrics.change(change) })
-  const streams = new Streams()
+  if (logger.isLevelEnabled('info')) state.follow({ wantsRenewals: () => false, onChange: logChanges(logger) })
+  const streams = new Streams(clock)
+  const literal = (name: string) => (name.includes(':') ? `[${name}]` : name)
+  const here = ['localhost', '127.0.0.1', '[::1]', literal(host), literal(address)]
+  const allowedHosts = options.allowedHosts ?? (authenticated ? undefined : here)
   const app = await buildApp({
     state,
     hub,
@@ -100,14 +127,23 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     streams,
     policy,
     authenticator,
-    logger: options.logger ?? pino({ level: 'silent' }),
-    options: { bodyLimit: 65_536, batchBodyLimit: 4 * 2 ** 20, maxConnections: 30_000, tls },
+    limits,
+    logger,
+    options: { bodyLimit: 65_536, batchBodyLimit: 4 * 2 ** 20, tls, allowedHosts },
   })
-  const disconnectAll = connectionsOf(app.server)
-  await app.listen({ host: address, port })
+  const connections = new OpenConnections(app.server, clock)
+  try {
+    await app.listen({ host: address, port })
+  } catch (error) {
+    await app.close()
+    await state.close()
+    throw error
+  }
   const { port: bound } = app.server.address() as AddressInfo
+  let closing: Promise<void> | undefined
   return {
-    url: `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    clusterId: state.clusterId,
+    url: `${tls ? 'https' : 'http'}://${literal(host)}:${bound}`,
     async reload() {
       const next = tlsOptions && (await readTls(tlsOptions))
       await authenticator.reload()
@@ -116,14 +152,32 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       tls = next
       streams.endPresent()
       // A connection was judged by the authorities of its handshake.
-      if (authoritiesChanged) disconnectAll()
+      if (authoritiesChanged) connections.closeAll()
     },
-    async close() {
-      streams.endAll()
-      await app.close()
-      await state.close()
-    },
+    close: () => (closing ??= close()),
   }
+
+  async function close(): Promise<void> {
+    const closed = app.close()
+    streams.endAll()
+    await connections.drain(closed, graceMs)
+    await state.close()
+  }
+}
+
+/** A store that does not answer is not healthy either. */
+function isHealthy(state: ElectionState, clock: Clock): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = clock.setTimer(patienceMs, () => resolve(false), { background: true })
+    const answer = (healthy: boolean) => {
+      timer.cancel()
+      resolve(healthy)
+    }
+    state.check().then(
+      () => answer(true),
+      () => answer(false),
+    )
+  })
 }
 
 /** What would let strangers in is refused, and so is what could never have an effect. */

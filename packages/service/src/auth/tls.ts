@@ -1,5 +1,4 @@
 import { constants, X509Certificate } from 'node:crypto'
-import type { Server, Socket } from 'node:net'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { pemBlocks, readNamed, reasonOf } from './files.ts'
 
@@ -57,17 +56,5 @@ function checkAuthorities(ca: string): void {
       throw new Error(`tls.clientCaFile: ${reasonOf(error)}`, { cause: error })
     }
     if (!certificate.ca) throw new Error('tls.clientCaFile: it holds a certificate that is no authority (CA:TRUE).')
-  }
-}
-
-/** Returns what ends all connections, also those that are in the middle of their handshake. */
-export function connectionsOf(server: Server): () => void {
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
-  return () => {
-    for (const socket of sockets) socket.destroy()
   }
 }
