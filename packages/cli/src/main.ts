@@ -1,7 +1,31 @@
-import { Command } from 'commander'
+import { Command, CommanderError } from 'commander'
+import { readFileSync } from 'node:fs'
 import { serveCommand } from './commands/serve.ts'
+import { CommandError, exitCodes } from './errors.ts'
 
-await new Command('tenure')
-  .description('Leader election that stays right when machines stall, networks split and clocks lie.')
-  .addCommand(serveCommand())
-  .parseAsync()
+/** The command line, whole. */
+export async function main(): Promise<void> {
+  const program = new Command('tenure')
+    .description('Leader election that stays right when machines stall, networks split and clocks lie.')
+    .version(versionOf())
+  for (const command of [serveCommand()]) program.addCommand(command)
+  for (const command of [program, ...program.commands]) command.exitOverride()
+  try {
+    await program.parseAsync()
+  } catch (error) {
+    process.exitCode = report(error)
+  }
+}
+
+function versionOf(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}
+
+function report(error: unknown): number {
+  // The parser has said it already. Whoever asked for help or the version got it.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
+  if (!(error instanceof CommandError)) throw error
+  for (const line of error.message.split('\n')) process.stderr.write(`tenure: ${line}\n`)
+  return error.exitCode
+}

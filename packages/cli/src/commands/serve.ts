@@ -1,17 +1,124 @@
+import type { RunningService, ServiceOptions } from '@tenure/service'
 import { Command } from 'commander'
+import { readConfigFile } from '../config-file.ts'
+import { CommandError, exitCodes } from '../errors.ts'
+import { addFlags, choose, mistypedVariables } from '../settings.ts'
+import { stopOnSignals } from '../stopping.ts'
+import { welcome } from '../welcome.ts'
+import { checkTogether, serveSettings, type ServeSettings } from './serve-settings.ts'
 
 /** `tenure serve`: the election service. */
 export function serveCommand(): Command {
-  return new Command('serve')
-    .description('Run the election service.')
-    .option('--listen <address>', 'where to listen', '127.0.0.1:7070')
-    .option('--data <directory>', 'the data directory', './tenure-data')
-    .action(async ({ listen, data }: { listen: string; data: string }) => {
-      // Loaded only here: the rest of the command line starts without it.
-      const { startService } = await import('@tenure/service')
-      const [host, port] = listen.split(':')
-      const service = await startService({ data, host, port: Number(port) })
-      console.log(service.url)
-      process.once('SIGTERM', () => void service.close())
-    })
+  const command = new Command('serve')
+    .description('Run the election service over HTTP, on a data directory.')
+    .option('--config <file>', 'settings as JSON; flags and environment come first')
+  addFlags(command, serveSettings)
+  return command
+    .addHelpText(
+      'after',
+      [
+        '',
+        'Every option can be set in the environment too (--min-ttl is TENURE_MIN_TTL), and in the file (minTtl).',
+        'Without authentication (--jwt-keys or --tls-client-ca) it listens on loopback only.',
+        'SIGHUP reads keys, certificates and rights again. SIGTERM and SIGINT end it without losing anything.',
+        'Exit codes: 0, 2 for wrong settings, 69 if the data or the address cannot be had, 1 if stopping took too long.',
+      ].join('\n'),
+    )
+    .action((flags: Record<string, unknown>) => serve(flags))
+}
+
+async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
+  const settings = readSettings(flags)
+  // Loaded only here: the rest of the command line starts without it.
+  const { createLogger, startService } = await import('@tenure/service')
+  const logger = createLogger({ level: settings.logLevel, json: settings.json })
+  for (const text of mistypedVariables(serveSettings, process.env)) logger.warn(text)
+  const options = optionsOf(settings)
+  let service: RunningService
+  try {
+    service = await startService({ ...options, logger })
+  } catch (error) {
+    throw translate(error, settings)
+  }
+  const { url, clusterId } = service
+  logger.info({ url, data: settings.data, cluster_id: clusterId }, 'the service listens')
+  if (!options.authentication) {
+    logger.warn('there is no authentication: everybody on this machine may do everything, and nobody else can connect')
+  }
+  if (settings.welcome) process.stdout.write(welcome(url, settings))
+  stopOnSignals(service, logger)
+}
+
+function readSettings(flags: Readonly<Record<string, unknown>>): ServeSettings {
+  const environment = process.env
+  const path = (flags['config'] as string | undefined) ?? environment['TENURE_CONFIG']
+  const file = path === undefined || path === '' ? undefined : readConfigFile(path)
+  const settings = choose(serveSettings, { flags, environment, file, from: { directory: process.cwd() } })
+  checkTogether(settings)
+  return settings
+}
+
+/** The settings in the words of the service. */
+function optionsOf(settings: ServeSettings): ServiceOptions {
+  const { listen, tlsCert, tlsKey, tlsClientCa, certificateRights, jwtKeys, jwtIssuer, jwtAudience } = settings
+  const jwt =
+    jwtKeys !== undefined && jwtIssuer !== undefined && jwtAudience !== undefined
+      ? {
+          keysFile: jwtKeys,
+          issuer: jwtIssuer,
+          audience: jwtAudience,
+          maxLifetimeMs: settings.jwtMaxLifetime,
+          clockToleranceMs: settings.jwtClockTolerance,
+        }
+      : undefined
+  const certificates = certificateRights === undefined ? undefined : { rightsFile: certificateRights }
+  return {
+    data: settings.data,
+    host: listen.host,
+    port: listen.port,
+    policy: { minTtlMs: settings.minTtl, maxTtlMs: settings.maxTtl },
+    implicitGroups: !settings.explicitGroups,
+    maxGroups: settings.maxGroups,
+    maxWatchers: settings.maxWatchers,
+    afterRestore: settings.afterRestore,
+    ...((jwt || certificates) && { authentication: { jwt, certificates } }),
+    ...(tlsCert !== undefined &&
+      tlsKey !== undefined && { tls: { certFile: tlsCert, keyFile: tlsKey, clientCaFile: tlsClientCa } }),
+  }
+}
+
+/** How the service calls what has another name here. */
+const flagsByOption: Readonly<Record<string, string>> = {
+  host: '--listen',
+  'tls.certFile': '--tls-cert',
+  'tls.keyFile': '--tls-key',
+  'tls.clientCaFile': '--tls-client-ca',
+  'authentication.certificates.rightsFile': '--certificate-rights',
+  'authentication.jwt.keysFile': '--jwt-keys',
+  'authentication.jwt.issuer': '--jwt-issuer',
+  'authentication.jwt.audience': '--jwt-audience',
+  'authentication.jwt.maxLifetimeMs': 'jwtMaxLifetime',
+  'authentication.jwt.clockToleranceMs': 'jwtClockTolerance',
+}
+
+/** Why the service did not start, in the words of the command line. */
+function translate(error: unknown, { listen, data }: ServeSettings): CommandError {
+  const { code, syscall, message } = error as NodeJS.ErrnoException
+  const unavailable = (text: string) => new CommandError(text, exitCodes.unavailable, { cause: error })
+  const [, option, rest] = /^(host|(?:tls|authentication)\.[\w.]+)\b(.*)$/s.exec(message) ?? []
+  if (option !== undefined) {
+    return new CommandError(`${flagsByOption[option] ?? option}${rest}`, exitCodes.usage, { cause: error })
+  }
+  if (syscall === 'listen') {
+    const address = `${listen.host.includes(':') ? `[${listen.host}]` : listen.host}:${listen.port}`
+    const why = {
+      EADDRINUSE: 'another program listens there. Choose another port with --listen, or 0 for a free one',
+      EADDRNOTAVAIL: 'this machine does not have that address',
+      EACCES: 'this user may not; ports below 1024 need a right of their own',
+    }[code ?? '']
+    return unavailable(`The service cannot listen on ${address}: ${why ?? message}.`)
+  }
+  if (syscall === 'getaddrinfo') return unavailable(`The host of --listen, "${listen.host}", cannot be found.`)
+  if (code === undefined) return unavailable(message)
+  return unavailable(`The data directory ${data} cannot be used: ${message}.`)
 }

@@ -1,0 +1,118 @@
+import { accessSync, constants } from 'node:fs'
+import { resolve } from 'node:path'
+import { parseAddress } from '../addresses.ts'
+import { parseDuration } from '../durations.ts'
+import { usageError } from '../errors.ts'
+import { Refusal } from '../refusal.ts'
+import { listSetting, setting, toggle, type Chosen, type From } from '../settings.ts'
+import { nearest } from '../suggestions.ts'
+
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+
+/** All that can be set for `tenure serve`, by the names in its configuration file. Flags, variables and help follow. */
+export const serveSettings = {
+  listen: setting(
+    { placeholder: 'address', help: 'where to listen; :7070 is every address', shownDefault: '127.0.0.1:7070' },
+    parseAddress,
+    { host: '127.0.0.1', port: 7070 },
+  ),
+  data: setting(
+    {
+      placeholder: 'directory',
+      help: 'where everything is kept; one process at a time',
+      shownDefault: './tenure-data',
+    },
+    pathOf,
+    resolve('tenure-data'),
+  ),
+  minTtl: setting({ placeholder: 'duration', help: 'the shortest lease', shownDefault: '1s' }, parseDuration, 1_000),
+  maxTtl: setting({ placeholder: 'duration', help: 'the longest lease', shownDefault: '1h' }, parseDuration, 3_600_000),
+  explicitGroups: toggle('only groups that an administrator defined; a campaign makes no new one'),
+  maxGroups: setting({ placeholder: 'number', help: 'how many groups are kept' }, countOf, 2_000_000),
+  maxWatchers: setting({ placeholder: 'number', help: 'how many may watch at once' }, countOf, 20_000),
+  afterRestore: toggle('the data come from a backup: skip all terms that may have been granted since'),
+  tlsCert: setting({ placeholder: 'file', help: 'the certificate of the service, PEM' }, fileOf),
+  tlsKey: setting({ placeholder: 'file', help: 'its key, PEM' }, fileOf),
+  tlsClientCa: setting({ placeholder: 'file', help: 'the authorities of certificates that clients show, PEM' }, fileOf),
+  certificateRights: setting({ placeholder: 'file', help: 'what each of these certificates may do, JSON' }, fileOf),
+  jwtKeys: setting({ placeholder: 'file', help: 'the public keys of whoever issues tokens, JWKS or PEM' }, fileOf),
+  jwtIssuer: setting({ placeholder: 'text', help: 'what "iss" of a token must be' }, textOf),
+  jwtAudience: setting({ placeholder: 'text', help: 'what "aud" of a token must be or hold' }, textOf),
+  jwtMaxLifetime: setting(
+    {
+      placeholder: 'duration',
+      help: 'the longest time from "iat" to "exp" of a token',
+      shownDefault: '24h',
+      withoutFlag: true,
+    },
+    parseDuration,
+  ),
+  jwtClockTolerance: setting(
+    {
+      placeholder: 'duration',
+      help: 'how far the clock of the issuer may be off, at most 30s',
+      shownDefault: '5s',
+      withoutFlag: true,
+    },
+    parseDuration,
+  ),
+  allowedHost: listSetting(
+    { placeholder: 'host', help: 'a further name by which clients call this service; may be repeated' },
+    textOf,
+  ),
+  logLevel: setting({ placeholder: 'level', help: logLevels.join(', ') }, levelOf, 'info'),
+  json: toggle('log as lines of JSON'),
+  welcome: toggle('print how to try it', { fallback: process.stdout.isTTY, shownDefault: 'on a terminal' }),
+}
+
+export type ServeSettings = Chosen<typeof serveSettings>
+
+/** What no setting can know alone. */
+export function checkTogether(settings: ServeSettings): void {
+  const { minTtl, maxTtl, tlsCert, tlsKey, tlsClientCa, certificateRights, jwtKeys, jwtIssuer, jwtAudience } = settings
+  const problems: string[] = []
+  const need = (what: string, given: unknown, needed: string, present: unknown) => {
+    if (given !== undefined && present === undefined) problems.push(`${what} needs ${needed} too.`)
+  }
+  if (minTtl > maxTtl) problems.push(`--min-ttl (${minTtl} ms) must not be above --max-ttl (${maxTtl} ms).`)
+  need('--tls-cert', tlsCert, '--tls-key', tlsKey)
+  need('--tls-key', tlsKey, '--tls-cert', tlsCert)
+  need('--tls-client-ca', tlsClientCa, '--tls-cert', tlsCert)
+  need('--tls-client-ca', tlsClientCa, '--certificate-rights', certificateRights)
+  need('--certificate-rights', certificateRights, '--tls-client-ca', tlsClientCa)
+  need('--jwt-keys', jwtKeys, '--jwt-issuer', jwtIssuer)
+  need('--jwt-keys', jwtKeys, '--jwt-audience', jwtAudience)
+  need('--jwt-issuer', jwtIssuer, '--jwt-keys', jwtKeys)
+  need('--jwt-audience', jwtAudience, '--jwt-keys', jwtKeys)
+  if (problems.length > 0) throw usageError(problems)
+}
+
+function textOf(text: string): string {
+  if (text.trim() === '' || text.length > 1_024) throw new Refusal('must be text of 1 to 1024 characters')
+  return text
+}
+
+function pathOf(text: string, { directory }: From): string {
+  return resolve(directory, textOf(text))
+}
+
+function fileOf(text: string, from: From): string {
+  const path = pathOf(text, from)
+  try {
+    accessSync(path, constants.R_OK)
+  } catch {
+    throw new Refusal('must be a file that can be read')
+  }
+  return path
+}
+
+function countOf(text: string): number {
+  if (!/^\d{1,10}$/.test(text) || Number(text) < 1) throw new Refusal('must be a whole number above 0')
+  return Number(text)
+}
+
+function levelOf(text: string): (typeof logLevels)[number] {
+  const level = logLevels.find((known) => known === text)
+  if (level === undefined) throw new Refusal(`must be one of ${logLevels.join(', ')}`, nearest(text, logLevels))
+  return level
+}
