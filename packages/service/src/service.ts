@@ -8,10 +8,15 @@ import fastify, {
   type FastifyRequest,
 } from 'fastify'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Clock } from 'tenure'
 import { nobody, type Authenticator, type Identity } from './access.ts'
 import type { Tls } from './auth/tls.ts'
+import { guardConnections } from './connections.ts'
 import { ServiceError } from './errors.ts'
+import { answerBroken, Guard } from './guard.ts'
+import { isQuicklyParsed, isText } from './json.ts'
+import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import { electionRoutes, renewManyRoute } from './routes/elections.ts'
 import { groupRoutes } from './routes/groups.ts'
@@ -39,11 +44,13 @@ export interface Service {
   /** Bounds of groups that nobody defined. */
   readonly policy: Policy
   readonly streams: Streams
+  readonly limits: Limits
   readonly options: {
     readonly bodyLimit: number
     readonly batchBodyLimit: number
-    readonly maxConnections: number
     readonly tls: Tls | undefined
+    /** Names by which the service may be asked; undefined: every one. */
+    readonly allowedHosts: readonly string[] | undefined
   }
   readonly logger: FastifyBaseLogger
 }
@@ -54,23 +61,37 @@ const openRoutes = new Set<string | undefined>(['/healthz', '/readyz'])
 /** The HTTP side of the service. */
 export async function buildApp(service: Service): Promise<App> {
   const { options } = service
-  const http = { maxHeaderSize: 16_384, headersTimeout: 10_000, requireHostHeader: true }
+  const limits = service.limits.options
+  const http = {
+    maxHeaderSize: 16_384,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    // Node looks at its limits of time once in this while only; its default of 30 s would make 10 s to 40 s.
+    connectionsCheckingInterval: Math.min(1_000, Math.ceil(limits.headersTimeoutMs / 4)),
+    insecureHTTPParser: false,
+    // Asked for by the guard, which answers in the shape of all errors.
+    requireHostHeader: false,
+  }
   const app = fastify({
     loggerInstance: service.logger,
     // One line per request costs more than a renewal; failures are logged where they are answered.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.bodyLimit,
-    requestTimeout: 30_000,
+    requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: 75_000,
     connectionTimeout: 0,
     routerOptions: { maxParamLength: 256, ignoreTrailingSlash: false, caseSensitive: true },
     genReqId: () => service.clock.randomId(),
+    // A HEAD of a watch would be a stream that nobody sees.
+    exposeHeadRoutes: false,
+    frameworkErrors: (error, request, reply) => void answerError(error, request, reply as Reply),
+    clientErrorHandler: (error, socket: Socket) => answerBroken(error, socket),
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
     ...(options.tls && {
       https: {
         ...http,
         ...options.tls,
-        handshakeTimeout: 10_000,
+        handshakeTimeout: limits.headersTimeoutMs,
         requestCert: options.tls.ca !== undefined,
         // Probes have none, and others may show a token; what a certificate is worth is judged by request.
         rejectUnauthorized: false,
@@ -78,27 +99,16 @@ export async function buildApp(service: Service): Promise<App> {
     }),
     http,
   }).withTypeProvider<TypeBoxTypeProvider>() as unknown as App
-  app.server.maxConnections = options.maxConnections
-  app.server.maxHeadersCount = 100
+  guardConnections(app.server, limits)
+  // Node drops what is above in silence. The guard refuses it, and the size of all headers is bounded anyway.
+  app.server.maxHeadersCount = 0
+  parseJson(app)
+  const others = otherMethods(app)
   app.decorateRequest('identity', null as never)
-  const { clusterId } = service.state
-  app.addHook('onRequest', async (request, reply) => {
-    void reply.header('tenure-cluster-id', clusterId)
-    // Whoever knows a cluster must not be granted anything by another one that has come to stand at its address.
-    const meant = request.headers['tenure-cluster-id']
-    if (meant !== undefined && meant !== clusterId) {
-      throw new ServiceError('INVALID_REQUEST', 'This service keeps the data of another cluster.')
-    }
-    const isOpen = openRoutes.has(request.routeOptions.url)
-    request.identity = isOpen ? nobody : await service.authenticator.identify(request)
-  })
-  app.addHook('onResponse', async (request, reply) => {
-    const route = request.routeOptions.url ?? 'none'
-    service.metrics.request(route, reply.statusCode, reply.elapsedTime / 1000)
-  })
+  admitRequests(app, service)
   app.setErrorHandler((error, request, reply) => answerError(error, request, reply))
-  app.setNotFoundHandler((request) => {
-    throw new ServiceError('NOT_FOUND', `There is no ${request.method} ${request.url.split('?')[0]}.`)
+  app.setNotFoundHandler(() => {
+    throw new ServiceError('NOT_FOUND', 'There is no such route.')
   })
   await app.register(swagger, {
     openapi: {
@@ -111,8 +121,102 @@ export async function buildApp(service: Service): Promise<App> {
   groupRoutes(app, service)
   watchRoutes(app, service)
   operationRoutes(app, service)
+  others.refuse()
   await app.ready()
   return app
+}
+
+/** Requests under way on one connection: clients may send the next before they have an answer, but not without end. */
+const underWay = Symbol('under way')
+const mostUnderWay = 256
+type Connection = Socket & { [underWay]?: number }
+
+/** From the first line of a request to the knowledge of who sent it. Without promises: renewals are many. */
+function admitRequests(app: App, { state, authenticator, limits, metrics, options }: Service): void {
+  const { clusterId } = state
+  const guard = new Guard(options.allowedHosts)
+  app.addHook('onRequest', (request, reply, done) => {
+    const connection: Connection = request.raw.socket
+    const count = (connection[underWay] = (connection[underWay] ?? 0) + 1)
+    void reply.header('tenure-cluster-id', clusterId)
+    try {
+      guard.check(request.raw)
+      if (count > mostUnderWay) throw new ServiceError('RATE_LIMITED', 'Too many requests at once on one connection.')
+      // Whoever knows a cluster must not be granted anything by another one that has come to stand at its address.
+      const meant = request.headers['tenure-cluster-id']
+      if (meant !== undefined && meant !== clusterId) {
+        throw new ServiceError('INVALID_REQUEST', 'This service keeps the data of another cluster.')
+      }
+    } catch (error) {
+      // What follows on this connection may be the rest of it.
+      void reply.header('connection', 'close')
+      return done(error as Error)
+    }
+    if (openRoutes.has(request.routeOptions.url)) {
+      request.identity = nobody
+      return done()
+    }
+    const admit = (identity: Identity) => {
+      request.identity = identity
+      try {
+        limits.request(request)
+        done()
+      } catch (error) {
+        done(error as Error)
+      }
+    }
+    try {
+      const identity = authenticator.identify(request)
+      if (identity instanceof Promise) identity.then(admit, done)
+      else admit(identity)
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+  app.addHook('onResponse', (request, reply, done) => {
+    const connection: Connection = request.raw.socket
+    connection[underWay] = (connection[underWay] ?? 1) - 1
+    metrics.request(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000)
+    done()
+  })
+}
+
+function parseJson(app: App): void {
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+    if (body.length === 0 && request.method === 'DELETE') return done(null)
+    if (!isText(body)) return done(new ServiceError('INVALID_REQUEST', 'The body must be UTF-8.'))
+    if (!isQuicklyParsed(body)) return done(new ServiceError('INVALID_REQUEST', 'The body is too deep or too long.'))
+    return parse(request, body.toString(), done)
+  })
+}
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
+
+/** A path that is there answers other methods with those that it has. To be called before the routes are added. */
+function otherMethods(app: App): { refuse(): void } {
+  const known = new Map<string, string[]>()
+  app.addHook('onRoute', ({ url, method }) => {
+    known.set(url, [...(known.get(url) ?? []), ...[method].flat()])
+  })
+  return {
+    refuse() {
+      for (const [url, had] of [...known]) {
+        const allow = had.join(', ')
+        app.route({
+          url,
+          method: methods.filter((method) => !had.includes(method)),
+          schema: { hide: true },
+          onRequest(_request, reply, done) {
+            void reply.header('allow', allow)
+            done(new ServiceError('INVALID_REQUEST', `The methods of this path are: ${allow}.`, { status: 405 }))
+          },
+          handler: () => {},
+        })
+      }
+    },
+  }
 }
 
 type Reply = Parameters<Parameters<App['setErrorHandler']>[0]>[2]
@@ -133,6 +237,10 @@ function translate(error: FastifyError): ServiceError {
   const { code, statusCode = 500, validation } = error
   if (validation) return new ServiceError('INVALID_REQUEST', `${error.message}.`)
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ServiceError('TOO_LARGE', 'The body is too large.')
+  // The framework repeats the path in full.
+  if (code === 'FST_ERR_BAD_URL' || code === 'FST_ERR_MAX_PARAM_LENGTH') {
+    return new ServiceError('INVALID_REQUEST', 'The path is not valid.')
+  }
   if (statusCode >= 400 && statusCode < 500) {
     return new ServiceError('INVALID_REQUEST', error.message, { status: statusCode })
   }

@@ -1,0 +1,217 @@
+/** How much one subject may ask for, and how long a connection may take. */
+import type { FastifyRequest } from 'fastify'
+import type { Clock } from 'tenure'
+import { ServiceError } from './errors.ts'
+
+/**
+ * Limits of the service. Of each number per subject 0 means no limit. A subject is who has authenticated; without
+ * authentication it is the address that asks, and the defaults per subject are 0.
+ */
+export interface LimitOptions {
+  /** Connections at once. Default: 30,000. */
+  readonly maxConnections: number
+  /** Connections at once from one address, which may be a proxy. Default: 20,000. */
+  readonly maxConnectionsPerAddress: number
+  /** How long the head of a request may take. Default: 10,000. */
+  readonly headersTimeoutMs: number
+  /** How long a request may take to arrive, with its body. Default: 30,000. */
+  readonly requestTimeoutMs: number
+  /** How long an answer may lie unread before the connection is cut. Default: 60,000. */
+  readonly answerTimeoutMs: number
+  /** Campaigns that wait in line at once, of everybody. Default: 20,000. */
+  readonly maxWaiting: number
+  /** Requests of a subject, with twice as many at once; renewals and resignations do not count. Default: 1,000. */
+  readonly requestsPerSecond: number
+  /** Renewals and resignations of a subject, each lease in a batch by itself. Default: 50,000. */
+  readonly renewalsPerSecond: number
+  /** Groups that campaigns of a subject bring into being, as many at once. Default: 36,000. */
+  readonly newGroupsPerHour: number
+  /** Watches of a subject at once. Default: 2,000. */
+  readonly watchesPerSubject: number
+  /** Campaigns of a subject that wait in line at once. Default: 2,000. */
+  readonly waitingPerSubject: number
+}
+
+const forAll = {
+  maxConnections: 30_000,
+  maxConnectionsPerAddress: 20_000,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  answerTimeoutMs: 60_000,
+  maxWaiting: 20_000,
+}
+const perSubject = {
+  requestsPerSecond: 1_000,
+  renewalsPerSecond: 50_000,
+  newGroupsPerHour: 36_000,
+  watchesPerSubject: 2_000,
+  waitingPerSubject: 2_000,
+}
+
+/** What was asked for, with defaults for the rest. */
+export function limitsFrom(given: Partial<LimitOptions> | undefined, authenticated: boolean): LimitOptions {
+  const known: LimitOptions = { ...forAll, ...perSubject }
+  for (const [name, value] of Object.entries(given ?? {})) {
+    if (!Object.hasOwn(known, name)) throw new TypeError(`limits.${name} is not known.`)
+    const lowest = Object.hasOwn(perSubject, name) ? 0 : 1
+    if (value !== undefined && (!Number.isSafeInteger(value) || value < lowest || value > 2 ** 31 - 1)) {
+      throw new TypeError(`limits.${name} is ${String(value)}; it must be a whole number of at least ${lowest}.`)
+    }
+  }
+  const unlimited = Object.fromEntries(Object.keys(perSubject).map((name) => [name, 0]))
+  const wanted = Object.fromEntries(Object.entries(given ?? {}).filter(([, value]) => value !== undefined))
+  const limits: LimitOptions = { ...known, ...(!authenticated && unlimited), ...wanted }
+  if (limits.headersTimeoutMs > limits.requestTimeoutMs) {
+    throw new TypeError('limits.headersTimeoutMs must not be above limits.requestTimeoutMs.')
+  }
+  return limits
+}
+
+// So that leaders are not lost because the same subject campaigns too much.
+const renewing = new Set(['/v1/groups/:group_id/renew', '/v1/groups/:group_id/resign', '/v1/renew'])
+
+/** Counts what each subject does, and refuses what is too much. */
+export class Limits {
+  readonly options: LimitOptions
+  readonly #requests: Budget
+  readonly #renewals: Budget
+  readonly #newGroups: Budget
+  readonly #watches: Places
+  readonly #waiting: Places
+  readonly #clock: Clock
+  readonly #authenticated: boolean
+
+  constructor(options: LimitOptions, { clock, authenticated }: { clock: Clock; authenticated: boolean }) {
+    this.options = options
+    this.#requests = new Budget(options.requestsPerSecond / 1e3, 2 * options.requestsPerSecond)
+    this.#renewals = new Budget(options.renewalsPerSecond / 1e3, 2 * options.renewalsPerSecond)
+    this.#newGroups = new Budget(options.newGroupsPerHour / 3.6e6, options.newGroupsPerHour)
+    this.#watches = new Places(options.watchesPerSubject, Infinity)
+    this.#waiting = new Places(options.waitingPerSubject, options.maxWaiting)
+    this.#clock = clock
+    this.#authenticated = authenticated
+  }
+
+  /** Once for every request whose sender is known. */
+  request(request: FastifyRequest): void {
+    const budget = renewing.has(request.routeOptions.url ?? '') ? this.#renewals : this.#requests
+    if (budget.isLimited) this.#take(budget, request, 1, 'requests')
+  }
+
+  /** The leases of a batch, of which the request itself was the first. */
+  batch(request: FastifyRequest, leases: number): void {
+    if (this.#renewals.isLimited) this.#take(this.#renewals, request, leases - 1, 'renewals')
+  }
+
+  get countsNewGroups(): boolean {
+    return this.#newGroups.isLimited
+  }
+
+  newGroup(request: FastifyRequest): void {
+    this.#take(this.#newGroups, request, 1, 'new groups')
+  }
+
+  /** Returns what ends the watch. */
+  watch(request: FastifyRequest): () => void {
+    return this.#enter(this.#watches, request, 'watches')
+  }
+
+  /** Returns what leaves the line. */
+  wait(request: FastifyRequest): () => void {
+    return this.#enter(this.#waiting, request, 'campaigns that wait')
+  }
+
+  #take(budget: Budget, request: FastifyRequest, weight: number, what: string): void {
+    const waitMs = budget.take(this.#subjectOf(request), weight, this.#clock.monotonicMs())
+    if (waitMs > 0) throw tooMany(what, waitMs)
+  }
+
+  #enter(places: Places, request: FastifyRequest, what: string): () => void {
+    const leave = places.enter(this.#subjectOf(request))
+    if (!leave) throw tooMany(what, 5_000)
+    return leave
+  }
+
+  #subjectOf(request: FastifyRequest): string {
+    return this.#authenticated ? request.identity.subject : request.ip
+  }
+}
+
+function tooMany(what: string, retry_after_ms: number): ServiceError {
+  return new ServiceError('RATE_LIMITED', `Too many ${what}.`, { details: { retry_after_ms } })
+}
+
+const mostBuckets = 10_000
+
+/** Token buckets, one for each subject that was here lately. */
+export class Budget {
+  readonly #buckets = new Map<string, { tokens: number; atMs: number }>()
+  readonly #perMs: number
+  readonly #burst: number
+
+  constructor(perMs: number, burst: number) {
+    this.#perMs = perMs
+    this.#burst = burst
+  }
+
+  get isLimited(): boolean {
+    return this.#burst > 0
+  }
+
+  get size(): number {
+    return this.#buckets.size
+  }
+
+  /** How long to wait; 0 if it was taken. */
+  take(subject: string, weight: number, nowMs: number): number {
+    const bucket = this.#buckets.get(subject) ?? { tokens: this.#burst, atMs: nowMs }
+    // The first one is that which nobody used for longest: it is the fullest, and least is lost with it.
+    this.#buckets.delete(subject)
+    this.#buckets.set(subject, bucket)
+    for (const oldest of this.#buckets.keys()) {
+      if (this.#buckets.size <= mostBuckets) break
+      this.#buckets.delete(oldest)
+    }
+    bucket.tokens = Math.min(this.#burst, bucket.tokens + Math.max(0, nowMs - bucket.atMs) * this.#perMs)
+    bucket.atMs = nowMs
+    // What weighs more than the bucket holds is let through from a full one, and paid for afterwards.
+    const needed = Math.min(weight, this.#burst)
+    if (bucket.tokens < needed) return Math.max(1, Math.ceil((needed - bucket.tokens) / this.#perMs))
+    bucket.tokens -= weight
+    return 0
+  }
+}
+
+/** Places that are taken and left again. Who holds none is not remembered. */
+export class Places {
+  readonly #held = new Map<string, number>()
+  readonly #mostEach: number
+  readonly #most: number
+  #all = 0
+
+  constructor(mostEach: number, most: number) {
+    this.#mostEach = mostEach === 0 ? Infinity : mostEach
+    this.#most = most
+  }
+
+  get size(): number {
+    return this.#held.size
+  }
+
+  /** Returns what leaves the place, or undefined if there is none. */
+  enter(subject: string): (() => void) | undefined {
+    const held = this.#held.get(subject) ?? 0
+    if (held >= this.#mostEach || this.#all >= this.#most) return undefined
+    this.#held.set(subject, held + 1)
+    this.#all += 1
+    let left = false
+    return () => {
+      if (left) return
+      left = true
+      this.#all -= 1
+      const others = (this.#held.get(subject) ?? 1) - 1
+      if (others === 0) this.#held.delete(subject)
+      else this.#held.set(subject, others)
+    }
+  }
+}
