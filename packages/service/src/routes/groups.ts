@@ -1,6 +1,7 @@
 /** Groups, their policies and their members. */
 import { canRead, mayAct, mayAdminister, mayRead } from '../access.ts'
 import { Type, type Static } from '@sinclair/typebox'
+import { Seal } from '../auth/seal.ts'
 import { checkMetadata, checkNodeId } from '../checks.ts'
 import { ServiceError } from '../errors.ts'
 import * as schema from '../schemas.ts'
@@ -10,6 +11,7 @@ import { leaderOf } from '../views.ts'
 
 export function groupRoutes(app: App, service: Service): void {
   const { state, clock } = service
+  const seal = new Seal()
 
   app.post(
     '/v1/groups',
@@ -43,7 +45,7 @@ export function groupRoutes(app: App, service: Service): void {
         summary: 'All groups, in pages.',
         querystring: Type.Object(
           {
-            after: Type.Optional(Type.String({ maxLength: 256, description: 'The last group_id of the page before.' })),
+            after: Type.Optional(Type.String({ maxLength: 256, description: 'next of the page before.' })),
             limit: Type.Optional(
               Type.String({ pattern: '^[1-9][0-9]{0,2}$', description: 'At most 999. Default: 100.' }),
             ),
@@ -54,13 +56,18 @@ export function groupRoutes(app: App, service: Service): void {
       },
     },
     async (request) => {
-      const { after, limit = '100' } = request.query
+      const { limit = '100' } = request.query
+      const after = request.query.after === undefined ? undefined : seal.open(request.query.after)
+      if (request.query.after !== undefined && after === undefined) {
+        throw new ServiceError('INVALID_REQUEST', 'after was not given out by this service since it started.')
+      }
       const { groups, more } = await state.groups({ after, limit: Number(limit) })
-      const visible = groups.filter(({ groupId }) => canRead(request.identity, groupId))
-      const last = groups.at(-1)
+      const isVisible = ({ groupId }: GroupView) => canRead(request.identity, groupId)
+      const last = more ? groups.at(-1) : undefined
       return {
-        groups: visible.map((group) => viewOf(group, clock.wallMs())),
-        next: more && last ? last.groupId : null,
+        groups: groups.filter(isVisible).map((group) => viewOf(group, clock.wallMs())),
+        // A page can end at a group that is not shown, and its name must not be shown either.
+        next: last ? (isVisible(last) ? last.groupId : seal.close(last.groupId)) : null,
       }
     },
   )
