@@ -4,9 +4,10 @@ import type { Metadata } from './state.ts'
 const longestIdBytes = 256
 const longestMetadataBytes = 4096
 const deepestMetadata = 8
-// C0, DEL and C1 forge log lines.
-// oxlint-disable-next-line no-control-regex
-const controlCharacter = /[\u0000-\u001f\u007f-\u009f]/
+/** Control characters and line separators forge log lines; what is invisible makes two names look alike. */
+export const unseenCharacter = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
+/** Names with a meaning of their own in a JavaScript that copies what it was given. */
+const poison = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** Two spellings of one name must not be two nodes. */
 export function isSoundNodeId(nodeId: string): boolean {
@@ -14,7 +15,8 @@ export function isSoundNodeId(nodeId: string): boolean {
     nodeId !== '' &&
     Buffer.byteLength(nodeId) <= longestIdBytes &&
     nodeId.isWellFormed() &&
-    !controlCharacter.test(nodeId) &&
+    !unseenCharacter.test(nodeId) &&
+    nodeId.trim() === nodeId &&
     nodeId.normalize('NFC') === nodeId
   )
 }
@@ -22,19 +24,19 @@ export function isSoundNodeId(nodeId: string): boolean {
 /** What a schema cannot say about a node's id. */
 export function checkNodeId(nodeId: string): void {
   if (isSoundNodeId(nodeId)) return
-  const text = `node_id must be text of at most ${longestIdBytes} bytes without control characters, in Unicode form NFC.`
-  throw new ServiceError('INVALID_REQUEST', text)
+  const rule = 'without control characters, invisible ones and blanks around it, in Unicode form NFC'
+  throw new ServiceError('INVALID_REQUEST', `node_id must be text of at most ${longestIdBytes} bytes ${rule}.`)
 }
 
 export function checkMetadata(metadata: Metadata): void {
   const sound =
-    isShallow(metadata, deepestMetadata) && Buffer.byteLength(JSON.stringify(metadata)) <= longestMetadataBytes
+    isHarmless(metadata, deepestMetadata) && Buffer.byteLength(JSON.stringify(metadata)) <= longestMetadataBytes
   if (sound) return
-  const text = `metadata must have at most ${longestMetadataBytes} bytes of JSON and ${deepestMetadata} levels.`
-  throw new ServiceError('INVALID_REQUEST', text)
+  const rule = `at most ${longestMetadataBytes} bytes of JSON and ${deepestMetadata} levels`
+  throw new ServiceError('INVALID_REQUEST', `metadata must have ${rule}, and no key such as __proto__.`)
 }
 
-function isShallow(value: unknown, levels: number): boolean {
+function isHarmless(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
-  return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))
+  return levels > 0 && Object.entries(value).every(([key, inner]) => !poison.has(key) && isHarmless(inner, levels - 1))
 }

@@ -111,14 +111,14 @@ export class Limits {
     this.#take(this.#newGroups, request, 1, 'new groups')
   }
 
-  /** Returns what ends the watch. */
-  watch(request: FastifyRequest): () => void {
-    return this.#enter(this.#watches, request, 'watches')
+  /** Runs what watches. */
+  watching<T>(request: FastifyRequest, run: () => Promise<T>): Promise<T> {
+    return this.#holding(this.#watches, request, 'watches', run)
   }
 
-  /** Returns what leaves the line. */
-  wait(request: FastifyRequest): () => void {
-    return this.#enter(this.#waiting, request, 'campaigns that wait')
+  /** Runs what waits in line. */
+  waiting<T>(request: FastifyRequest, run: () => Promise<T>): Promise<T> {
+    return this.#holding(this.#waiting, request, 'campaigns that wait', run)
   }
 
   #take(budget: Budget, request: FastifyRequest, weight: number, what: string): void {
@@ -126,10 +126,14 @@ export class Limits {
     if (waitMs > 0) throw tooMany(what, waitMs)
   }
 
-  #enter(places: Places, request: FastifyRequest, what: string): () => void {
+  async #holding<T>(places: Places, request: FastifyRequest, what: string, run: () => Promise<T>): Promise<T> {
     const leave = places.enter(this.#subjectOf(request))
     if (!leave) throw tooMany(what, 5_000)
-    return leave
+    try {
+      return await run()
+    } finally {
+      leave()
+    }
   }
 
   #subjectOf(request: FastifyRequest): string {
@@ -198,16 +202,13 @@ export class Places {
     return this.#held.size
   }
 
-  /** Returns what leaves the place, or undefined if there is none. */
+  /** Returns what leaves the place, once; undefined if there is none. */
   enter(subject: string): (() => void) | undefined {
     const held = this.#held.get(subject) ?? 0
     if (held >= this.#mostEach || this.#all >= this.#most) return undefined
     this.#held.set(subject, held + 1)
     this.#all += 1
-    let left = false
     return () => {
-      if (left) return
-      left = true
       this.#all -= 1
       const others = (this.#held.get(subject) ?? 1) - 1
       if (others === 0) this.#held.delete(subject)

@@ -82,8 +82,6 @@ export async function buildApp(service: Service): Promise<App> {
     connectionTimeout: 0,
     routerOptions: { maxParamLength: 256, ignoreTrailingSlash: false, caseSensitive: true },
     genReqId: () => service.clock.randomId(),
-    // A HEAD of a watch would be a stream that nobody sees.
-    exposeHeadRoutes: false,
     frameworkErrors: (error, request, reply) => void answerError(error, request, reply as Reply),
     clientErrorHandler: (error, socket: Socket) => answerBroken(error, socket),
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
@@ -202,7 +200,7 @@ function otherMethods(app: App): { refuse(): void } {
   })
   return {
     refuse() {
-      for (const [url, had] of [...known]) {
+      for (const [url, had] of known) {
         const allow = had.join(', ')
         app.route({
           url,

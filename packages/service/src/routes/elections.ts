@@ -9,7 +9,7 @@ import { leaderOf, leadershipOf } from '../views.ts'
 import { checkMetadata, checkNodeId } from '../checks.ts'
 
 export function electionRoutes(app: App, service: Service): void {
-  const { state, clock, metrics } = service
+  const { state, clock, metrics, limits } = service
   const cluster_id = state.clusterId
 
   app.post(
@@ -42,7 +42,9 @@ export function electionRoutes(app: App, service: Service): void {
         waitMs: Math.min(body.wait_ms ?? 0, validForMs(request.identity, clock.wallMs())),
       }
       const run = (signal: AbortSignal) => state.campaign(claim, signal)
-      const verdict = claim.waitMs > 0 ? await whileHere(service, request, run) : await run(here)
+      if (limits.countsNewGroups && !(await state.leader(groupId)).lease) limits.newGroup(request)
+      const waits = claim.waitMs > 0
+      const verdict = await (waits ? limits.waiting(request, () => whileHere(service, request, run)) : run(here))
       metrics.campaign(verdict.granted)
       const answer = { is_leader: verdict.granted, ...leadershipOf(verdict, clock.wallMs()), cluster_id }
       if (verdict.granted || !body.strict) return answer
@@ -129,6 +131,7 @@ export function renewManyRoute(app: App, service: Service): void {
     },
     async (request) => {
       const { node_id: nodeId, renewals } = request.body
+      service.limits.batch(request, renewals.length)
       const { identity } = request
       const wallMs = clock.wallMs()
       const results: schema.RenewResult[] = []
