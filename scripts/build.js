@@ -57,18 +57,17 @@ async function bundleOne(folder, entry) {
 
 /** @param {string} folder */
 function declare(folder) {
-  rmSync(join(folder, 'dist'), { recursive: true, force: true })
   const compiler = join(root, 'node_modules/typescript-7/bin/tsc')
   const project = join(folder, 'tsconfig.build.json')
   execFileSync(process.execPath, [compiler, '-p', project, '--emitDeclarationOnly'], { stdio: 'inherit' })
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  declare(library)
+  const others = { service: 'index.ts', cli: 'main.ts' }
+  const folders = [library, ...Object.keys(others).map((name) => join(root, 'packages', name))]
+  for (const folder of folders) rmSync(join(folder, 'dist'), { recursive: true, force: true })
+  // Programs first: they run also while a type is wrong.
   await bundle(join(library, 'src'), join(library, 'dist'))
-  for (const [name, entry] of Object.entries({ service: 'index.ts', cli: 'main.ts' })) {
-    const folder = join(root, 'packages', name)
-    declare(folder)
-    await bundleOne(folder, entry)
-  }
+  for (const [name, entry] of Object.entries(others)) await bundleOne(join(root, 'packages', name), entry)
+  for (const folder of folders) declare(folder)
 }
