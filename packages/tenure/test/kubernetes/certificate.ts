@@ -34,17 +34,17 @@ export function makeCertificate({ names = ['127.0.0.1', '::1'], endsMs = Date.no
   }
 }
 
-function der(tag: number, ...parts: readonly Buffer[]): Buffer {
+export function der(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts)
   const { length } = content
   const size = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
   return Buffer.concat([Buffer.from([tag, ...size]), content])
 }
 
-const sequence = (...parts: readonly Buffer[]) => der(0x30, ...parts)
-const oid = (hex: string) => der(0x06, Buffer.from(hex, 'hex'))
+export const sequence = (...parts: readonly Buffer[]) => der(0x30, ...parts)
+export const oid = (hex: string) => der(0x06, Buffer.from(hex, 'hex'))
 
-function utcTime(unixMs: number): Buffer {
+export function utcTime(unixMs: number): Buffer {
   const digits = new Date(unixMs).toISOString().replace(/\D/g, '')
   return der(0x17, Buffer.from(`${digits.slice(2, 14)}Z`))
 }
