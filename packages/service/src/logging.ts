@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import type { IncomingMessage } from 'node:http'
 import { destination, pino, stdTimeFunctions, type DestinationStream, type Logger } from 'pino'
 import type { Clock } from 'tenure'
@@ -81,29 +81,39 @@ export function logChanges(logger: Logger): (change: Change) => void {
 const windowMs = 10_000
 const mostPerWindow = 20
 
-/** Requests that were refused for who sent them. Whoever sends many must not fill the disk with them. */
-export class RefusalLog {
-  readonly #logger: Pick<Logger, 'warn'>
+/** What goes wrong with requests. Whoever sends many must not fill the disk with them. */
+export class RequestLog {
+  readonly #logger: FastifyBaseLogger
   readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #counts = { error: 0, warn: 0 }
   #untilMs = -Infinity
-  #count = 0
 
-  constructor(logger: Pick<Logger, 'warn'>, clock: Pick<Clock, 'monotonicMs'>) {
+  constructor(logger: FastifyBaseLogger, clock: Pick<Clock, 'monotonicMs'>) {
     this.#logger = logger
     this.#clock = clock
   }
 
-  note(request: FastifyRequest, { code, status, message }: ServiceError): void {
-    const nowMs = this.#clock.monotonicMs()
-    if (nowMs >= this.#untilMs) {
-      const untold = this.#count - mostPerWindow
-      if (untold > 0) this.#logger.warn({ untold }, 'more requests were refused')
-      this.#untilMs = nowMs + windowMs
-      this.#count = 0
-    }
-    this.#count += 1
-    if (this.#count > mostPerWindow) return
+  /** Failures of the service are errors; who was refused for being nobody, or for asking too much, is a warning. */
+  note(request: FastifyRequest, { code, status, message, cause }: ServiceError): void {
+    const level = status >= 500 ? 'error' : status === 401 || status === 403 || status === 429 ? 'warn' : undefined
+    if (level === undefined) return
+    this.#beginWindow()
+    this.#counts[level] += 1
+    if (this.#counts[level] > mostPerWindow) return
     const { id: request_id, method, ip: from } = request
-    this.#logger.warn({ request_id, method, route: request.routeOptions.url, from, status, code }, message)
+    const known = { request_id, method, route: request.routeOptions.url, from, status, code }
+    if (level === 'error') this.#logger.error({ ...known, ...(cause !== undefined && { err: cause }) }, message)
+    else this.#logger.warn({ ...known, ...(cause instanceof Error && { reason: cause.message }) }, message)
+  }
+
+  #beginWindow(): void {
+    const nowMs = this.#clock.monotonicMs()
+    if (nowMs < this.#untilMs) return
+    this.#untilMs = nowMs + windowMs
+    for (const level of ['error', 'warn'] as const) {
+      const untold = this.#counts[level] - mostPerWindow
+      if (untold > 0) this.#logger[level]({ untold }, 'more of the like was not told')
+      this.#counts[level] = 0
+    }
   }
 }

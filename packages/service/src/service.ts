@@ -1,5 +1,4 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import swagger from '@fastify/swagger'
 import fastify, {
   LogController,
   type FastifyBaseLogger,
@@ -17,7 +16,9 @@ import { ServiceError } from './errors.ts'
 import { answerBroken, Guard } from './guard.ts'
 import { isQuicklyParsed, isText } from './json.ts'
 import type { Limits } from './limits.ts'
+import { RequestLog, requestNames } from './logging.ts'
 import type { Metrics } from './metrics.ts'
+import { describeApi } from './openapi.ts'
 import { electionRoutes, renewManyRoute } from './routes/elections.ts'
 import { groupRoutes } from './routes/groups.ts'
 import { operationRoutes } from './routes/operations.ts'
@@ -62,6 +63,8 @@ const openRoutes = new Set<string | undefined>(['/healthz', '/readyz'])
 export async function buildApp(service: Service): Promise<App> {
   const { options } = service
   const limits = service.limits.options
+  const log = new RequestLog(service.logger, service.clock)
+  const answer = (error: unknown, request: FastifyRequest, reply: Reply) => answerError(error, request, reply, log)
   const http = {
     maxHeaderSize: 16_384,
     headersTimeout: limits.headersTimeoutMs,
@@ -76,15 +79,21 @@ export async function buildApp(service: Service): Promise<App> {
     loggerInstance: service.logger,
     // One line per request costs more than a renewal; failures are logged where they are answered.
     logController: new LogController({ disableRequestLogging: true }),
+    childLoggerFactory: (logger) => logger,
+    // Whoever still has a connection gets its answer, and the connection is closed with it.
+    return503OnClosing: false,
     bodyLimit: options.bodyLimit,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: 75_000,
     connectionTimeout: 0,
     routerOptions: { maxParamLength: 256, ignoreTrailingSlash: false, caseSensitive: true },
-    genReqId: () => service.clock.randomId(),
-    frameworkErrors: (error, request, reply) => void answerError(error, request, reply as Reply),
+    genReqId: requestNames(() => service.clock.randomId()),
+    frameworkErrors: (error, request, reply) => void answer(error, request, reply as Reply),
     clientErrorHandler: (error, socket: Socket) => answerBroken(error, socket),
-    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
+    // What a node's id must be is checked by the routes.
+    ajv: {
+      customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false, formats: { 'node-id': true } },
+    },
     ...(options.tls && {
       https: {
         ...http,
@@ -104,16 +113,11 @@ export async function buildApp(service: Service): Promise<App> {
   const others = otherMethods(app)
   app.decorateRequest('identity', null as never)
   admitRequests(app, service)
-  app.setErrorHandler((error, request, reply) => answerError(error, request, reply))
+  app.setErrorHandler(answer)
   app.setNotFoundHandler(() => {
     throw new ServiceError('NOT_FOUND', 'There is no such route.')
   })
-  await app.register(swagger, {
-    openapi: {
-      info: { title: 'Tenure election service', version: '1' },
-      servers: [{ url: '/' }],
-    },
-  })
+  await describeApi(app, service)
   electionRoutes(app, service)
   renewManyRoute(app, service)
   groupRoutes(app, service)
@@ -219,10 +223,10 @@ function otherMethods(app: App): { refuse(): void } {
 
 type Reply = Parameters<Parameters<App['setErrorHandler']>[0]>[2]
 
-function answerError(error: unknown, request: FastifyRequest, reply: Reply): unknown {
+function answerError(error: unknown, request: FastifyRequest, reply: Reply, log: RequestLog): unknown {
   const known = error instanceof ServiceError ? error : translate(error as FastifyError)
   if (known.status === 401) void reply.header('www-authenticate', 'Bearer')
-  if (known.status >= 500) request.log.error({ err: error, code: known.code }, known.message)
+  log.note(request, known)
   const { retry_after_ms: retryAfterMs } = known.details
   if (typeof retryAfterMs === 'number') void reply.header('retry-after', Math.ceil(retryAfterMs / 1000))
   return reply

@@ -38,8 +38,7 @@ export async function createAuthenticator(
         }
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
-        request.log.warn({ reason: error.message, remote: request.socket.remoteAddress }, 'somebody was refused')
-        throw unauthorized(error.expired ? 'What was shown has expired.' : 'What was shown is not valid.')
+        throw unauthorized(error.expired ? 'What was shown has expired.' : 'What was shown is not valid.', error)
       }
     },
     async reload() {
@@ -75,6 +74,7 @@ function tokenOf(authorization: string, rawHeaders: readonly string[]): string {
   return token
 }
 
-function unauthorized(text: string): ServiceError {
-  return new ServiceError('UNAUTHORIZED', text, { status: 401 })
+/** The cause goes into the log, not into the answer. */
+function unauthorized(text: string, cause?: Refusal): ServiceError {
+  return new ServiceError('UNAUTHORIZED', text, { status: 401, cause })
 }
