@@ -1,12 +1,15 @@
 import { accessSync, constants } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseAddress } from '../addresses.ts'
-import { parseDuration } from '../durations.ts'
+import { formatDuration, parseDuration } from '../durations.ts'
 import { usageError } from '../errors.ts'
 import { Refusal } from '../refusal.ts'
 import { listSetting, setting, toggle, type Chosen, type From } from '../settings.ts'
 import { nearest } from '../suggestions.ts'
 
+/** Of what is counted by subject. */
+const unlimited = '0 is no limit, and the default without authentication'
+const largestCount = 2 ** 31 - 1
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 /** All that can be set for `tenure serve`, by the names in its configuration file. Flags, variables and help follow. */
@@ -38,28 +41,23 @@ export const serveSettings = {
   jwtKeys: setting({ placeholder: 'file', help: 'the public keys of whoever issues tokens, JWKS or PEM' }, fileOf),
   jwtIssuer: setting({ placeholder: 'text', help: 'what "iss" of a token must be' }, textOf),
   jwtAudience: setting({ placeholder: 'text', help: 'what "aud" of a token must be or hold' }, textOf),
-  jwtMaxLifetime: setting(
-    {
-      placeholder: 'duration',
-      help: 'the longest time from "iat" to "exp" of a token',
-      shownDefault: '24h',
-      withoutFlag: true,
-    },
-    parseDuration,
-  ),
-  jwtClockTolerance: setting(
-    {
-      placeholder: 'duration',
-      help: 'how far the clock of the issuer may be off, at most 30s',
-      shownDefault: '5s',
-      withoutFlag: true,
-    },
-    parseDuration,
-  ),
+  jwtMaxLifetime: fine('duration', 'the longest time from "iat" to "exp" of a token', '24h', parseDuration),
+  jwtClockTolerance: fine('duration', 'how far the clock of the issuer may be off, at most 30s', '5s', parseDuration),
   allowedHost: listSetting(
-    { placeholder: 'host', help: 'a further name by which clients call this service; may be repeated' },
-    textOf,
+    { placeholder: 'name', help: 'beside localhost, the only names by which clients may call it; may be repeated' },
+    hostOf,
   ),
+  maxConnections: fine('number', 'connections at once', '30000', countOf),
+  maxConnectionsPerAddress: fine('number', 'connections at once from one address', '20000', countOf),
+  headersTimeout: fine('duration', 'how long the head of a request may take', '10s', parseDuration),
+  requestTimeout: fine('duration', 'how long a request may take to arrive', '30s', parseDuration),
+  answerTimeout: fine('duration', 'how long an answer may lie unread', '1m', parseDuration),
+  maxWaiting: fine('number', 'campaigns that wait in line at once', '20000', countOf),
+  requestsPerSecond: fine('number', `requests of a subject but renewals; ${unlimited}`, '1000', limitOf),
+  renewalsPerSecond: fine('number', `renewals and resignations of a subject; ${unlimited}`, '50000', limitOf),
+  newGroupsPerHour: fine('number', `groups that campaigns of a subject make; ${unlimited}`, '36000', limitOf),
+  watchesPerSubject: fine('number', `watches of a subject at once; ${unlimited}`, '2000', limitOf),
+  waitingPerSubject: fine('number', `campaigns of a subject that wait in line; ${unlimited}`, '2000', limitOf),
   logLevel: setting({ placeholder: 'level', help: logLevels.join(', ') }, levelOf, 'info'),
   json: toggle('log as lines of JSON'),
   welcome: toggle('print how to try it', { fallback: process.stdout.isTTY, shownDefault: 'on a terminal' }),
@@ -74,7 +72,8 @@ export function checkTogether(settings: ServeSettings): void {
   const need = (what: string, given: unknown, needed: string, present: unknown) => {
     if (given !== undefined && present === undefined) problems.push(`${what} needs ${needed} too.`)
   }
-  if (minTtl > maxTtl) problems.push(`--min-ttl (${minTtl} ms) must not be above --max-ttl (${maxTtl} ms).`)
+  if (minTtl > maxTtl)
+    problems.push(`--min-ttl (${formatDuration(minTtl)}) must not be above --max-ttl (${formatDuration(maxTtl)}).`)
   need('--tls-cert', tlsCert, '--tls-key', tlsKey)
   need('--tls-key', tlsKey, '--tls-cert', tlsCert)
   need('--tls-client-ca', tlsClientCa, '--tls-cert', tlsCert)
@@ -85,6 +84,11 @@ export function checkTogether(settings: ServeSettings): void {
   need('--jwt-issuer', jwtIssuer, '--jwt-keys', jwtKeys)
   need('--jwt-audience', jwtAudience, '--jwt-keys', jwtKeys)
   if (problems.length > 0) throw usageError(problems)
+}
+
+/** For those few who need it: without a flag, and the service knows the default. */
+function fine<T>(placeholder: string, help: string, shownDefault: string, parse: (text: string) => T) {
+  return setting({ placeholder, help, shownDefault, withoutFlag: true }, parse)
 }
 
 function textOf(text: string): string {
@@ -107,8 +111,18 @@ function fileOf(text: string, from: From): string {
 }
 
 function countOf(text: string): number {
-  if (!/^\d{1,10}$/.test(text) || Number(text) < 1) throw new Refusal('must be a whole number above 0')
-  return Number(text)
+  const count = Number(text)
+  if (/^\d{1,10}$/.test(text) && count >= 1 && count <= largestCount) return count
+  throw new Refusal(`must be a whole number from 1 to ${largestCount}`)
+}
+
+function limitOf(text: string): number {
+  return text === '0' ? 0 : countOf(text)
+}
+
+function hostOf(text: string): string {
+  if (/^(?:[a-z\d_.-]{1,253}|\[[\da-f:.]{2,45}\])$/i.test(text)) return text.toLowerCase()
+  throw new Refusal('must be a host name or address without a port, an IPv6 address in brackets')
 }
 
 function levelOf(text: string): (typeof logLevels)[number] {

@@ -81,10 +81,35 @@ function optionsOf(settings: ServeSettings): ServiceOptions {
     maxGroups: settings.maxGroups,
     maxWatchers: settings.maxWatchers,
     afterRestore: settings.afterRestore,
+    limits: limitsOf(settings),
+    ...(settings.allowedHost.length > 0 && { allowedHosts: [...ownNames, ...settings.allowedHost] }),
     ...((jwt || certificates) && { authentication: { jwt, certificates } }),
     ...(tlsCert !== undefined &&
       tlsKey !== undefined && { tls: { certFile: tlsCert, keyFile: tlsKey, clientCaFile: tlsClientCa } }),
   }
+}
+
+/** Whoever is on this machine may always ask. */
+const ownNames = ['localhost', '127.0.0.1', '[::1]']
+
+function limitsOf(settings: ServeSettings): NonNullable<ServiceOptions['limits']> {
+  const { headersTimeout, requestTimeout, answerTimeout, ...rest } = settings
+  const { maxConnections, maxConnectionsPerAddress, maxWaiting } = rest
+  const { requestsPerSecond, renewalsPerSecond, newGroupsPerHour, watchesPerSubject, waitingPerSubject } = rest
+  const limits = {
+    maxConnections,
+    maxConnectionsPerAddress,
+    maxWaiting,
+    headersTimeoutMs: headersTimeout,
+    requestTimeoutMs: requestTimeout,
+    answerTimeoutMs: answerTimeout,
+    requestsPerSecond,
+    renewalsPerSecond,
+    newGroupsPerHour,
+    watchesPerSubject,
+    waitingPerSubject,
+  }
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined))
 }
 
 /** How the service calls what has another name here. */
@@ -97,6 +122,7 @@ const flagsByOption: Readonly<Record<string, string>> = {
   'authentication.jwt.keysFile': '--jwt-keys',
   'authentication.jwt.issuer': '--jwt-issuer',
   'authentication.jwt.audience': '--jwt-audience',
+  'limits.headersTimeoutMs': 'headersTimeout',
   'authentication.jwt.maxLifetimeMs': 'jwtMaxLifetime',
   'authentication.jwt.clockToleranceMs': 'jwtClockTolerance',
 }
@@ -105,7 +131,7 @@ const flagsByOption: Readonly<Record<string, string>> = {
 function translate(error: unknown, { listen, data }: ServeSettings): CommandError {
   const { code, syscall, message } = error as NodeJS.ErrnoException
   const unavailable = (text: string) => new CommandError(text, exitCodes.unavailable, { cause: error })
-  const [, option, rest] = /^(host|(?:tls|authentication)\.[\w.]+)\b(.*)$/s.exec(message) ?? []
+  const [, option, rest] = /^(host|(?:tls|authentication|limits)\.[\w.]+)\b(.*)$/s.exec(message) ?? []
   if (option !== undefined) {
     return new CommandError(`${flagsByOption[option] ?? option}${rest}`, exitCodes.usage, { cause: error })
   }
