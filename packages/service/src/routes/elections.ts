@@ -1,12 +1,14 @@
 /** Campaign, renew, resign, leader: document 002's core. */
 import { mayAct, mayRead, validForMs } from '../access.ts'
-import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../errors.ts'
 import type { App, Service } from '../service.ts'
 import * as schema from '../schemas.ts'
 import type { HeldClaim, RenewClaim, Verdict } from '../state.ts'
 import { leaderOf, leadershipOf } from '../views.ts'
 import { checkMetadata, checkNodeId } from '../checks.ts'
+import { whileHere } from '../while-here.ts'
+
+const tags = ['election']
 
 export function electionRoutes(app: App, service: Service): void {
   const { state, clock, metrics, limits } = service
@@ -17,10 +19,12 @@ export function electionRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'campaign',
-        summary: 'Try to become leader.',
+        tags,
+        summary: 'Try to become leader',
+        description: 'Who loses gets 200 as well, with the leader and a time after which to ask again.',
         params: schema.GroupParams,
         body: schema.CampaignBody,
-        response: { 200: schema.CampaignAnswer, ...schema.failures(400, 401, 403, 404, 409, 413, 415, 429, 503) },
+        response: { 200: schema.CampaignAnswer, ...schema.failures(404, 409, ...schema.bodyFailures) },
       },
     },
     async (request) => {
@@ -57,10 +61,12 @@ export function electionRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'renew',
-        summary: 'Extend the lease before it runs out.',
+        tags,
+        summary: 'Extend a lease',
+        description: 'Before it runs out. A renewal never shortens what was promised.',
         params: schema.GroupParams,
         body: schema.RenewBody,
-        response: { 200: schema.RenewAnswer, ...schema.failures(400, 401, 403, 404, 409, 413, 415, 429, 503) },
+        response: { 200: schema.RenewAnswer, ...schema.failures(404, 409, ...schema.bodyFailures) },
       },
     },
     async (request) => {
@@ -78,10 +84,12 @@ export function electionRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'resign',
-        summary: 'Give the lease back.',
+        tags,
+        summary: 'Give a lease back',
+        description: 'Durable before it is answered. Repeated, it is answered alike.',
         params: schema.GroupParams,
         body: schema.ResignBody,
-        response: { 200: schema.ResignAnswer, ...schema.failures(400, 401, 403, 404, 409, 413, 415, 429, 503) },
+        response: { 200: schema.ResignAnswer, ...schema.failures(404, 409, ...schema.bodyFailures) },
       },
     },
     async (request) => {
@@ -102,9 +110,11 @@ export function electionRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'getLeader',
-        summary: 'Who leads.',
+        tags,
+        summary: 'Who leads',
+        description: '`leader` is null when nobody does.',
         params: schema.GroupParams,
-        response: { 200: schema.LeaderAnswer, ...schema.failures(400, 401, 403, 429, 503) },
+        response: { 200: schema.LeaderAnswer, ...schema.failures(404) },
       },
     },
     async (request) => {
@@ -123,9 +133,11 @@ export function renewManyRoute(app: App, service: Service): void {
     {
       schema: {
         operationId: 'renewMany',
-        summary: 'Extend many leases of one node at once.',
+        tags,
+        summary: 'Extend many leases of a node',
+        description: 'Each has its own result.',
         body: schema.RenewManyBody,
-        response: { 200: schema.RenewManyAnswer, ...schema.failures(400, 401, 403, 413, 415, 429, 503) },
+        response: { 200: schema.RenewManyAnswer, ...schema.failures(...schema.bodyFailures) },
       },
       bodyLimit: service.options.batchBodyLimit,
     },
@@ -217,25 +229,3 @@ function conflictOf({
 }
 
 const here = new AbortController().signal
-
-/**
- * Runs with a signal that aborts when whoever asked has gone, when rights are read again or when the service stops, so
- * that nobody waits in line for it any more.
- */
-async function whileHere<T>(
-  { streams }: Service,
-  request: FastifyRequest,
-  run: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const controller = new AbortController()
-  const leave = () => controller.abort()
-  const { socket } = request.raw
-  socket.once('close', leave)
-  const forget = streams.add({ end: leave })
-  try {
-    return await run(controller.signal)
-  } finally {
-    forget()
-    socket.off('close', leave)
-  }
-}

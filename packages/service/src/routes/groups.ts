@@ -1,6 +1,6 @@
 /** Groups, their policies and their members. */
 import { canRead, mayAct, mayAdminister, mayRead } from '../access.ts'
-import { Type, type Static } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { Seal } from '../auth/seal.ts'
 import { checkMetadata, checkNodeId } from '../checks.ts'
 import { ServiceError } from '../errors.ts'
@@ -8,6 +8,8 @@ import * as schema from '../schemas.ts'
 import type { App, Service } from '../service.ts'
 import type { Definition, GroupView, Policy } from '../state.ts'
 import { leaderOf } from '../views.ts'
+
+const tags = ['groups']
 
 export function groupRoutes(app: App, service: Service): void {
   const { state, clock } = service
@@ -18,12 +20,14 @@ export function groupRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'createGroup',
-        summary: 'Define a group.',
+        tags,
+        summary: 'Define a group',
+        description: 'The same definition again is answered with 200, another one with CONFLICT.',
         body: schema.CreateGroupBody,
         response: {
           200: schema.GroupAnswer,
           201: schema.GroupAnswer,
-          ...schema.failures(400, 401, 403, 409, 413, 415, 429, 503),
+          ...schema.failures(409, ...schema.bodyFailures),
         },
       },
     },
@@ -42,17 +46,11 @@ export function groupRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'listGroups',
-        summary: 'All groups, in pages.',
-        querystring: Type.Object(
-          {
-            after: Type.Optional(Type.String({ maxLength: 256, description: 'next of the page before.' })),
-            limit: Type.Optional(
-              Type.String({ pattern: '^[1-9][0-9]{0,2}$', description: 'At most 999. Default: 100.' }),
-            ),
-          },
-          { additionalProperties: false },
-        ),
-        response: { 200: schema.GroupsAnswer, ...schema.failures(400, 401, 403, 429, 503) },
+        tags,
+        summary: 'All groups',
+        description: 'In pages, by id.',
+        querystring: schema.GroupsQuery,
+        response: { 200: schema.GroupsAnswer, ...schema.failures() },
       },
     },
     async (request) => {
@@ -77,9 +75,11 @@ export function groupRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'getGroup',
-        summary: 'A group, its policy and its leader.',
+        tags,
+        summary: 'A group',
+        description: 'Its policy and its leader.',
         params: schema.GroupParams,
-        response: { 200: schema.GroupAnswer, ...schema.failures(400, 401, 403, 404, 429, 503) },
+        response: { 200: schema.GroupAnswer, ...schema.failures(404) },
       },
     },
     async (request) => {
@@ -93,13 +93,15 @@ export function groupRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'putGroup',
-        summary: 'Define a group, or change its policy for new leases.',
+        tags,
+        summary: 'Define or change a group',
+        description: 'A changed policy holds for new leases and renewals.',
         params: schema.GroupParams,
         body: schema.PutGroupBody,
         response: {
           200: schema.GroupAnswer,
           201: schema.GroupAnswer,
-          ...schema.failures(400, 401, 403, 413, 415, 429, 503),
+          ...schema.failures(404, ...schema.bodyFailures),
         },
       },
     },
@@ -118,13 +120,12 @@ export function groupRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'deleteGroup',
-        summary: 'Delete a group that has no leader. Its terms go on if it comes back.',
+        tags,
+        summary: 'Delete a group',
+        description: 'One that has no leader. Its terms go on if it comes back.',
         params: schema.GroupParams,
-        querystring: Type.Object(
-          { force: Type.Optional(Type.Union([Type.Literal('true'), Type.Literal('false')])) },
-          { additionalProperties: false },
-        ),
-        response: { 200: schema.Ok, ...schema.failures(400, 401, 403, 404, 409, 429, 503) },
+        querystring: schema.DeleteQuery,
+        response: { 200: schema.Ok, ...schema.failures(404, 409) },
       },
     },
     async (request) => {
@@ -140,10 +141,12 @@ export function groupRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'heartbeat',
-        summary: 'Show up as a member without a campaign.',
+        tags,
+        summary: 'Send a heartbeat',
+        description: 'Shows up as a member without a campaign.',
         params: schema.GroupParams,
         body: schema.HeartbeatBody,
-        response: { 200: schema.Ok, ...schema.failures(400, 401, 403, 404, 413, 415, 429) },
+        response: { 200: schema.Ok, ...schema.failures(404, ...schema.bodyFailures) },
       },
     },
     async (request) => {
@@ -162,9 +165,11 @@ export function groupRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'listMembers',
-        summary: 'Who takes part, and when it was last heard of.',
+        tags,
+        summary: 'List members',
+        description: 'Who takes part, and when it was last heard of.',
         params: schema.GroupParams,
-        response: { 200: schema.MembersAnswer, ...schema.failures(400, 401, 403, 404, 429) },
+        response: { 200: schema.MembersAnswer, ...schema.failures(404) },
       },
     },
     async (request) => {

@@ -1,12 +1,24 @@
 /** What an operator asks: is it alive, can it work, how is it doing. */
+import { Type } from '@sinclair/typebox'
 import { mayReadAll } from '../access.ts'
-import type { App, Service } from '../service.ts'
 import * as schema from '../schemas.ts'
+import type { App, Service } from '../service.ts'
+
+const tags = ['operation']
 
 export function operationRoutes(app: App, service: Service): void {
   app.get(
     '/healthz',
-    { schema: { operationId: 'healthz', summary: 'The process answers.', response: { 200: schema.Ok } } },
+    {
+      schema: {
+        operationId: 'healthz',
+        tags,
+        summary: 'Is it alive',
+        description: 'The process answers.',
+        security: [],
+        response: { 200: schema.Ok, ...schema.failures() },
+      },
+    },
     async () => ({ ok: true as const }),
   )
   app.get(
@@ -14,8 +26,11 @@ export function operationRoutes(app: App, service: Service): void {
     {
       schema: {
         operationId: 'readyz',
-        summary: 'Grants can be made durable.',
-        response: { 200: schema.Ok, ...schema.failures(503) },
+        tags,
+        summary: 'Can it work',
+        description: 'Grants can be made durable.',
+        security: [],
+        response: { 200: schema.Ok, ...schema.failures() },
       },
     },
     async () => {
@@ -23,10 +38,40 @@ export function operationRoutes(app: App, service: Service): void {
       return { ok: true as const }
     },
   )
-  app.get('/metrics', { schema: { hide: true } }, async (request, reply) => {
-    mayReadAll(request.identity)
-    void reply.type('text/plain; version=0.0.4; charset=utf-8')
-    return service.metrics.text()
-  })
-  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+  app.get(
+    '/metrics',
+    {
+      schema: {
+        operationId: 'metrics',
+        tags,
+        summary: 'Figures for Prometheus',
+        description: 'Its text format. Labels take a few fixed values only.',
+        response: {
+          200: {
+            description: 'The figures.',
+            content: { 'text/plain': { schema: Type.String() } },
+          },
+          ...schema.failures(),
+        },
+      },
+    },
+    async (request, reply) => {
+      mayReadAll(request.identity)
+      void reply.type('text/plain; version=0.0.4; charset=utf-8')
+      return service.metrics.text()
+    },
+  )
+  app.get(
+    '/openapi.json',
+    {
+      schema: {
+        operationId: 'openapi',
+        tags,
+        summary: 'This document',
+        description: 'The OpenAPI document of this service.',
+        response: { 200: Type.Unsafe<object>({ type: 'object', additionalProperties: true }), ...schema.failures() },
+      },
+    },
+    async () => app.swagger(),
+  )
 }

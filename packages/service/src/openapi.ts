@@ -1,0 +1,39 @@
+import swagger from '@fastify/swagger'
+import { open } from './access.ts'
+import { shared } from './schemas.ts'
+import type { App, Service } from './service.ts'
+
+/** Of OpenAPI 3.1; the types know 3.0. */
+const mutualTls = { type: 'mutualTLS', description: 'A certificate whose subject alternative name is the node.' } as never
+
+/** `/openapi.json`: what the routes say of themselves, and how one shows who one is. */
+export async function describeApi(app: App, { authenticator }: Service): Promise<void> {
+  for (const schema of shared) app.addSchema(schema)
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Tenure election service',
+        version: '1.0.0',
+        description: 'Leader election over HTTP: anything that can send JSON takes part.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '/' }],
+      tags: [
+        { name: 'election', description: 'Campaign, renew, resign, and who leads.' },
+        { name: 'watch', description: 'Changes as they happen.' },
+        { name: 'groups', description: 'Groups, their policies and their members.' },
+        { name: 'operation', description: 'How the service is doing.' },
+      ],
+      components: {
+        securitySchemes: {
+          token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+          certificate: mutualTls,
+        },
+      },
+      // Without authentication everybody on this machine may do everything.
+      security: authenticator === open ? [] : [{ token: [] }, { certificate: [] }],
+    },
+    refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json['$id'] ?? `schema-${index}`) },
+  })
+}
