@@ -124,8 +124,8 @@ export interface ElectionState {
   groups(options: { after: string | undefined; limit: number }): Promise<{ groups: GroupView[]; more: boolean }>
   remove(groupId: string, options: { force: boolean }): Promise<void>
 
-  heartbeat(groupId: string, nodeId: string, metadata: Metadata): void
-  members(groupId: string): MemberView[]
+  heartbeat(groupId: string, nodeId: string, metadata: Metadata): MaybePromise<void>
+  members(groupId: string): MaybePromise<MemberView[]>
 
   /** Tells of every change from now on, in order. Returns what ends it. */
   follow(follower: Follower): () => void

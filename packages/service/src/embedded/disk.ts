@@ -1,31 +1,19 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  statSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { ServiceError } from '../errors.ts'
-
-/** What is kept of a group. Short names: there may be a million of them. */
-export interface Stored {
-  /** The highest term that was ever granted. */
-  readonly term: number
-  /** The term of the lease below, where a higher one was tried since. */
-  readonly leaseTerm?: number
-  readonly node?: string
-  readonly attempt?: string
-  /** The longest duration that was promised in this term. */
-  readonly ttl?: number
-  readonly at?: number
-  readonly meta?: Readonly<Record<string, unknown>>
-  readonly carry?: string
-  /** Nobody leads in this term any more. */
-  readonly ended?: boolean
-  /** Although the term was ended by force, nobody may lead for so long. */
-  readonly heldMs?: number
-  readonly min?: number | undefined
-  readonly max?: number | undefined
-  readonly allowed?: readonly string[] | undefined
-  /** The group was deleted; only its term lives on. */
-  readonly deleted?: boolean | undefined
-}
+import { decodeRecord, encodeRecord, type Stored } from './records.ts'
 
 interface Meta {
   readonly format: 1
@@ -34,24 +22,73 @@ interface Meta {
   readonly termFloor: number
 }
 
+/** What LMDB tells of itself, as far as it is used here. */
+interface Stats {
+  readonly pageSize: number
+  readonly lastPageNumber: number
+  readonly entryCount: number
+}
+
+interface Write {
+  readonly to: Database<Buffer, string>
+  readonly key: string
+  readonly bytes: Buffer
+  resolve(): void
+  reject(error: Error): void
+}
+
 const skippedTerms = 1_000_000
+// More than LMDB's table of readers takes.
+const lockFileBytes = 12_288
 // Named by a variable because the package has no types.
 const lockPackage: string = 'fs-native-extensions'
 
-/** The data directory: LMDB, held by one process at a time. */
+/**
+ * The data directory: LMDB, held by one process at a time.
+ *
+ * LMDB writes the pages of a commit beside those in use, syncs them, and only then writes and syncs the one page that
+ * points to them. Its default in this package, to sync later while the next commit is under way, is turned off:
+ *
+ * - a commit that was answered is on disk, and a torn or lost tail leaves the commit before;
+ * - where writing or syncing its pages fails, nothing points to them, and the next commit writes all its pages anew.
+ *   So a failed sync, after which Linux takes lost pages for clean, harms nothing that was ever answered. A full disk
+ *   is such a case: it is as if the commit had not been asked for, and it can be tried again;
+ * - where writing the pointer fails, nobody knows which commit the disk has. LMDB refuses all work from then on, and so
+ *   does this class until the process is started anew: {@link open} syncs the file first, so that what is read is what
+ *   is there.
+ *
+ * One commit at a time is handed to LMDB, because it never answers those that wait behind one after which it refuses
+ * all work. Writes that come meanwhile go into the next commit together.
+ */
 export class Disk {
+  readonly #directory: string
   readonly #root: RootDatabase
-  readonly #metas: Database<Meta, string>
-  #meta: Meta
-  readonly #groups: Database<Stored, string>
+  readonly #metas: Database<Buffer, string>
+  readonly #groups: Database<Buffer, string>
   readonly #lock: number
+  #meta: Meta
+  #queue: Write[] = []
+  #draining: Promise<void> | undefined
+  #broken: ServiceError | undefined
 
-  private constructor(root: RootDatabase, metas: Database<Meta, string>, meta: Meta, lock: number) {
-    this.#root = root
-    this.#metas = metas
-    this.#meta = meta
+  private constructor(directory: string, lock: number, newId: () => string) {
+    const path = join(directory, 'elections.mdb')
+    this.#directory = directory
     this.#lock = lock
-    this.#groups = root.openDB<Stored, string>({ name: 'groups', encoding: 'json' })
+    prepare(path)
+    this.#root = open({ path, maxDbs: 4, encoding: 'binary', overlappingSync: false })
+    try {
+      // Where pages are missing at the end, reading them is an error then, and not a signal that ends the process.
+      const { pageSize, lastPageNumber } = this.#root.getStats() as Stats
+      const bytes = pageSize * (lastPageNumber + 1)
+      if (statSync(path).size < bytes) truncateSync(path, bytes)
+      this.#metas = this.#root.openDB({ name: 'meta', encoding: 'binary' })
+      this.#groups = this.#root.openDB({ name: 'groups', encoding: 'binary' })
+      this.#meta = this.#readMeta() ?? { format: 1, clusterId: newId(), termFloor: 0 }
+    } catch (error) {
+      void this.#root.close()
+      throw error
+    }
   }
 
   get clusterId(): string {
@@ -70,25 +107,51 @@ export class Disk {
       closeSync(lock)
       throw new Error(`The data directory ${directory} is in use by another process. One process serves it at a time.`)
     }
-    const root = open({ path: join(directory, 'elections.mdb'), maxDbs: 4, encoding: 'json', noMemInit: false })
-    const metas = root.openDB<Meta, string>({ name: 'meta', encoding: 'json' })
-    let meta = metas.get('meta')
-    if (meta === undefined) {
-      meta = { format: 1, clusterId: newId(), termFloor: 0 }
-      await metas.put('meta', meta)
-      await root.flushed
+    try {
+      const disk = new Disk(directory, lock, newId)
+      await disk.#durable(disk.#metas, 'meta', disk.#meta)
+      for (const path of [directory, dirname(directory)]) syncDirectory(path)
+      return disk
+    } catch (error) {
+      closeSync(lock)
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new Error(`The data directory ${directory} cannot be used: ${reason}`, { cause: error })
     }
-    if (meta.format !== 1) {
-      throw new Error(`The data in ${directory} has format ${String(meta.format)}; this version reads format 1.`)
-    }
-    return new Disk(root, metas, meta, lock)
   }
 
+  #readMeta(): Meta | undefined {
+    const bytes = this.#metas.get('meta')
+    if (bytes === undefined && this.#count() === 0) return undefined
+    const meta = bytes && (decodeRecord('meta', bytes) as Meta | undefined)
+    if (!meta) throw new Error('its first record is damaged. Restore a backup and start with --after-restore.')
+    if (meta.format === 1) return meta
+    throw new Error(`it has format ${String(meta.format)}; this version reads format 1.`)
+  }
+
+  /** Throws where anything is not as it was written: the terms of a group that is missing would be granted again. */
   *all(): Iterable<{ id: string; stored: Stored }> {
-    for (const { key, value } of this.#groups.getRange({ snapshot: false })) yield { id: key, stored: value }
+    let left = this.#count()
+    for (const { key, value } of this.#groups.getRange({ snapshot: false })) {
+      const stored = decodeRecord(key, value) as Stored | undefined
+      if (!stored) throw this.#damaged(`the record of group ${JSON.stringify(key)} is damaged`)
+      left -= 1
+      yield { id: key, stored }
+    }
+    if (left !== 0) throw this.#damaged('groups are missing')
+  }
+
+  #count(): number {
+    return (this.#groups.getStats() as Stats).entryCount
+  }
+
+  #damaged(what: string): Error {
+    return new Error(
+      `The data directory ${this.#directory} cannot be used: ${what}. Restore a backup and start with --after-restore.`,
+    )
   }
 
   *idsAfter(id: string | undefined): Iterable<string> {
+    if (this.#broken) throw this.#broken
     const range = this.#groups.getKeys(id === undefined ? {} : { start: id, exclusiveStart: true })
     for (const key of range) yield key
   }
@@ -98,31 +161,97 @@ export class Disk {
     let highest = this.#meta.termFloor
     for (const { stored } of this.all()) highest = Math.max(highest, stored.term)
     this.#meta = { ...this.#meta, termFloor: highest + skippedTerms }
-    await this.#metas.put('meta', this.#meta)
-    await this.#root.flushed
+    await this.#durable(this.#metas, 'meta', this.#meta)
   }
 
   /** Rejects while nothing can be made durable. */
   async check(): Promise<void> {
-    await this.#durable(this.#metas.put('check', this.#meta))
+    await this.#durable(this.#metas, 'check', {})
   }
 
-  /** Resolves once it would survive a power cut. Writes that come together are committed together. */
+  /** Resolves once it would survive a power cut. */
   async write(id: string, stored: Stored): Promise<void> {
-    await this.#durable(this.#groups.put(id, stored))
+    await this.#durable(this.#groups, id, stored)
   }
 
-  async #durable(put: Promise<boolean>): Promise<void> {
+  #durable(to: Database<Buffer, string>, key: string, value: object): Promise<void> {
+    const bytes = encodeRecord(key, value)
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ to, key, bytes, resolve, reject })
+      this.#draining ??= this.#drain()
+    })
+  }
+
+  async #drain(): Promise<void> {
+    // Those that come in the same turn go together.
+    await nextTurn()
+    while (this.#queue.length > 0) {
+      const batch = this.#queue
+      this.#queue = []
+      const failure = await this.#commit(batch)
+      for (const { resolve, reject } of batch) {
+        if (failure) reject(failure)
+        else resolve()
+      }
+    }
+    this.#draining = undefined
+  }
+
+  async #commit(batch: readonly Write[]): Promise<ServiceError | undefined> {
+    if (this.#broken) return this.#broken
     try {
-      await put
-      await this.#root.flushed
+      // What is put in one turn is one commit.
+      const puts = new Set(batch.map(({ to, key, bytes }) => to.put(key, bytes)))
+      await Promise.all(puts)
+      return undefined
     } catch (cause) {
-      throw new ServiceError('BACKEND_UNAVAILABLE', 'The data directory cannot be written.', { cause })
+      // The package rejects this promise as well; unheard, that would end the process.
+      const { commitError } = cause as { commitError?: Promise<never> }
+      const reason = await commitError?.catch((error: unknown) => error)
+      return this.#failed(reason ?? cause)
+    }
+  }
+
+  #failed(cause: unknown): ServiceError {
+    try {
+      this.#root.resetReadTxn()
+      this.#metas.get('meta')
+      return new ServiceError('BACKEND_UNAVAILABLE', 'The data directory cannot be written.', { cause })
+    } catch {
+      const message = 'The data directory failed in the middle of a commit. The service must be started anew.'
+      this.#broken = new ServiceError('BACKEND_UNAVAILABLE', message, { cause })
+      return this.#broken
     }
   }
 
   async close(): Promise<void> {
+    await this.#draining
     await this.#root.close()
     closeSync(this.#lock)
+  }
+}
+
+function prepare(path: string): void {
+  // Written here, because LMDB maps it, and on a full disk the first touch of a mapped page that has no block is fatal.
+  const lockFile = openSync(`${path}-lock`, constants.O_RDWR | constants.O_CREAT, 0o600)
+  writeSync(lockFile, Buffer.alloc(lockFileBytes), 0, lockFileBytes, 0)
+  closeSync(lockFile)
+  if (!existsSync(path)) return
+  // The run before may have failed to write pages that the system still shows as written.
+  const data = openSync(path, 'r+')
+  try {
+    fsyncSync(data)
+  } finally {
+    closeSync(data)
+  }
+}
+
+/** A new file is lost with its directory's entry. */
+function syncDirectory(path: string): void {
+  const directory = openSync(path, 'r')
+  try {
+    fsyncSync(directory)
+  } finally {
+    closeSync(directory)
   }
 }

@@ -1,12 +1,7 @@
-/** What can run out. `expiresAtMs` may move later at any time; earlier only after `remove`-by-ending. */
+/** What can run out. `expiresAtMs` may move later at any time, and never earlier. */
 export interface Expiring {
   readonly expiresAtMs: number
   readonly ended: boolean
-}
-
-interface Slot<T> {
-  readonly atMs: number
-  readonly item: T
 }
 
 /**
@@ -14,65 +9,67 @@ interface Slot<T> {
  * time comes, and the lease put where it belongs by then; so renewals cost nothing here, and the rest O(log n).
  */
 export class ExpiryQueue<T extends Expiring> {
-  readonly #heap: Slot<T>[] = []
-
-  get size(): number {
-    return this.#heap.length
-  }
+  // Two lists of one order: a million small objects would take three times the memory.
+  readonly #times: number[] = []
+  readonly #items: T[] = []
 
   add(item: T): void {
-    this.#push({ atMs: item.expiresAtMs, item })
+    const times = this.#times
+    const atMs = item.expiresAtMs
+    let index = times.push(atMs) - 1
+    this.#items.push(item)
+    while (index > 0) {
+      const above = (index - 1) >> 1
+      if (this.#timeAt(above) <= atMs) break
+      this.#move(above, index)
+      index = above
+    }
+    this.#put(index, atMs, item)
   }
 
   /** When to look again; undefined if nothing can run out. */
   nextMs(): number | undefined {
-    return this.#heap[0]?.atMs
+    return this.#times[0]
   }
 
   /** Takes the next item that has run out. */
   take(nowMs: number): T | undefined {
     for (;;) {
-      const first = this.#heap[0]
-      if (!first || first.atMs > nowMs) return undefined
+      const first = this.#items[0]
+      if (!first || this.#timeAt(0) > nowMs) return undefined
       this.#pop()
-      if (first.item.ended) continue
-      if (first.item.expiresAtMs <= nowMs) return first.item
-      this.add(first.item)
+      if (first.ended) continue
+      if (first.expiresAtMs <= nowMs) return first
+      this.add(first)
     }
-  }
-
-  #push(slot: Slot<T>): void {
-    const heap = this.#heap
-    let index = heap.push(slot) - 1
-    while (index > 0) {
-      const above = (index - 1) >> 1
-      const parent = heap[above]
-      if (!parent || parent.atMs <= slot.atMs) break
-      heap[index] = parent
-      index = above
-    }
-    heap[index] = slot
   }
 
   #pop(): void {
-    const heap = this.#heap
-    const last = heap.pop()
-    if (!last || heap.length === 0) return
+    const atMs = this.#times.pop()
+    const item = this.#items.pop()
+    if (atMs === undefined || item === undefined || this.#items.length === 0) return
     let index = 0
     for (;;) {
       let below = 2 * index + 1
-      const left = heap[below]
-      if (!left) break
-      const right = heap[below + 1]
-      let child = left
-      if (right && right.atMs < left.atMs) {
-        below += 1
-        child = right
-      }
-      if (child.atMs >= last.atMs) break
-      heap[index] = child
+      if (this.#timeAt(below + 1) < this.#timeAt(below)) below += 1
+      if (this.#timeAt(below) >= atMs) break
+      this.#move(below, index)
       index = below
     }
-    heap[index] = last
+    this.#put(index, atMs, item)
+  }
+
+  #timeAt(index: number): number {
+    return this.#times[index] ?? Infinity
+  }
+
+  #move(from: number, to: number): void {
+    const item = this.#items[from]
+    if (item) this.#put(to, this.#timeAt(from), item)
+  }
+
+  #put(index: number, atMs: number, item: T): void {
+    this.#times[index] = atMs
+    this.#items[index] = item
   }
 }

@@ -1,5 +1,8 @@
 import type { Definition, LeaseView, Metadata } from '../state.ts'
-import type { Stored } from './disk.ts'
+import type { Stored } from './records.ts'
+
+/** One for all: most leases have none, and there may be a million of them. */
+export const noMetadata: Metadata = Object.freeze({})
 
 /** A lease of a group. Over once `ended`; until that is on disk, nobody is told. */
 export class Lease {
@@ -33,6 +36,17 @@ export class Lease {
     this.promisedMs = grant.ttlMs
     this.expiresAtMs = grant.expiresAtMs
   }
+
+  isLive(nowMs: number): boolean {
+    return !this.ended && nowMs < this.expiresAtMs
+  }
+}
+
+/** Although nobody leads, nobody may. */
+export interface Hold {
+  readonly untilMs: number
+  /** How long that is after a restart. */
+  readonly heldMs: number
 }
 
 /** Somebody in line for a group. */
@@ -50,22 +64,25 @@ export class Group {
   definition: Definition | undefined
   carry = ''
   deleted = false
-  /** Nobody may lead before, although the lease was ended by force. */
-  freeAtMs = 0
-  /** How long that is after a restart. */
-  heldMs = 0
+  hold: Hold | undefined
   /** A write under way. Whoever decides anything durable about this group waits for it. */
   busy: Promise<unknown> | undefined
   line: Set<Waiter> | undefined
 
-  constructor(id: string) {
+  constructor(id: string, term: number) {
     this.id = id
+    this.term = term
+  }
+
+  /** How long nobody may lead although nobody does. */
+  freeInMs(nowMs: number): number {
+    return this.hold ? Math.max(0, this.hold.untilMs - nowMs) : 0
   }
 }
 
 /** What the disk keeps of a group as it is. */
 export function storedOf(group: Group, lease: Lease | undefined = group.lease): Stored {
-  const { definition } = group
+  const { definition, hold } = group
   return {
     term: group.term,
     ...(lease && {
@@ -78,16 +95,19 @@ export function storedOf(group: Group, lease: Lease | undefined = group.lease): 
       ...(Object.keys(lease.metadata).length > 0 && { meta: lease.metadata }),
     }),
     ...(group.carry !== '' && { carry: group.carry }),
-    ...(definition && { min: definition.policy.minTtlMs, max: definition.policy.maxTtlMs }),
-    ...(definition?.allowedNodes && { allowed: definition.allowedNodes }),
+    ...(definition && storedDefinition(definition)),
     ...(group.deleted && { deleted: true }),
-    ...(group.heldMs > 0 && { heldMs: group.heldMs }),
+    ...(hold && { heldMs: hold.heldMs }),
   }
+}
+
+export function storedDefinition({ policy, allowedNodes }: Definition): Pick<Stored, 'min' | 'max' | 'allowed'> {
+  return { min: policy.minTtlMs, max: policy.maxTtlMs, allowed: allowedNodes }
 }
 
 /** A lease as others see it. `versionPrefix` makes versions of one run differ from those of every other. */
 export function viewOf(lease: Lease, nowMs: number, versionPrefix: string): LeaseView {
-  const live = !lease.ended && nowMs < lease.expiresAtMs
+  const live = lease.isLive(nowMs)
   return {
     nodeId: lease.nodeId,
     attempt: lease.attempt,

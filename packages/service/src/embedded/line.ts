@@ -1,0 +1,42 @@
+import type { Clock } from 'tenure'
+import type { Group, Waiter } from './group.ts'
+
+/** In line until it may be this one's turn, time is over, or the caller has gone. */
+export async function waitInLine(
+  group: Group,
+  place: Waiter | undefined,
+  { clock, deadlineMs, signal }: { readonly clock: Clock; readonly deadlineMs: number; readonly signal: AbortSignal },
+): Promise<Waiter> {
+  const waiter = place ?? { wake: () => {} }
+  group.line ??= new Set()
+  group.line.add(waiter)
+  const nowMs = clock.monotonicMs()
+  const heldMs = group.freeInMs(nowMs)
+  const waitMs = Math.max(1, Math.min(deadlineMs - nowMs, heldMs > 0 ? heldMs : Infinity))
+  await new Promise<void>((resolve) => {
+    const timer = clock.setTimer(waitMs, done)
+    signal.addEventListener('abort', done, { once: true })
+    function done(): void {
+      timer.cancel()
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    waiter.wake = done
+    if (signal.aborted) done()
+  })
+  return waiter
+}
+
+export function leaveLine(group: Group, place: Waiter): void {
+  group.line?.delete(place)
+  if (group.line?.size === 0) group.line = undefined
+  wakeLine(group)
+}
+
+export function firstInLine(group: Group): Waiter | undefined {
+  return group.line?.values().next().value
+}
+
+export function wakeLine(group: Group): void {
+  firstInLine(group)?.wake()
+}
