@@ -27,24 +27,30 @@ export async function createAuthenticator(
     throw new TypeError('authentication is empty; it must have jwt, certificates or both.')
   }
   let verifiers = await read(options, clock)
-  return {
-    async identify(request) {
+  const identifyLater = async (request: FastifyRequest, pending: Promise<Identity>): Promise<Identity> => {
+    const used = verifiers
+    try {
+      const identity = await pending
+      // Otherwise keys and rights were read again meanwhile: it is judged by those that hold now.
+      return used === verifiers ? identity : await authenticator.identify(request)
+    } catch (error) {
+      throw refused(error)
+    }
+  }
+  const authenticator: Authenticator = {
+    identify(request) {
       try {
-        for (;;) {
-          const used = verifiers
-          const identity = await identify(used, request)
-          // Otherwise keys and rights were read again meanwhile: it is judged by those that hold now.
-          if (used === verifiers) return identity
-        }
+        const identity = identify(verifiers, request)
+        return identity instanceof Promise ? identifyLater(request, identity) : identity
       } catch (error) {
-        if (!(error instanceof Refusal)) throw error
-        throw unauthorized(error.expired ? 'What was shown has expired.' : 'What was shown is not valid.', error)
+        throw refused(error)
       }
     },
     async reload() {
       verifiers = await read(options, clock)
     },
   }
+  return authenticator
 }
 
 async function read({ jwt, certificates }: AuthenticationOptions, clock: Clock): Promise<Verifiers> {
@@ -54,7 +60,7 @@ async function read({ jwt, certificates }: AuthenticationOptions, clock: Clock):
   }
 }
 
-async function identify({ tokens, certificates }: Verifiers, request: FastifyRequest): Promise<Identity> {
+function identify({ tokens, certificates }: Verifiers, request: FastifyRequest): Identity | Promise<Identity> {
   const { authorization } = request.headers
   if (authorization !== undefined) {
     if (!tokens) throw new Refusal('a token was shown, and tokens are not taken')
@@ -75,6 +81,12 @@ function tokenOf(authorization: string, rawHeaders: readonly string[]): string {
 }
 
 /** The cause goes into the log, not into the answer. */
-function unauthorized(text: string, cause?: Refusal): ServiceError {
+function unauthorized(text: string, cause?: Error): ServiceError {
   return new ServiceError('UNAUTHORIZED', text, { status: 401, cause })
+}
+
+/** The reason is for the log alone: whoever forges learns nothing from an answer. */
+function refused(error: unknown): unknown {
+  if (!(error instanceof Refusal)) return error
+  return unauthorized(error.expired ? 'What was shown has expired.' : 'What was shown is not valid.', error)
 }

@@ -59,11 +59,16 @@ export class TokenVerifier {
     }
   }
 
-  async verify(token: string): Promise<Identity> {
+  /** At once for a token that was here before. */
+  verify(token: string): Identity | Promise<Identity> {
     if (token.length > longestToken) throw new Refusal('the token is too long')
     const digest = hash('sha256', token, 'base64')
-    const known = this.#known.get(digest) ?? (await this.#examine(token))
-    // Looked at on every call: time goes on.
+    const known = this.#known.get(digest)
+    return known ? this.#inTime(digest, known) : this.#examine(token).then((examined) => this.#inTime(digest, examined))
+  }
+
+  /** Looked at on every call: time goes on. */
+  #inTime(digest: string, known: Known): Identity {
     const nowMs = this.#clock.wallMs()
     if (nowMs < known.fromMs) throw new Refusal('the token is not valid yet')
     if (nowMs >= known.untilMs) throw new Refusal('the token has expired', { expired: true })
