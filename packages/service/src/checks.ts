@@ -6,7 +6,7 @@ const longestMetadataBytes = 4096
 const deepestMetadata = 8
 /** Control characters and line separators forge log lines; what is invisible makes two names look alike. */
 export const unseenCharacter = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
-/** Names with a meaning of their own in a JavaScript that copies what it was given. */
+/** Names with a meaning of their own in a JavaScript that copies what it was given, if an object stands below them. */
 const poison = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** Two spellings of one name must not be two nodes. */
@@ -38,5 +38,10 @@ export function checkMetadata(metadata: Metadata): void {
 
 function isHarmless(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
-  return levels > 0 && Object.entries(value).every(([key, inner]) => !poison.has(key) && isHarmless(inner, levels - 1))
+  return (
+    levels > 0 &&
+    Object.entries(value).every(
+      ([key, inner]) => !(poison.has(key) && typeof inner === 'object') && isHarmless(inner, levels - 1),
+    )
+  )
 }
