@@ -155,7 +155,7 @@ export function groupRoutes(app: App, service: Service): void {
       mayAct(request.identity, groupId, nodeId)
       checkNodeId(nodeId)
       checkMetadata(metadata)
-      state.heartbeat(groupId, nodeId, metadata)
+      await state.heartbeat(groupId, nodeId, metadata)
       return { ok: true as const }
     },
   )
@@ -174,13 +174,15 @@ export function groupRoutes(app: App, service: Service): void {
     },
     async (request) => {
       mayRead(request.identity, request.params.group_id)
-      const members = state.members(request.params.group_id).map((member) => ({
-        node_id: member.nodeId,
-        role: member.role,
-        last_heartbeat_ms: member.lastHeartbeatMs ?? null,
-        metadata: member.metadata,
-      }))
-      return { members }
+      const members = await state.members(request.params.group_id)
+      return {
+        members: members.map((member) => ({
+          node_id: member.nodeId,
+          role: member.role,
+          last_heartbeat_ms: member.lastHeartbeatMs ?? null,
+          metadata: member.metadata,
+        })),
+      }
     },
   )
 }
