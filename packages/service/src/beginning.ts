@@ -18,8 +18,9 @@ export async function beginning(service: Service, groups: readonly string[], gap
   for (;;) {
     const before = feed.position
     const asked = groups.map((group) => state.leader(group))
-    // Most are known at once; then nothing happens between the first and the last of them.
-    const verdicts = asked.some((verdict) => verdict instanceof Promise) ? await Promise.all(asked) : (asked as Verdict[])
+    // Most are known at once: then nothing happens between the first and the last of them.
+    const waits = asked.some((verdict) => verdict instanceof Promise)
+    const verdicts = waits ? await Promise.all(asked.map(async (verdict) => verdict)) : (asked as Verdict[])
     const late = feed.after(before)
     if (!late) continue
     const wallMs = clock.wallMs()

@@ -4,7 +4,10 @@ import { shared } from './schemas.ts'
 import type { App, Service } from './service.ts'
 
 /** Of OpenAPI 3.1; the types know 3.0. */
-const mutualTls = { type: 'mutualTLS', description: 'A certificate whose subject alternative name is the node.' } as never
+const mutualTls = {
+  type: 'mutualTLS',
+  description: 'A certificate whose subject alternative name is the node.',
+} as never
 
 /** `/openapi.json`: what the routes say of themselves, and how one shows who one is. */
 export async function describeApi(app: App, { authenticator }: Service): Promise<void> {
@@ -34,6 +37,9 @@ export async function describeApi(app: App, { authenticator }: Service): Promise
       // Without authentication everybody on this machine may do everything.
       security: authenticator === open ? [] : [{ token: [] }, { certificate: [] }],
     },
-    refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json['$id'] ?? `schema-${index}`) },
+    refResolver: {
+      buildLocalReference: (json, _base, _fragment, index) =>
+        typeof json['$id'] === 'string' ? json['$id'] : `schema-${index}`,
+    },
   })
 }

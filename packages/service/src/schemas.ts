@@ -1,6 +1,6 @@
 /** The shapes of requests and answers. Validation, serialisation and the OpenAPI document all come from here. */
 import { Type, type Static, type TSchema } from '@sinclair/typebox'
-import { errorStatus } from './errors.ts'
+import { errorStatus, type ServiceErrorCode } from './errors.ts'
 
 const longestMs = 2 ** 31 - 1
 const groupId = '[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}'
@@ -20,7 +20,10 @@ const Milliseconds = (description: string, example: number) =>
 const UnixMs = (description: string) => Type.Integer({ description, examples: [1735200000000] })
 const Text = (maxLength: number, description: string, example: string) =>
   Type.String({ minLength: 1, maxLength, description, examples: [example] })
-const Flag = (description: string) => Type.Union([Type.Literal('true'), Type.Literal('false')], { description })
+/** Not a union of literals, which would be tried one by one. */
+const OneOf = <T extends string>(description: string, ...values: readonly T[]) =>
+  Type.Unsafe<T>({ type: 'string', enum: values, description })
+const Flag = (description: string) => OneOf(description, 'true', 'false')
 
 const Term = Type.Integer({
   minimum: 0,
@@ -126,11 +129,14 @@ export const CampaignBody = Type.Object(
 
 export const CampaignAnswer = named(
   'CampaignAnswer',
-  Type.Object({
-    is_leader: Type.Boolean({ description: 'Whether the node leads now.', examples: [true] }),
-    ...leadership,
-    cluster_id: ClusterId,
-  }),
+  Type.Object(
+    {
+      is_leader: Type.Boolean({ description: 'Whether the node leads now.', examples: [true] }),
+      ...leadership,
+      cluster_id: ClusterId,
+    },
+    { description: 'Who leads: this node, or another.' },
+  ),
 )
 
 const Held = {
@@ -151,7 +157,10 @@ export const RenewBody = Type.Object(
 )
 
 const IsOk = Type.Literal(true, { description: 'It was done.' })
-export const RenewAnswer = named('RenewAnswer', Type.Object({ ok: IsOk, leader: Leader, cluster_id: ClusterId }))
+export const RenewAnswer = named(
+  'RenewAnswer',
+  Type.Object({ ok: IsOk, leader: Leader, cluster_id: ClusterId }, { description: 'The lease was extended.' }),
+)
 
 export const ResignBody = Type.Object(Held, {
   additionalProperties: false,
@@ -159,16 +168,18 @@ export const ResignBody = Type.Object(Held, {
 })
 export const ResignAnswer = named(
   'ResignAnswer',
-  Type.Object({ ok: IsOk, leader: Type.Optional(Leader), cluster_id: ClusterId }),
+  Type.Object(
+    { ok: IsOk, leader: Type.Optional(Leader), cluster_id: ClusterId },
+    { description: 'The lease is over.' },
+  ),
 )
 
-export const LeaderAnswer = named('LeaderAnswer', Type.Object({ ...leadership, cluster_id: ClusterId }))
-
-const codes = Object.keys(errorStatus) as (keyof typeof errorStatus)[]
-const Code = Type.Union(
-  codes.map((code) => Type.Literal(code)),
-  { description: 'What is wrong, for programs.' },
+export const LeaderAnswer = named(
+  'LeaderAnswer',
+  Type.Object({ ...leadership, cluster_id: ClusterId }, { description: 'Who leads.' }),
 )
+
+const Code = OneOf('What is wrong, for programs.', ...(Object.keys(errorStatus) as ServiceErrorCode[]))
 const Failure = named(
   'Failure',
   Type.Object(
@@ -217,7 +228,7 @@ export const bodyFailures = [413, 415] as const
 export type RenewRequest = Static<typeof RenewBody>
 export type ResignRequest = Static<typeof ResignBody>
 
-export const Ok = named('Ok', Type.Object({ ok: IsOk }))
+export const Ok = named('Ok', Type.Object({ ok: IsOk }, { description: 'It is so, or was done.' }))
 
 export const RenewManyBody = Type.Object(
   {
@@ -229,9 +240,7 @@ export const RenewManyBody = Type.Object(
   },
   {
     additionalProperties: false,
-    examples: [
-      { node_id: 'node_17', renewals: [{ group_id: 'payments-coordinator', term: 42, extend_by_ms: 5000 }] },
-    ],
+    examples: [{ node_id: 'node_17', renewals: [{ group_id: 'payments-coordinator', term: 42, extend_by_ms: 5000 }] }],
   },
 )
 
@@ -249,10 +258,13 @@ const RenewItem = Type.Object({
 })
 export const RenewManyAnswer = named(
   'RenewManyAnswer',
-  Type.Object({
-    results: Type.Array(RenewItem, { description: 'One for each renewal, in the same order.' }),
-    cluster_id: ClusterId,
-  }),
+  Type.Object(
+    {
+      results: Type.Array(RenewItem, { description: 'One for each renewal, in the same order.' }),
+      cluster_id: ClusterId,
+    },
+    { description: 'What became of each.' },
+  ),
 )
 export type RenewResult = Static<typeof RenewItem>
 
@@ -299,7 +311,7 @@ const Group = named(
     leader: leadership.leader,
   }),
 )
-export const GroupAnswer = named('GroupAnswer', Type.Object({ ok: IsOk, group: Group }))
+export const GroupAnswer = named('GroupAnswer', Type.Object({ ok: IsOk, group: Group }, { description: 'The group.' }))
 export const GroupsQuery = Type.Object(
   {
     after: Type.Optional(
@@ -313,10 +325,13 @@ export const GroupsQuery = Type.Object(
 )
 export const GroupsAnswer = named(
   'GroupsAnswer',
-  Type.Object({
-    groups: Type.Array(Group, { description: 'Those of this page that one may see, by id.' }),
-    next: Type.Union([Type.String(), Type.Null()], { description: 'For `after` of the next page. Null: the last.' }),
-  }),
+  Type.Object(
+    {
+      groups: Type.Array(Group, { description: 'Those of this page that one may see, by id.' }),
+      next: Type.Union([Type.String(), Type.Null()], { description: 'For `after` of the next page. Null: the last.' }),
+    },
+    { description: 'A page of groups.' },
+  ),
 )
 export const DeleteQuery = Type.Object(
   { force: Type.Optional(Flag('Also while it has a leader, whose lease runs out before anybody else leads.')) },
@@ -329,21 +344,27 @@ export const HeartbeatBody = Type.Object(
 )
 export const MembersAnswer = named(
   'MembersAnswer',
-  Type.Object({
-    members: Type.Array(
-      Type.Object({
-        node_id: Type.String({ description: 'The node.', examples: ['node_17'] }),
-        role: Type.Union([Type.Literal('leader'), Type.Literal('candidate'), Type.Literal('allowed')], {
-          description: 'Allowed: it was named in the group’s definition, and was not heard of lately.',
+  Type.Object(
+    {
+      members: Type.Array(
+        Type.Object({
+          node_id: Type.String({ description: 'The node.', examples: ['node_17'] }),
+          role: OneOf(
+            'Allowed: it was named in the group’s definition, and was not heard of lately.',
+            'leader',
+            'candidate',
+            'allowed',
+          ),
+          last_heartbeat_ms: Type.Union([Type.Integer(), Type.Null()], {
+            description: 'When it was last heard of, as Unix time. Null: not lately.',
+          }),
+          metadata: Metadata,
         }),
-        last_heartbeat_ms: Type.Union([Type.Integer(), Type.Null()], {
-          description: 'When it was last heard of, as Unix time. Null: not lately.',
-        }),
-        metadata: Metadata,
-      }),
-      { description: 'Who was allowed by name, campaigned, or sends heartbeats.' },
-    ),
-  }),
+        { description: 'Who was allowed by name, campaigned, or sends heartbeats.' },
+      ),
+    },
+    { description: 'Who takes part.' },
+  ),
 )
 
 const cursor = '[A-Za-z0-9_-]{8,32}\\.(0|[1-9][0-9]{0,15})'
@@ -382,25 +403,21 @@ const WatchEvent = named(
   'WatchEvent',
   Type.Object(
     {
-      type: Type.Union(
-        (['LEADER_CHANGED', 'LEADER_LOST', 'RENEWED', 'STATE', 'GAP', 'TOO_SLOW'] as const).map((type) =>
-          Type.Literal(type),
-        ),
-        {
-          description:
-            'STATE: how things stand. GAP: something was missed, and STATE follows. TOO_SLOW: the stream ends, because its reader did not keep up.',
-        },
+      type: OneOf(
+        'STATE: how things stand. GAP: something was missed, and STATE follows. TOO_SLOW: the stream ends, because its reader did not keep up.',
+        'LEADER_CHANGED',
+        'LEADER_LOST',
+        'RENEWED',
+        'STATE',
+        'GAP',
+        'TOO_SLOW',
       ),
       group_id: Type.Optional(Type.String({ description: 'The group.', examples: ['payments-coordinator'] })),
       term: Type.Optional(Term),
       leader_node_id: Type.Optional(
         Type.String({ description: 'The node that leads; of LEADER_LOST, the one that did.', examples: ['node_09'] }),
       ),
-      reason: Type.Optional(
-        Type.Union([Type.Literal('expired'), Type.Literal('resigned'), Type.Literal('deleted')], {
-          description: 'Of LEADER_LOST: why.',
-        }),
-      ),
+      reason: Type.Optional(OneOf('Of LEADER_LOST: why.', 'expired', 'resigned', 'deleted')),
       leader: Type.Optional(leadership.leader),
       previous_leader: Type.Optional(Leader),
       highest_term: Type.Optional(Term),
@@ -441,5 +458,5 @@ export const watchResponses = {
       'text/event-stream': { schema: Type.String({ description: 'A stream of WatchEvent.' }) },
     },
   },
-  ...failures(),
+  ...failures(404),
 }

@@ -194,7 +194,7 @@ function parseJson(app: App): void {
   })
 }
 
-const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY']
 
 /** A path that is there answers other methods with those that it has. To be called before the routes are added. */
 function otherMethods(app: App): { refuse(): void } {
