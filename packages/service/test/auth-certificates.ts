@@ -1,5 +1,5 @@
 import { generateKeyPairSync, randomBytes, randomUUID, sign, type KeyObject } from 'node:crypto'
-import { der, oid, sequence, utcTime, type Certificate } from '../../tenure/test/kubernetes/certificate.ts'
+import { der, oid, pemOf, sequence, utcTime, type Certificate } from '../../tenure/test/kubernetes/certificate.ts'
 
 const day = 86_400_000
 const clientAuth = '2b06010505070302'
@@ -79,9 +79,4 @@ function extensionsOf({ names = [], usages = [clientAuth], isAuthority = false }
 
 function spkiOf(key: KeyObject): Buffer {
   return key.export({ type: 'spki', format: 'der' })
-}
-
-function pemOf(certificate: Buffer): string {
-  const lines = certificate.toString('base64').replace(/.{64}/g, '$&\n')
-  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
 }

@@ -26,12 +26,16 @@ export function makeCertificate({ names = ['127.0.0.1', '::1'], endsMs = Date.no
     der(0xa3, sequence(sequence(oid('551d11'), der(0x04, sequence(...alternatives))))),
   )
   const signature = Buffer.concat([Buffer.from([0]), sign('sha256', body, privateKey)])
-  const certificate = sequence(body, signedBy, der(0x03, signature))
-  const lines = certificate.toString('base64').replace(/.{64}/g, '$&\n')
   return {
-    cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
+    cert: pemOf(sequence(body, signedBy, der(0x03, signature))),
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   }
+}
+
+export function pemOf(certificate: Buffer): string {
+  // Without an empty line where the last one is full: it would end the text.
+  const lines = certificate.toString('base64').replace(/.{1,64}/g, '$&\n')
+  return `-----BEGIN CERTIFICATE-----\n${lines}-----END CERTIFICATE-----\n`
 }
 
 export function der(tag: number, ...parts: readonly Buffer[]): Buffer {
