@@ -134,7 +134,10 @@ export interface LeaseStore {
    * written only if `afterTerm` is 0 too: who has seen a term and finds no record has seen one vanish.
    */
   acquire(claim: AcquireClaim, options: CallOptions): Promise<Outcome>
-  /** Restarts the lease's duration, if holder, attempt, term and version match. */
+  /**
+   * Restarts the lease's duration, if holder, attempt, term and version match. A store may hold on to a longer one that
+   * it has promised for the same term.
+   */
   renew(claim: HeldClaim, options: CallOptions): Promise<Outcome>
   /** Gives the lease back, if holder, attempt, term and version match. */
   release(claim: HeldClaim, options: CallOptions): Promise<Outcome>

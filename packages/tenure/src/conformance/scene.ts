@@ -27,6 +27,8 @@ export interface StoreUnderTest {
   remove?(election: string): void | Promise<void>
   /** True if the highest term goes when the record is removed. By default it must outlive the record. */
   readonly forgetsTerms?: boolean
+  /** True if a renewal that asks for less leaves the lease as long as it was promised. By default it gets shorter. */
+  readonly keepsPromises?: boolean
   /** The highest term that the store can write. Default: the last safe integer. */
   readonly lastTerm?: number
   /** A second handle onto the same data, as another process would have. */

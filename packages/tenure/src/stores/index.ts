@@ -32,11 +32,19 @@ const openers: Readonly<Record<string, (url: string) => LeaseStore | Promise<Lea
     const client = process.env['KUBERNETES_SERVICE_HOST'] ? undefined : fromKubeConfig()
     return kubernetesStore({ client, namespace: namespace || undefined })
   },
+  http: openService,
+  https: openService,
+}
+
+async function openService(urls: string): Promise<LeaseStore> {
+  const { serviceStore } = await import('./service.ts')
+  const { environmentCredentials } = await import('./service/environment.ts')
+  return serviceStore({ url: urls.split(','), ...environmentCredentials(process.env) })
 }
 
 /**
- * Opens the store that a URL names: `memory:`, `file:///dir` or `kubernetes://namespace`. Its own code is loaded only
- * then.
+ * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, or the `https://host` of an
+ * election service. Its own code is loaded only then.
  *
  * @example
  * const store = await openStore(process.env.TENURE_STORE ?? 'file:///var/lib/my-app/leases')

@@ -40,11 +40,20 @@ describe('openStore', () => {
   test.each([
     [
       'flie:///leases',
-      'There is no store for "flie:". Did you mean "file:"? Known are "memory:", "file:", "kubernetes:".',
+      'There is no store for "flie:". Did you mean "file:"? Known are "memory:", "file:", "kubernetes:", "http:", "https:".',
     ],
-    ['mem:', 'There is no store for "mem:". Did you mean "memory:"? Known are "memory:", "file:", "kubernetes:".'],
-    ['constructor:', 'There is no store for "constructor:". Known are "memory:", "file:", "kubernetes:".'],
-    ['quux://user:password@host', 'There is no store for "quux:". Known are "memory:", "file:", "kubernetes:".'],
+    [
+      'mem:',
+      'There is no store for "mem:". Did you mean "memory:"? Known are "memory:", "file:", "kubernetes:", "http:", "https:".',
+    ],
+    [
+      'constructor:',
+      'There is no store for "constructor:". Known are "memory:", "file:", "kubernetes:", "http:", "https:".',
+    ],
+    [
+      'quux://user:password@host',
+      'There is no store for "quux:". Known are "memory:", "file:", "kubernetes:", "http:", "https:".',
+    ],
   ])('names what it knows when it does not know %s', async (url, message) => {
     await expect(openStore(url)).rejects.toMatchObject({ code: 'UNKNOWN_STORE', retryable: false, message })
   })
@@ -62,10 +71,24 @@ describe('openStore', () => {
     'kubernetes://a/b',
     'kubernetes://token@default',
     'kubernetes://default?x=1',
+    'http://',
+    'https://user:password@host',
+    'https://host?x=1',
+    'https://host,ftp://host',
   ])('refuses "%s", which it would have to guess at', async (url) => {
     const refusal = expect(openStore(url)).rejects
     await refusal.toThrow(TypeError)
     await expect(openStore(url)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  test('opens an election service, with what the environment gives', async () => {
+    onTestFinished(() => void vi.unstubAllEnvs())
+    expect(await openStore('http://elections.example.com:7070')).toMatchObject({ expiry: 'own-clock', terms: true })
+    vi.stubEnv('TENURE_TOKEN', 'secret')
+    expect(await openStore('https://a.example.com,https://b.example.com')).toMatchObject({ expiry: 'own-clock' })
+    await expect(openStore('http://elections.example.com:7070')).rejects.toThrow(/in the clear/)
+    vi.stubEnv('TENURE_TOKEN_FILE', '/run/token')
+    await expect(openStore('https://a.example.com')).rejects.toThrow(/TENURE_TOKEN is set as well/)
   })
 
   test('opens Leases of a namespace, with the kubeconfig outside of a pod', async () => {

@@ -1,0 +1,237 @@
+import { systemClock, type Clock } from '../clock.ts'
+import { invalidOption, isTenureError, TenureError } from '../errors.ts'
+import { objectOf } from '../http/body.ts'
+import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
+import { checkClock, checkObject } from '../options.ts'
+import { encodeName } from './encode-name.ts'
+import { granted } from './rules.ts'
+import { Cluster, type Reply } from './service/cluster.ts'
+import { eventsOf } from './service/events.ts'
+import { addressesOf, checkCredentials, type Provided, type ServiceCredentials } from './service/options.ts'
+import { ownRecordOf, recordOf, refusalOf, standingOf } from './service/records.ts'
+import { misunderstood, Nonsense, ServiceError } from './service/service-error.ts'
+
+export type { Provided } from './service/options.ts'
+
+/** What {@link serviceStore} takes. */
+export interface ServiceStoreOptions extends ServiceCredentials {
+  /** Where the service is; several addresses must lead to one cluster. */
+  readonly url: string | readonly string[]
+  /** A token that names this node. Not over `http:`, but to this very machine. */
+  readonly token?: Provided | undefined
+  /** Certificates of authorities to trust, as PEM text. Default: those that Node trusts. */
+  readonly ca?: Provided | undefined
+  /** A certificate that names this node, as PEM text; with `key`. */
+  readonly cert?: Provided | undefined
+  readonly key?: Provided | undefined
+  readonly clock?: Clock | undefined
+}
+
+// A misspelt token would be none.
+const known = ['url', 'token', 'ca', 'cert', 'key', 'clock']
+const plainGroup = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
+/** A stream that lasted this long may be resumed at once; one that ends sooner is left to the engine to pace. */
+const settledMs = 5_000
+/** A stream begins with how things stand, and then shows a sign of life every 15 s. */
+const firstWithinMs = 10_000
+const silenceMs = 40_000
+/** So many watches end at once when a service restarts: each comes back at a moment of its own. */
+const spreadMs = 1_000
+const longestHoldMs = 300_000
+
+/**
+ * Keeps each election in a group of an election service (`tenure serve`). The service judges expiry, on its own clock.
+ *
+ * @example
+ * const store = serviceStore({ url: 'https://elections.example.com', token: () => readFile('token', 'utf8') })
+ * await lead({ store, election: 'nightly-report', identity: 'node-17' }, work)
+ */
+export function serviceStore(options: ServiceStoreOptions): LeaseStore {
+  checkObject('options', options)
+  for (const name of Object.keys(options)) {
+    // Not its value: a misspelt token is a token.
+    if (!known.includes(name)) throw invalidOption(name, undefined, `only ${known.join(', ')} are known`)
+  }
+  const { url, token, ca, cert, key, clock = systemClock } = options
+  checkClock(clock)
+  const credentials = { token, ca, cert, key }
+  checkCredentials(credentials)
+  return new ServiceLeases(new Cluster(addressesOf(url, credentials), credentials, clock), clock)
+}
+
+class ServiceLeases implements LeaseStore {
+  readonly expiry = 'own-clock'
+  readonly terms = true
+  readonly #cluster: Cluster
+  readonly #clock: Clock
+  readonly #watches = new Set<AbortController>()
+  /** Until when no watch is tried: the service has too many, or something on the way does not let them through. */
+  #noWatchUntilMs = -Infinity
+
+  constructor(cluster: Cluster, clock: Clock) {
+    this.#cluster = cluster
+    this.#clock = clock
+  }
+
+  read(election: string, call: CallOptions): Promise<LeaseRecord | undefined> {
+    const request = { method: 'GET', path: pathOf(election, 'leader') } as const
+    return this.#cluster.call(request, call, ({ body }) => standingOf(election, body).record)
+  }
+
+  async acquire(claim: AcquireClaim, call: CallOptions): Promise<Outcome> {
+    const { election, holder, attempt, leaseDurationMs, afterTerm, metadata } = claim
+    if (afterTerm >= Number.MAX_SAFE_INTEGER) {
+      throw new TenureError('TERM_EXHAUSTED', `Election "${election}" has used its last term, ${afterTerm}.`)
+    }
+    const lease_ttl_ms = Math.ceil(leaseDurationMs)
+    const asked = { node_id: holder, attempt, lease_ttl_ms, after_term: afterTerm, metadata }
+    return this.#post(election, 'campaign', asked, call, ({ body }) => {
+      const { is_leader: won, leader } = body
+      if (won === false) return refusalOf(election, body)
+      if (won === true) return granted(ownRecordOf({ election, holder, attempt }, leader, false), claim)
+      throw new Nonsense('"is_leader" is neither true nor false')
+    })
+  }
+
+  renew(claim: HeldClaim, call: CallOptions): Promise<Outcome> {
+    const { carry, leaseDurationMs } = claim
+    const asked = { ...heldOf(claim), extend_by_ms: Math.ceil(leaseDurationMs), ...(carry !== undefined && { carry }) }
+    return this.#post(claim.election, 'renew', asked, call, (reply) => heldOutcome(reply, claim, false))
+  }
+
+  release(claim: HeldClaim, call: CallOptions): Promise<Outcome> {
+    return this.#post(claim.election, 'resign', heldOf(claim), call, (reply) => heldOutcome(reply, claim, true))
+  }
+
+  async *watch(election: string, { signal }: CallOptions): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
+    if (signal.aborted || this.#clock.monotonicMs() < this.#noWatchUntilMs) return
+    const closing = new AbortController()
+    const end = () => closing.abort(signal.reason)
+    signal.addEventListener('abort', end, { once: true })
+    this.#watches.add(closing)
+    try {
+      yield* this.#follow(election, closing.signal)
+    } catch (error) {
+      if (closing.signal.aborted) return
+      const told = error instanceof Nonsense ? misunderstood('The election service', error.message, 200) : error
+      this.#holdWatches(told)
+      throw told
+    } finally {
+      signal.removeEventListener('abort', end)
+      this.#watches.delete(closing)
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const watch of this.#watches) watch.abort()
+    this.#cluster.close()
+  }
+
+  #post(
+    election: string,
+    verb: string,
+    body: unknown,
+    call: CallOptions,
+    take: (reply: Reply) => Outcome,
+  ): Promise<Outcome> {
+    return this.#cluster.call({ method: 'POST', path: pathOf(election, verb), body }, call, take)
+  }
+
+  /** The state as it is, then each change; resumed where it broke off. */
+  async *#follow(election: string, signal: AbortSignal): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
+    let shown: string | undefined
+    let cursor: string | undefined
+    for (;;) {
+      const openedMs = this.#clock.monotonicMs()
+      const lasted = () => this.#clock.monotonicMs() - openedMs >= settledMs
+      let begun = false
+      try {
+        const lines = this.#cluster.stream(
+          `${pathOf(election, 'watch')}?renewals=true`,
+          cursor === undefined ? {} : { 'last-event-id': cursor },
+          { signal, silenceMs: () => (begun ? silenceMs : firstWithinMs) },
+        )
+        for await (const { id, data } of eventsOf(lines)) {
+          begun = true
+          const event = objectOf(data) ?? {}
+          if (event['type'] === 'TOO_SLOW') break
+          cursor = id ?? cursor
+          const told = toldBy(election, event)
+          if (!told) continue
+          const { record } = told
+          const key = record ? `${record.version} ${record.released}` : ''
+          if (key === shown) continue
+          shown = key
+          yield record
+        }
+        if (!lasted()) return
+      } catch (error) {
+        // The service does not know the cursor, after a restored backup perhaps: how things stand takes its place.
+        if (cursor !== undefined && error instanceof ServiceError && error.code === 'INVALID_REQUEST') {
+          cursor = undefined
+          continue
+        }
+        if (!isTenureError(error) || !error.retryable || !lasted()) throw error
+      }
+      await this.#pause(this.#clock.random() * spreadMs, signal)
+    }
+  }
+
+  /** Standbys poll meanwhile. */
+  #holdWatches(error: unknown): void {
+    if (!(error instanceof ServiceError)) return
+    const holdMs = error.retryAfterMs ?? (error.status === 200 ? longestHoldMs : 0)
+    this.#noWatchUntilMs = this.#clock.monotonicMs() + Math.min(holdMs, longestHoldMs)
+  }
+
+  #pause(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.setTimer(ms, () => {
+        signal.removeEventListener('abort', stop)
+        resolve()
+      })
+      const stop = () => {
+        timer.cancel()
+        reject(signal.reason as Error)
+      }
+      if (signal.aborted) stop()
+      else signal.addEventListener('abort', stop, { once: true })
+    })
+  }
+}
+
+/** What an event tells of the election; undefined if nothing. */
+function toldBy(
+  election: string,
+  event: Readonly<Record<string, unknown>>,
+): { readonly record: LeaseRecord | undefined } | undefined {
+  if (event['group_id'] !== groupOf(election)) return undefined
+  switch (event['type']) {
+    case 'STATE':
+      return standingOf(election, event)
+    case 'LEADER_CHANGED':
+    case 'RENEWED':
+      return { record: recordOf(election, event['leader'], false) }
+    case 'LEADER_LOST':
+      return { record: event['reason'] === 'deleted' ? undefined : recordOf(election, event['previous_leader'], true) }
+    default:
+      return undefined
+  }
+}
+
+function heldOutcome({ refused, body }: Reply, claim: HeldClaim, released: boolean): Outcome {
+  if (refused) return refusalOf(claim.election, body, 'current_leader')
+  return granted(ownRecordOf(claim, body['leader'], released), claim)
+}
+
+function heldOf({ holder, attempt, term, version }: HeldClaim) {
+  return { node_id: holder, attempt, term, version }
+}
+
+function groupOf(election: string): string {
+  return encodeName(election, plainGroup)
+}
+
+function pathOf(election: string, what: string): string {
+  return `/v1/groups/${encodeURIComponent(groupOf(election))}/${what}`
+}

@@ -1,0 +1,83 @@
+/** What stands in the service's answers, as records. Whatever is not wholly understood is nonsense. */
+import { isObject } from '../../http/body.ts'
+import type { HeldClaim, LeaseRecord, Metadata, Refused } from '../../lease-store.ts'
+import { Nonsense } from './service-error.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** How an election stands. */
+export interface Standing {
+  readonly record: LeaseRecord | undefined
+  readonly retryAfterMs: number | undefined
+}
+
+/** Who leads, or who did last. `field` is where the leader stands. */
+export function standingOf(election: string, body: Fields, field: 'leader' | 'current_leader' = 'leader'): Standing {
+  const leader = body[field]
+  if (leader !== null) {
+    const record = recordOf(election, leader, false)
+    // Not the body's own, which is rounded up: a refusal tells at most what is left.
+    return { record, retryAfterMs: number(leader as Fields, 'lease_remaining_ms', (ms) => ms >= 0) }
+  }
+  const { retry_after_ms: retry, previous_leader: previous } = body
+  // Nobody leads, and nobody may yet: the group was deleted while its lease ran.
+  if (retry !== undefined) return { record: undefined, retryAfterMs: number(body, 'retry_after_ms', (ms) => ms >= 0) }
+  const record = previous === undefined ? undefined : recordOf(election, previous, true)
+  return { record, retryAfterMs: undefined }
+}
+
+/** A refusal. */
+export function refusalOf(election: string, body: Fields, field?: 'current_leader'): Refused {
+  const { record, retryAfterMs } = standingOf(election, body, field)
+  const highestTerm = number(body, 'highest_term', (term) => Number.isSafeInteger(term) && term >= 0)
+  return {
+    ok: false,
+    ...(record && { record }),
+    highestTerm: Math.max(highestTerm, record?.term ?? 0),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  }
+}
+
+/** A record that must be of the grant that was asked about. */
+export function ownRecordOf(
+  { election, holder, attempt, term }: Pick<HeldClaim, 'election' | 'holder' | 'attempt'> & { term?: number },
+  leader: unknown,
+  released: boolean,
+): LeaseRecord {
+  const record = recordOf(election, leader, released)
+  const own = record.holder === holder && record.attempt === attempt && (term ?? record.term) === record.term
+  if (!own) throw new Nonsense('it grants what was not asked for')
+  return record
+}
+
+/** `released` is true for a lease that ran out as well: its service has judged that, and nobody holds it any more. */
+export function recordOf(election: string, leader: unknown, released: boolean): LeaseRecord {
+  if (!isObject(leader)) throw new Nonsense('a leader is no object')
+  const metadata = leader['metadata']
+  if (!isObject(metadata)) throw new Nonsense('"metadata" is no object')
+  return {
+    election,
+    holder: text(leader, 'node_id'),
+    attempt: text(leader, 'attempt'),
+    term: number(leader, 'term', (term) => Number.isSafeInteger(term) && term > 0),
+    leaseDurationMs: number(leader, 'lease_ttl_ms', (ms) => ms > 0 && ms < 2 ** 31),
+    acquiredAt: number(leader, 'acquired_at_ms', Number.isFinite),
+    renewedAt: number(leader, 'renewed_at_ms', Number.isFinite),
+    released,
+    metadata: metadata as Metadata,
+    carry: text(leader, 'carry'),
+    version: text(leader, 'version'),
+  }
+}
+
+function text(fields: Fields, name: string): string {
+  const field = fields[name]
+  if (typeof field !== 'string') throw new Nonsense(`"${name}" is no text`)
+  return field
+}
+
+function number(fields: Fields, name: string, valid: (field: number) => boolean): number {
+  const field = fields[name]
+  if (typeof field !== 'number' || !valid(field)) throw new Nonsense(`"${name}" is no number that can be used`)
+  return field
+}
