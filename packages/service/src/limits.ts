@@ -116,6 +116,11 @@ export class Limits {
     return this.#holding(this.#watches, request, 'watches', run)
   }
 
+  /** How many wait in line. */
+  get waitingCount(): number {
+    return this.#waiting.taken
+  }
+
   /** Runs what waits in line. */
   waiting<T>(request: FastifyRequest, run: () => Promise<T>): Promise<T> {
     return this.#holding(this.#waiting, request, 'campaigns that wait', run)
@@ -200,6 +205,10 @@ export class Places {
 
   get size(): number {
     return this.#held.size
+  }
+
+  get taken(): number {
+    return this.#all
   }
 
   /** Returns what leaves the place, once; undefined if there is none. */

@@ -6,6 +6,8 @@ import { Durations, figure } from './histogram.ts'
 export interface Gauges {
   groups(): number
   watchers(): number
+  /** Campaigns in line. */
+  waiting(): number
   /** Whether the store can make something durable now. */
   storeHealthy(): Promise<boolean>
 }
@@ -20,6 +22,7 @@ export class Metrics {
   readonly #writes = new Durations()
   #grants = 0
   #slow = 0
+  #failedWrites = 0
 
   constructor(gauges: Gauges) {
     // The process and its event loop: nodejs_eventloop_lag_seconds and its like.
@@ -31,6 +34,7 @@ export class Metrics {
     this.#count('tenure_slow_watchers_total', 'Watchers dropped because they read too slowly.', () => this.#slow)
     this.#gauge('tenure_groups', 'Groups that are kept.', gauges.groups)
     this.#gauge('tenure_watchers', 'Watchers that are connected.', gauges.watchers)
+    this.#gauge('tenure_waiting_campaigns', 'Campaigns that wait in line.', gauges.waiting)
     this.#gauge('tenure_store_healthy', 'Whether the store can make something durable: 1 or 0.', async () =>
       Number(await gauges.storeHealthy()),
     )
@@ -42,14 +46,11 @@ export class Metrics {
     )
     const writes = 'tenure_store_write_seconds'
     this.#histogram(writes, 'Time until a write was durable.', () => this.#writes.values(writes, {}))
+    this.#count('tenure_store_write_failures_total', 'Writes that failed.', () => this.#failedWrites)
   }
 
   campaign(granted: boolean): void {
     this.#campaigns[granted ? 'granted' : 'refused'] += 1
-  }
-
-  renewal(granted: boolean): void {
-    this.renewals(granted, 1)
   }
 
   renewals(granted: boolean, count: number): void {
@@ -65,8 +66,9 @@ export class Metrics {
     this.#slow += 1
   }
 
-  storeWrite(seconds: number): void {
-    this.#writes.add(seconds)
+  storeWrite(seconds: number, durable: boolean): void {
+    if (durable) this.#writes.add(seconds)
+    else this.#failedWrites += 1
   }
 
   /** `route` is a pattern of our own, never a path that somebody sent. */

@@ -81,6 +81,12 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const limits = new Limits(limitsFrom(options.limits, authenticated), { clock, authenticated })
   let tls = tlsOptions && (await readTls(tlsOptions))
   const policy = options.policy ?? { minTtlMs: 1_000, maxTtlMs: 3_600_000 }
+  const metrics = new Metrics({
+    groups: () => state.groupCount,
+    watchers: () => hub.watchers,
+    waiting: () => limits.waitingCount,
+    storeHealthy: () => isHealthy(state, clock),
+  })
   const state = await EmbeddedState.open({
     directory: options.data,
     clock,
@@ -90,6 +96,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     maxMembersPerGroup: 1_000,
     memberTtlMs: 600_000,
     afterRestore: options.afterRestore ?? false,
+    onWrite: (tookMs, durable) => metrics.storeWrite(tookMs / 1000, durable),
   })
   const describe = (change: Change) => ({
     type: change.type,
@@ -108,11 +115,6 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     describe,
   })
   const logger = options.logger ?? pino({ level: 'silent' })
-  const metrics = new Metrics({
-    groups: () => state.groupCount,
-    watchers: () => hub.watchers,
-    storeHealthy: () => isHealthy(state, clock),
-  })
   state.follow({ wantsRenewals: () => false, onChange: (change) => metrics.change(change) })
   if (logger.isLevelEnabled('info')) state.follow({ wantsRenewals: () => false, onChange: logChanges(logger) })
   const streams = new Streams(clock)

@@ -19,6 +19,8 @@ export interface EmbeddedStateOptions {
   readonly memberTtlMs: number
   /** The data come from a backup: skip all terms that may have been granted since. */
   readonly afterRestore: boolean
+  /** Told of each write of a group when it has ended, either way. */
+  readonly onWrite?: ((tookMs: number, durable: boolean) => void) | undefined
 }
 
 const patienceMs = 5_000
@@ -87,13 +89,16 @@ export class Core {
    */
   commit<T>(group: Group, stored: Stored, apply: () => T): Promise<T> {
     if (this.closed) throw new ServiceError('BACKEND_UNAVAILABLE', 'The service is stopping.')
+    const startedMs = this.clock.monotonicMs()
     const committing = this.disk.write(group.id, stored).then(
       () => {
+        this.options.onWrite?.(this.clock.monotonicMs() - startedMs, true)
         group.busy = undefined
         this.#doubtful.delete(group)
         return apply()
       },
       (error: unknown) => {
+        this.options.onWrite?.(this.clock.monotonicMs() - startedMs, false)
         group.busy = undefined
         if (stored.ended) this.#doubtful.add(group)
         throw error
