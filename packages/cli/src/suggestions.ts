@@ -4,7 +4,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   if (word.length > 64) return undefined
   const [best] = candidates
     .map((candidate) => ({ candidate, edits: distance(word.toLowerCase(), candidate.toLowerCase()) }))
-    .filter(({ candidate, edits }) => edits <= Math.max(candidate.length, word.length) / 3)
+    .filter(({ candidate, edits }) => edits <= Math.max(2, candidate.length / 3))
     .sort((one, other) => one.edits - other.edits)
   return best?.candidate
 }

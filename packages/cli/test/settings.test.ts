@@ -176,7 +176,7 @@ describe('the command', () => {
     return { code: await ended, ...output }
   }
 
-  test.concurrent.for([
+  test.for([
     [['serve', '--min-tll', '1s'], /unknown option '--min-tll'\n\(Did you mean --min-ttl\?\)/],
     [['serve', '--store', 'memory:'], /unknown option '--store'/],
     [['serve', 'now'], /too many arguments/],
@@ -188,7 +188,7 @@ describe('the command', () => {
     [['serve', '--jwt-keys', 'nowhere.json'], /--jwt-keys must be a file that can be read, not "nowhere.json"/],
     [['serve', '--config', 'nowhere.json'], /The configuration file nowhere.json cannot be read: ENOENT/],
     [['serve', '--listen', ':0'], /--listen is "::"; without authentication the service listens on loopback only/],
-  ] as const)('%s exits with 2 before anything is opened', async ([args, message], { expect }) => {
+  ] as const)('%s exits with 2 before anything is opened', async ([args, message]) => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'package.json'), '{}')
     const { code, out, error } = await run([...args], { cwd: folder })
