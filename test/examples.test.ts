@@ -50,9 +50,9 @@ async function run(name: string, env: Record<string, string> = {}): Promise<stri
   return example.lines()
 }
 
-test('every example has a test here or, if it needs a cluster, there; the demo has one of its own', () => {
-  const tested = [import.meta.filename, join(import.meta.dirname, 'kubernetes/example.test.ts')]
-    .map((file) => readFileSync(file, 'utf8'))
+test('every example has a test here or, if it needs a cluster or the service, there; the demo has one of its own', () => {
+  const tested = ['examples.test.ts', 'kubernetes/example.test.ts', 'service/cron-example.test.ts']
+    .map((file) => readFileSync(join(import.meta.dirname, file), 'utf8'))
     .join('\n')
   const names = readdirSync(examples).filter((name) => name !== 'demo')
   expect(names).toContain('first-program')

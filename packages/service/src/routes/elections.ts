@@ -50,8 +50,10 @@ export function electionRoutes(app: App, service: Service): void {
       const waits = claim.waitMs > 0
       const verdict = await (waits ? limits.waiting(request, () => whileHere(service, request, run)) : run(here))
       metrics.campaign(verdict.granted)
-      const answer = { is_leader: verdict.granted, ...leadershipOf(verdict, clock.wallMs()), cluster_id }
-      if (verdict.granted || !body.strict) return answer
+      const { retry_after_ms, ...leadership } = leadershipOf(verdict, clock.wallMs())
+      if (verdict.granted) return { is_leader: true, ...leadership, cluster_id }
+      const answer = { is_leader: false, ...leadership, ...(retry_after_ms && { retry_after_ms }), cluster_id }
+      if (!body.strict) return answer
       throw new ServiceError('CONFLICT', `Another node leads group "${groupId}".`, { details: conflictOf(answer) })
     },
   )
