@@ -12,7 +12,7 @@ export interface Program {
   readonly binary: string
   /** Directories outside PATH where a distribution puts it; `*` stands for one directory. */
   readonly directories?: readonly string[]
-  readonly source: AptPackage | GoModule
+  readonly source: AptPackage | GoModule | PythonPackages
 }
 
 /** A package of Debian. */
@@ -25,6 +25,11 @@ export interface GoModule {
   readonly goModule: string
   /** About how long its first build takes, on two cores. */
   readonly buildMinutes: number
+}
+
+/** A file that names packages of Python, each with its version. The program is taken from these only. */
+export interface PythonPackages {
+  readonly pythonRequirements: string
 }
 
 /** A program's path, or why there is none. */
@@ -48,21 +53,27 @@ export function pathOf(program: Program): string {
   return found.path
 }
 
-/** Where the program is built to. The name carries a hash of its sources: a changed module is built anew. */
+/** Where the program is built to. The name carries a hash of its sources: what was changed is built anew. */
 export function cachePath({ binary, source }: Program): string {
-  if (!('goModule' in source)) return join(cacheDirectory, binary)
+  if ('aptPackage' in source) return join(cacheDirectory, binary)
+  const files =
+    'goModule' in source
+      ? readdirSync(source.goModule)
+          .sort()
+          .map((file) => join(source.goModule, file))
+      : [source.pythonRequirements]
   const hash = createHash('sha256')
-  for (const file of readdirSync(source.goModule).sort()) {
+  for (const file of files)
     hash
-      .update(`${file}\0`)
-      .update(readFileSync(join(source.goModule, file)))
+      .update(`${basename(file)}\0`)
+      .update(readFileSync(file))
       .update('\0')
-  }
   return join(cacheDirectory, `${binary}-${hash.digest('hex').slice(0, 16)}`)
 }
 
 function search(program: Program): string | undefined {
-  const { binary, directories = [], directoryVariable } = program
+  const { binary, directories = [], directoryVariable, source } = program
+  if ('pythonRequirements' in source) return [cachePath(program)].find(isUsable)
   const path = (process.env['PATH'] ?? '').split(delimiter)
   const given = directoryVariable ? process.env[directoryVariable] : undefined
   const candidates = [given ?? '', ...path, ...directories.flatMap(expand)].filter(Boolean)

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
-import { cacheDirectory, cachePath, find, type GoModule, type Program } from './find.ts'
+import { cacheDirectory, cachePath, find, type GoModule, type Program, type PythonPackages } from './find.ts'
 import { programs } from './programs.ts'
 
 /** Gets every program that is missing and can be had. Returns how many are missing still. */
@@ -25,6 +25,7 @@ async function install(program: Program, say: (line: string) => void): Promise<s
   const { binary, source, variable } = program
   if (process.env[variable]) return `${variable}=${process.env[variable]} cannot be used`
   if ('goModule' in source) return build(program, source, say)
+  if ('pythonRequirements' in source) return installPython(program, source, say)
   const byHand = `apt-get install ${source.aptPackage}`
   if (process.getuid?.() !== 0) return `only root can install it: ${byHand}`
   if (!has('apt-get')) return `there is no apt-get; install ${binary}, or name it by ${variable}`
@@ -49,6 +50,21 @@ async function build(program: Program, source: GoModule, say: (line: string) => 
   } finally {
     clearInterval(progress)
   }
+}
+
+async function installPython(
+  program: Program,
+  { pythonRequirements }: PythonPackages,
+  say: (line: string) => void,
+): Promise<string | undefined> {
+  if (!has('python3')) return `it needs Python 3.10 or newer, which is not on PATH; or name it by ${program.variable}`
+  say(`${program.binary}: installing with pip into a folder of its own`)
+  // The program itself comes last: an installation that is broken off leaves none.
+  const command = `[ -x "$1" ] || {
+    rm -rf "$1.venv" && python3 -m venv "$1.venv" &&
+    "$1.venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$2" &&
+    printf '#!/bin/sh\nexec "%s.venv/bin/%s" "$@"\n' "$1" "$3" > "$1.$$" && chmod +x "$1.$$" && mv "$1.$$" "$1"; }`
+  return run(program.binary, command, [cachePath(program), pythonRequirements, program.binary], { env: process.env })
 }
 
 interface RunOptions {

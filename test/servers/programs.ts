@@ -28,7 +28,14 @@ export const programs = {
     binary: 'tenure-client-go',
     source: { goModule: join(import.meta.dirname, 'client-go'), buildMinutes: 2 },
   },
+  /** Tries requests of all kinds on a service, and compares its answers with its OpenAPI document. */
+  schemathesis: {
+    variable: 'TENURE_SCHEMATHESIS',
+    binary: 'schemathesis',
+    source: { pythonRequirements: join(import.meta.dirname, 'schemathesis/requirements.txt') },
+  },
   openssl: { variable: 'TENURE_OPENSSL', binary: 'openssl', source: { aptPackage: 'openssl' } },
+  cc: { variable: 'TENURE_CC', binary: 'cc', source: { aptPackage: 'build-essential' } },
   tmux: { variable: 'TENURE_TMUX', binary: 'tmux', source: { aptPackage: 'tmux' } },
   faketime: {
     variable: 'TENURE_FAKETIME',

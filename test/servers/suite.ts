@@ -28,6 +28,11 @@ export function describeWithCluster(
   describeStarted(name, [...clusterPrograms, ...needs], () => startCluster(options), define)
 }
 
+/** A suite that needs these programs, and starts none of them by itself; else like `describeWith`. */
+export function describeWithPrograms(needed: readonly Program[], name: string, define: () => void): void {
+  describeStarted(name, needed, async () => ({ stop: async () => {} }), define)
+}
+
 /** A suite that is run where all of these programs are found, with what `begin` has started. */
 function describeStarted<Started extends { stop(): Promise<void> }>(
   name: string,
