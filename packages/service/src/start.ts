@@ -130,7 +130,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     policy,
     authenticator,
     limits,
-    logger,
+    // The framework tells what nobody asked for below that.
+    logger: logger.isLevelEnabled('warn') ? logger.child({}, { level: 'warn' }) : logger,
     options: { bodyLimit: 65_536, batchBodyLimit: 4 * 2 ** 20, tls, allowedHosts },
   })
   const connections = new OpenConnections(app.server, clock)
