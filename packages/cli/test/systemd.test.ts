@@ -1,0 +1,39 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { serveSettings } from '../src/commands/serve-settings.ts'
+import { readConfigFile } from '../src/config-file.ts'
+import { choose } from '../src/settings.ts'
+import { temporaryFolder } from './tenure.ts'
+
+const folder = join(import.meta.dirname, '../../../deploy/systemd')
+const unit = readFileSync(join(folder, 'tenure.service'), 'utf8')
+const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1]
+const missing = spawnSync('systemd-analyze', ['--version']).error !== undefined
+
+test('the settings that the unit uses are accepted, and keep the data where systemd makes room for them', () => {
+  const file = readConfigFile(join(folder, 'tenure.json'))
+  const settings = choose(serveSettings, { flags: {}, environment: {}, file, from: { directory: '/' } })
+  expect(settings.data).toBe(`/var/lib/${valueOf('StateDirectory')}`)
+  expect(valueOf('ExecStart')).toBe(
+    `/usr/bin/tenure serve --config /etc/${valueOf('ConfigurationDirectory')}/tenure.json`,
+  )
+})
+
+test('it is given longer to stop than it takes, and a wrong setting does not make it start again and again', () => {
+  expect(Number(valueOf('TimeoutStopSec'))).toBeGreaterThan(10)
+  expect(valueOf('RestartPreventExitStatus')).toBe('2')
+})
+
+test.skipIf(missing)('systemd finds nothing wrong with the unit, and little that it could still be denied', () => {
+  const path = join(temporaryFolder(), 'tenure.service')
+  // It looks for the program, which is not installed here.
+  writeFileSync(path, unit.replace('/usr/bin/tenure', process.execPath))
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', path], { encoding: 'utf8' })
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  const told = execFileSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', path], {
+    encoding: 'utf8',
+  })
+  expect(told).toContain('Overall exposure level')
+})
