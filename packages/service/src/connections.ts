@@ -38,6 +38,8 @@ function cutUnread(server: Server, timeoutMs: number): void {
   const open = new Set<Socket>()
   const unread = new Map<Socket, { readonly taken: number; readonly sinceMs: number }>()
   const add = (socket: Socket) => {
+    // Each request that waits looks out for the end of its connection, and several may wait on one.
+    socket.setMaxListeners(0)
     open.add(socket)
     socket.once('close', () => {
       open.delete(socket)

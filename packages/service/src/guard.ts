@@ -32,7 +32,8 @@ export class Guard {
     this.#allowedHosts = allowedHosts && new Set(allowedHosts.map((host) => host.toLowerCase()))
   }
 
-  check(request: IncomingMessage): void {
+  /** `isRefused`: the path is there, the method is not; of its body nothing will be read. */
+  check(request: IncomingMessage, isRefused: boolean): void {
     const { headers, rawHeaders, url = '', method = '' } = request
     if (rawHeaders.length > 2 * mostHeaders) {
       throw new ServiceError('TOO_LARGE', `A request has at most ${mostHeaders} headers.`, { status: 431 })
@@ -45,6 +46,7 @@ export class Guard {
     }
     if (!url.startsWith('/')) throw invalid('The target of a request must be a path.')
     this.#checkHost(headers.host)
+    if (isRefused) return
     if (withBody.has(method)) checkType(headers)
     else if (encoding !== undefined || (headers['content-length'] ?? '0') !== '0') {
       throw invalid(`A ${method} has no body.`)
@@ -62,7 +64,7 @@ export class Guard {
   /** A browser says for whose page it asks. Pages of others change nothing. */
   #checkOrigin({ origin = '', host = '' }: IncomingMessage['headers']): void {
     const asked = URL.canParse(origin) ? new URL(origin).host : ''
-    const own = asked === host.toLowerCase() || this.#allowedHosts?.has(withoutPort(asked)) === true
+    const own = asked === host.toLowerCase() || this.#allowedHosts?.has(asked) === true
     if (asked === '' || !own) throw new ServiceError('UNAUTHORIZED', 'Pages of other hosts may not do this.')
   }
 }
@@ -114,7 +116,9 @@ export function answerBroken(error: Error & { readonly code?: string }, socket: 
   const { _httpMessage: current } = socket as { _httpMessage?: { headersSent: boolean; req: IncomingMessage } | null }
   // What is broken came after a request that is whole: an answer would be taken for the answer to that one.
   const belongsToOther = current != null && (current.headersSent || current.req.complete)
-  if (error.code === 'ECONNRESET' || !socket.writable || belongsToOther) return void socket.destroy()
+  // An error of TLS: what is written before its handshake is never sent, and would keep the connection for ever.
+  const isHttp = error.code?.startsWith('HPE_') === true || error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  if (!isHttp || !socket.writable || belongsToOther) return void socket.destroy()
   const { status, ...rest } = broken[error.code ?? ''] ?? malformed
   const body = JSON.stringify({ ok: false, ...rest })
   const head = [

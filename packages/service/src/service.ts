@@ -33,6 +33,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     identity: Identity
   }
+  interface FastifyContextConfig {
+    /** Of a method that a path does not have. */
+    isRefused?: boolean
+  }
 }
 
 /** What the routes work with. */
@@ -142,7 +146,7 @@ function admitRequests(app: App, { state, authenticator, limits, metrics, option
     const count = (connection[underWay] = (connection[underWay] ?? 0) + 1)
     void reply.header('tenure-cluster-id', clusterId)
     try {
-      guard.check(request.raw)
+      guard.check(request.raw, request.routeOptions.config.isRefused === true)
       if (count > mostUnderWay) throw new ServiceError('RATE_LIMITED', 'Too many requests at once on one connection.')
       // Whoever knows a cluster must not be granted anything by another one that has come to stand at its address.
       const meant = request.headers['tenure-cluster-id']
@@ -162,18 +166,19 @@ function admitRequests(app: App, { state, authenticator, limits, metrics, option
       request.identity = identity
       try {
         limits.request(request)
-        done()
       } catch (error) {
-        done(error as Error)
+        return done(error as Error)
       }
+      done()
     }
+    let identity: Identity | Promise<Identity>
     try {
-      const identity = authenticator.identify(request)
-      if (identity instanceof Promise) identity.then(admit, done)
-      else admit(identity)
+      identity = authenticator.identify(request)
     } catch (error) {
-      done(error as Error)
+      return done(error as Error)
     }
+    if (identity instanceof Promise) identity.then(admit, done)
+    else admit(identity)
   })
   app.addHook('onResponse', (request, reply, done) => {
     const connection: Connection = request.raw.socket
@@ -210,6 +215,7 @@ function otherMethods(app: App): { refuse(): void } {
           url,
           method: methods.filter((method) => !had.includes(method)),
           schema: { hide: true },
+          config: { isRefused: true },
           onRequest(_request, reply, done) {
             void reply.header('allow', allow)
             done(new ServiceError('INVALID_REQUEST', `The methods of this path are: ${allow}.`, { status: 405 }))
@@ -227,11 +233,19 @@ function answerError(error: unknown, request: FastifyRequest, reply: Reply, log:
   const known = error instanceof ServiceError ? error : translate(error as FastifyError)
   if (known.status === 401) void reply.header('www-authenticate', 'Bearer')
   log.note(request, known)
+  if (known.status === 413) readOn(request, reply)
   const { retry_after_ms: retryAfterMs } = known.details
   if (typeof retryAfterMs === 'number') void reply.header('retry-after', Math.ceil(retryAfterMs / 1000))
   return reply
     .code(known.status)
     .send({ ok: false, error: known.code, message: known.message, ...known.details, request_id: request.id })
+}
+
+/** Whoever still sends would lose the answer if the connection were closed at once: the rest is dropped for a moment. */
+function readOn({ raw }: FastifyRequest, reply: Reply): void {
+  void reply.removeHeader('connection')
+  raw.resume()
+  setTimeout(() => void (raw.complete || raw.destroy()), 1_000).unref()
 }
 
 /** What the framework refuses, in our words. */

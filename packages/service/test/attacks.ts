@@ -1,0 +1,170 @@
+/** A service to attack, and raw bytes to attack it with. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
+import { expect } from 'vitest'
+import { errorStatus } from '../src/errors.ts'
+import { startService, type RunningService, type ServiceOptions } from '../src/index.ts'
+
+/** Starts a service on a free port with a directory of its own. `stop` ends both. */
+export async function serve(
+  options: Omit<ServiceOptions, 'data'> = {},
+): Promise<RunningService & { stop(): Promise<void> }> {
+  const data = mkdtempSync(join(tmpdir(), 'tenure-attacks-'))
+  const service = await startService({ data, port: 0, ...options })
+  return {
+    ...service,
+    async stop() {
+      await service.close()
+      rmSync(data, { recursive: true })
+    },
+  }
+}
+
+export function open(url: string): Socket {
+  const { hostname, port, protocol } = new URL(url)
+  const at = { host: hostname, port: Number(port) }
+  const socket = protocol === 'https:' ? connectTls({ ...at, rejectUnauthorized: false }) : connectTcp(at)
+  // What was sent to somebody who has hung up.
+  socket.on('error', () => {})
+  return socket
+}
+
+export function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket.closed) resolve()
+    else socket.once('close', () => resolve())
+  })
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: ReadonlyMap<string, string>
+  /** As text, and as JSON where it is JSON. */
+  readonly text: string
+  readonly body: Record<string, unknown>
+}
+
+/** Everything that comes back on a connection until it is closed, or until `enough` answers are whole. */
+export function answers(socket: Socket, enough: number, timeoutMs = 10_000): Promise<Answer[]> {
+  return new Promise((resolve, reject) => {
+    let received = Buffer.alloc(0)
+    const late = setTimeout(() => {
+      socket.destroy()
+      reject(new Error(`no whole answer within ${timeoutMs} ms, only: ${received.toString().slice(0, 300)}`))
+    }, timeoutMs)
+    const look = (closed: boolean) => {
+      const found = parse(received)
+      if (!closed && found.length < enough) return
+      clearTimeout(late)
+      socket.destroy()
+      resolve(found)
+    }
+    socket.on('data', (chunk) => {
+      received = Buffer.concat([received, chunk])
+      look(false)
+    })
+    socket.once('close', () => look(true))
+  })
+}
+
+/** Sends these bytes on a connection of their own. Undefined if it was closed without an answer. */
+export async function send(url: string, bytes: string | Buffer): Promise<Answer | undefined> {
+  const socket = open(url)
+  socket.write(bytes)
+  return (await answers(socket, 1))[0]
+}
+
+function parse(received: Buffer): Answer[] {
+  const found: Answer[] = []
+  let rest = received
+  for (;;) {
+    const end = rest.indexOf('\r\n\r\n')
+    if (end < 0) return found
+    const [first = '', ...lines] = rest.subarray(0, end).toString().split('\r\n')
+    const headers = new Map(lines.map((line) => [line.split(':')[0]?.toLowerCase() ?? '', line.replace(/^.*?: /, '')]))
+    const length = Number(headers.get('content-length') ?? 0)
+    const content = rest.subarray(end + 4, end + 4 + length)
+    if (content.length < length) return found
+    const text = content.toString()
+    const json = headers.get('content-type')?.startsWith('application/json') && text !== ''
+    found.push({
+      status: Number(first.split(' ')[1]),
+      headers,
+      text,
+      body: json ? (JSON.parse(text) as Record<string, unknown>) : {},
+    })
+    rest = rest.subarray(end + 4 + length)
+  }
+}
+
+/** A request as bytes, with what it needs and `headers` line by line. */
+export function request(url: string, line: string, headers: readonly string[] = [], body?: string | Buffer): Buffer {
+  const head = [
+    `${line} HTTP/1.1`,
+    `Host: ${new URL(url).host}`,
+    ...(body === undefined ? [] : [`Content-Length: ${Buffer.byteLength(body)}`]),
+    ...headers,
+  ]
+  return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), Buffer.from(body ?? '')])
+}
+
+export const json = 'Content-Type: application/json'
+export const campaign = JSON.stringify({ node_id: 'a', lease_ttl_ms: 5_000 })
+
+/** The one shape of every error. */
+export function expectRefused(answer: Answer | undefined, ...statuses: readonly number[]): void {
+  expect(statuses, answer?.text).toContain(answer?.status)
+  expect(answer?.body).toMatchObject({ ok: false, message: expect.stringMatching(/./) as string })
+  expect(Object.keys(errorStatus)).toContain(answer?.body['error'])
+  expect(answer?.text).not.toMatch(/node_modules|\.ts:|\.js:|\bat \w+ \(|FST_ERR|Error:/)
+}
+
+interface Renewing {
+  slowestMs(): Promise<number>
+  stop(): Promise<void>
+}
+
+/** Keeps renewing a lease, and tells how long the slowest renewal since the last question took. */
+export async function renewing(url: string, group: string): Promise<Renewing> {
+  const ask = async (action: string, body: object) => {
+    const response = await fetch(`${url}/v1/groups/${group}/${action}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    expect(response.status).toBe(200)
+    return (await response.json()) as Record<string, unknown>
+  }
+  expect(await ask('campaign', { node_id: 'renewer', lease_ttl_ms: 5_000 })).toMatchObject({ is_leader: true })
+  const end = new AbortController()
+  let slowestMs = 0
+  let current = renew()
+  async function renew(): Promise<void> {
+    const askedMs = performance.now()
+    await ask('renew', { node_id: 'renewer', term: 1, extend_by_ms: 5_000 })
+    slowestMs = Math.max(slowestMs, performance.now() - askedMs)
+  }
+  const run = async () => {
+    while (!end.signal.aborted) {
+      await current
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      if (!end.signal.aborted) current = renew()
+    }
+  }
+  const running = run()
+  return {
+    async slowestMs() {
+      await current
+      const tookMs = slowestMs
+      slowestMs = 0
+      return tookMs
+    },
+    stop() {
+      end.abort()
+      return running
+    },
+  }
+}
