@@ -25,11 +25,14 @@ describeWithPrograms([programs.schemathesis], 'the OpenAPI document', () => {
     const report = mkdtempSync(join(tmpdir(), 'tenure-fuzz-'))
     onTestFinished(() => rmSync(report, { recursive: true }))
     const file = join(report, 'report.json')
+    const args = `--checks all --max-examples ${cases} --seed ${seed} --continue-on-failure --request-timeout 10
+      --workers 2 --generation-database none --report json --report-json-path ${file} --no-color`
     const { code, output } = await run(report, [
-      ...['--config-file', join(settings, 'schemathesis.toml'), 'run', `${service.url}/openapi.json`],
-      ...['--checks', 'all', '--max-examples', cases, '--seed', seed, '--continue-on-failure'],
-      ...['--request-timeout', '10', '--workers', '2', '--generation-database', 'none'],
-      ...['--report', 'json', '--report-json-path', file, '--no-color'],
+      '--config-file',
+      join(settings, 'schemathesis.toml'),
+      'run',
+      `${service.url}/openapi.json`,
+      ...args.split(/\s+/),
     ])
     expect(code, output).toBe(0)
     const { complete, test_cases } = JSON.parse(readFileSync(file, 'utf8')) as Report
