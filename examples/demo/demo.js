@@ -1,9 +1,9 @@
-// npm start: three candidates on the file store. Every few seconds something bad happens to the leader.
+// npm run demo: three candidates on the file store. Every few seconds something bad happens to the leader.
 import { parseArgs } from 'node:util'
 import { Fleet, inMs, machineMs, seconds } from './fleet.js'
 import { Screen } from './screen.js'
 
-const usage = `npm start -- [--seconds N] [--every N]
+const usage = `npm run demo -- [--seconds N] [--every N]
 
   --seconds N   end after N seconds (default: never in a terminal, else 20)
   --every N     harm the leader N seconds after it was elected (default: 6)`

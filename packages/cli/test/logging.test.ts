@@ -8,15 +8,19 @@ import { ask, campaign, serve, temporaryFolder, tenure, type Served } from './te
 const tokenBy = (key: KeyObject, more: Record<string, unknown> = {}) =>
   signed({ alg: 'ES256' }, claimsOf('a', { tenure: { groups: ['*'] }, ...more }), key)
 
-/** A service with tokens, and the file that has its keys. */
-async function serveWithKeys(...args: string[]) {
-  const folder = temporaryFolder()
+/** A file with a key, and the flags that name it. */
+function keysIn(folder: string) {
   const file = join(folder, 'keys.pem')
   const write = (key: KeyObject) => writeFileSync(file, key.export({ type: 'spki', format: 'pem' }))
   const { publicKey, privateKey } = ecKeys()
   write(publicKey)
-  const options = ['--jwt-keys', file, '--jwt-issuer', issuer, '--jwt-audience', audience]
-  return { served: await serve(join(folder, 'data'), [...options, ...args]), privateKey, file, write }
+  return { file, write, privateKey, flags: ['--jwt-keys', file, '--jwt-issuer', issuer, '--jwt-audience', audience] }
+}
+
+async function serveWithKeys() {
+  const folder = temporaryFolder()
+  const keys = keysIn(folder)
+  return { ...keys, served: await serve(join(folder, 'data'), keys.flags) }
 }
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -34,10 +38,7 @@ test.each([
   ['text', ['--no-json']],
 ])('as %s, no token and no metadata ever appear, also at the level trace', async (_kind, args) => {
   const folder = temporaryFolder()
-  const file = join(folder, 'keys.pem')
-  const { publicKey, privateKey } = ecKeys()
-  writeFileSync(file, publicKey.export({ type: 'spki', format: 'pem' }))
-  const keys = ['--jwt-keys', file, '--jwt-issuer', issuer, '--jwt-audience', audience]
+  const { flags, privateKey } = keysIn(folder)
   const address = '127.0.0.1:0'
   const data = join(folder, 'data')
   const { output, child, ended } = tenure([
@@ -46,7 +47,7 @@ test.each([
     data,
     '--listen',
     address,
-    ...keys,
+    ...flags,
     '--log-level',
     'trace',
     '--json',
@@ -62,7 +63,7 @@ test.each([
   for (const token of [expired, forged]) expect(await lead(url, token, { metadata })).toMatchObject({ status: 401 })
   const strange = [`${url}/v1/groups/jobs/leader?token=${secret}`, `${url}/nowhere/${secret}`, `${url}/v1/groups/%00`]
   for (const path of strange) await ask(path, undefined, bearer(good))
-  await ask(`${url}/v1/groups/jobs/campaign`, { node_id: secret, lease_ttl_ms: 1, metadata }, bearer(good))
+  await ask(`${url}/v1/groups/jobs/campaign`, { node_id: 'a', lease_ttl_ms: 1, metadata }, bearer(good))
   await ask(`${url}/v1/groups/jobs/leader`, undefined, { authorization: `Basic ${secret}`, 'x-request-id': 'mine' })
   child.kill('SIGTERM')
   await ended

@@ -2,6 +2,7 @@ import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import type { IncomingMessage } from 'node:http'
 import { destination, pino, stdTimeFunctions, type DestinationStream, type Logger } from 'pino'
 import type { Clock } from 'tenure'
+import type { Identity } from './access.ts'
 import type { ServiceError } from './errors.ts'
 import type { Change } from './feed.ts'
 import { textLine } from './logging-text.ts'
@@ -100,8 +101,11 @@ export class RequestLog {
     this.#beginWindow()
     this.#counts[level] += 1
     if (this.#counts[level] > mostPerWindow) return
-    const { id: request_id, method, ip: from } = request
-    const known = { request_id, method, route: request.routeOptions.url, from, status, code }
+    const { id: request_id, method, ip: from, routeOptions } = request
+    // Nobody yet, where that is what was wrong.
+    const identity = request.identity as Identity | null
+    const subject = identity?.subject
+    const known = { request_id, method, route: routeOptions.url, from, ...(subject && { subject }), status, code }
     if (level === 'error') this.#logger.error({ ...known, ...(cause !== undefined && { err: cause }) }, message)
     else this.#logger.warn({ ...known, ...(cause instanceof Error && { reason: cause.message }) }, message)
   }
