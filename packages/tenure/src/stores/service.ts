@@ -143,8 +143,9 @@ class ServiceLeases implements LeaseStore {
     let cursor: string | undefined
     for (;;) {
       const openedMs = this.#clock.monotonicMs()
-      const lasted = () => this.#clock.monotonicMs() - openedMs >= settledMs
-      let begun = false
+      // One that is resumed begins with what was missed, which may be nothing.
+      let begun = cursor !== undefined
+      const worked = () => begun && this.#clock.monotonicMs() - openedMs >= settledMs
       try {
         const lines = this.#cluster.stream(
           `${pathOf(election, 'watch')}?renewals=true`,
@@ -164,14 +165,14 @@ class ServiceLeases implements LeaseStore {
           shown = key
           yield record
         }
-        if (!lasted()) return
+        if (!worked()) return
       } catch (error) {
         // The service does not know the cursor, after a restored backup perhaps: how things stand takes its place.
         if (cursor !== undefined && error instanceof ServiceError && error.code === 'INVALID_REQUEST') {
           cursor = undefined
           continue
         }
-        if (!isTenureError(error) || !error.retryable || !lasted()) throw error
+        if (!isTenureError(error) || !error.retryable || !worked()) throw error
       }
       await this.#pause(this.#clock.random() * spreadMs, signal)
     }
