@@ -94,7 +94,7 @@ function startOf({ hub }: Service, request: FastifyRequest, query: Query): Start
 
 async function stream(service: Service, request: FastifyRequest, reply: FastifyReply, start: Start): Promise<void> {
   const { groups, from } = start
-  const begin = typeof from === 'number' ? { position: from } : await beginning(service, groups, from === 'gap')
+  const begin = typeof from === 'number' ? { position: from } : await firstOf(service, request, groups, from === 'gap')
   reply.hijack()
   const events = new EventStream({
     ...start,
@@ -112,6 +112,15 @@ async function stream(service: Service, request: FastifyRequest, reply: FastifyR
   } finally {
     forget()
   }
+}
+
+/** Rights may be read again while it waits for the disk, and then the stream would begin with those of before. */
+async function firstOf(service: Service, request: FastifyRequest, groups: readonly string[], isGap: boolean) {
+  return whileHere(service, request, async (signal) => {
+    const begin = await beginning(service, groups, isGap)
+    if (signal.aborted) throw new ServiceError('BACKEND_UNAVAILABLE', 'Rights were read again, or the service stops.')
+    return begin
+  })
 }
 
 async function poll(service: Service, request: FastifyRequest, start: Start, waitMs: number) {
