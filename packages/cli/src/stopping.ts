@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs'
 import { constants } from 'node:os'
 import { after } from './clock.ts'
 import { exitCodes } from './errors.ts'
@@ -19,21 +20,32 @@ const longestStopMs = 10_000
 /** SIGHUP reloads. The first SIGTERM or SIGINT ends it in good order, the second at once. */
 export function stopOnSignals(running: Running, log: Log): void {
   let reloading = Promise.resolve()
+  const inTerminal = hasTerminal()
   process.on('SIGHUP', () => {
-    reloading = reloading.then(() => reload(running, log))
+    // Somebody closed the window, and would find the address taken the next time.
+    if (inTerminal && !hasTerminal()) onStop('SIGHUP')
+    else reloading = reloading.then(() => reload(running, log))
   })
   let stopping = false
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (stopping) process.exit(128 + constants.signals[signal])
-      stopping = true
-      log.info({ signal }, 'stopping')
-      after(longestStopMs, () => {
-        log.error({ afterMs: longestStopMs }, 'stopping took too long')
-        process.exit(exitCodes.failed)
-      })
-      void stop(running, log)
+  const onStop = (signal: 'SIGHUP' | 'SIGINT' | 'SIGTERM') => {
+    if (stopping) process.exit(128 + constants.signals[signal])
+    stopping = true
+    log.info({ signal }, 'stopping')
+    after(longestStopMs, () => {
+      log.error({ afterMs: longestStopMs }, 'stopping took too long')
+      process.exit(exitCodes.failed)
     })
+    void stop(running, log)
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => onStop(signal))
+}
+
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -1,9 +1,14 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { ask, campaign, serve, temporaryFolder, type Served } from './tenure.ts'
+import { find } from '../../../test/servers/find.ts'
+import { programs } from '../../../test/servers/programs.ts'
+import { ask, campaign, program, serve, temporaryFolder, type Served } from './tenure.ts'
 
 async function stop({ child, ended }: Served, signal: NodeJS.Signals = 'SIGTERM') {
   const startedAtMs = performance.now()
@@ -99,6 +104,26 @@ test('the second signal ends it at once, with the exit code of the signal', asyn
   await vi.waitUntil(() => served.lines().some(({ msg }) => msg === 'stopping'))
   expect(await stop(served, 'SIGINT')).toMatchObject({ code: 130 })
 })
+
+const tmux = find(programs.tmux)
+
+test.skipIf('missing' in tmux && process.env['CI'] !== 'true')(
+  'whoever closes its window ends it, although SIGHUP is there to reload',
+  async () => {
+    if ('missing' in tmux) throw new Error(tmux.missing)
+    const folder = temporaryFolder()
+    const log = join(folder, 'log')
+    const command = `exec '${process.execPath}' '${program}' serve --data '${folder}/data' --listen 127.0.0.1:0 2> '${log}'`
+    const run = (...args: string[]) =>
+      execFileSync(tmux.path, ['-S', join(folder, 'socket'), '-f', '/dev/null', ...args])
+    run('new-session', '-d', command)
+    const said = () => readFileSync(log, 'utf8')
+    await vi.waitUntil(() => existsSync(log) && said().includes('listens'), { timeout: 20_000 })
+    run('kill-server')
+    await vi.waitUntil(() => said().includes('stopped'), { timeout: 10_000 })
+    expect(said()).toContain('stopping signal=SIGHUP')
+  },
+)
 
 test('in the middle of load every request gets its answer or a closed connection, and no grant is lost', async () => {
   const folder = temporaryFolder()

@@ -7,10 +7,8 @@ import type { ServiceError } from './errors.ts'
 import type { Change } from './feed.ts'
 import { textLine } from './logging-text.ts'
 
-/** From the most to the least that is told. */
-export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-/** One of {@link logLevels}. */
-export type LogLevel = (typeof logLevels)[number]
+/** How much is told, from the most to nothing. */
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
 
 /** What may wait for a reader that is slow. Whoever elects leaders does not wait for whoever reads logs. */
 const longestBacklogBytes = 4 * 2 ** 20

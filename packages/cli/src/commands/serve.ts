@@ -45,6 +45,8 @@ async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
   if (!options.authentication) {
     logger.warn('there is no authentication: everybody on this machine may do everything, and nobody else can connect')
   }
+  // Whoever was to read it may be gone.
+  process.stdout.on('error', () => {})
   if (settings.welcome) process.stdout.write(welcome(url, settings))
   stopOnSignals(service, logger)
 }
