@@ -121,6 +121,7 @@ describe('keys that make no sense', () => {
     ['a key with the alg of another kind', { keys: [{ ...first, alg: 'RS256' }] }, /unknown kind/],
     ['a key on an unknown curve', { keys: [{ ...first, crv: 'secp256k1' }] }, /unknown kind/],
     ['a key that is no point', { keys: [{ ...first, x: 'AAAA' }] }, /cannot be used/],
+    ['an RSA key of 1024 bits', { keys: [jwkOf(rsaKeys(1024).publicKey)] }, /less than 2048/],
     ['two keys by one name', { keys: [first, { ...second, kid: 'one' }] }, /two keys/],
     ['a name that stands there twice', '{"keys":[],"keys":[]}', /twice/],
     ['a key for encryption only', { keys: [{ ...first, use: 'enc' }] }, /no key/],

@@ -11,7 +11,7 @@ export const issuer = 'https://issuer.example'
 export const audience = 'tenure'
 
 export const ecKeys = () => generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
-export const rsaKeys = () => generateKeyPairSync('rsa', { modulusLength: 2048 })
+export const rsaKeys = (modulusLength = 2048) => generateKeyPairSync('rsa', { modulusLength })
 
 export function jwkOf(key: KeyObject, more: Record<string, unknown> = {}): Record<string, unknown> {
   return { ...key.export({ format: 'jwk' }), ...more }

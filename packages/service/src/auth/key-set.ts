@@ -61,6 +61,9 @@ function algorithmOf(jwk: JWK): string {
   if (jwk.kty === 'oct') throw new Error('a secret that is shared with the issuer (kty oct) is not taken')
   if (jwk.d !== undefined) throw new Error('it holds a private key; public ones are enough here')
   if (jwk.key_ops && !jwk.key_ops.includes('verify')) throw new Error('it holds a key that is not to verify (key_ops)')
+  if (jwk.kty === 'RSA' && Buffer.from(jwk.n ?? '', 'base64url').length < 256) {
+    throw new Error('it holds an RSA key of less than 2048 bits')
+  }
   const possible = algorithmsOf[jwk.kty === 'RSA' ? 'RSA' : (jwk.crv ?? '')] ?? []
   const algorithm = jwk.alg ?? possible[0]
   if (algorithm === undefined || !possible.includes(algorithm)) {
