@@ -129,8 +129,8 @@ describe('a node', () => {
     const group = `named-${++groups}`
     expect(await as(id, group)).toMatchObject({ status: 200, body: { is_leader: true, leader: { node_id: id } } })
     expect(await as('a', group)).toMatchObject({ status: 200, body: { is_leader: false } })
-    const { body } = (await send(url, request(url, `GET /v1/groups/${group}/members`))) ?? { body: {} }
-    const names = (body['members'] as { node_id: string }[]).map(({ node_id }) => node_id)
+    const shown = await send(url, request(url, `GET /v1/groups/${group}/members`))
+    const names = ((shown?.body['members'] ?? []) as { node_id: string }[]).map(({ node_id }) => node_id)
     expect(names.sort()).toEqual(['a', id].sort())
   })
 })

@@ -3,7 +3,11 @@ import type { MemberView, Metadata } from '../state.ts'
 interface Sign {
   readonly atMs: number
   readonly metadata: Metadata
+  readonly bytes: number
 }
+
+/** What a sign takes beside its texts, about. */
+const signBytes = 200
 
 /**
  * Who takes part, as far as one can tell: nodes that gave a sign of life a while ago at most. It lives in memory only,
@@ -13,26 +17,48 @@ export class Members {
   readonly #groups = new Map<string, Map<string, Sign>>()
   readonly #ttlMs: number
   readonly #maxPerGroup: number
+  readonly #maxBytes: number
+  #bytes = 0
 
-  constructor(options: { readonly memberTtlMs: number; readonly maxMembersPerGroup: number }) {
+  constructor(options: {
+    readonly memberTtlMs: number
+    readonly maxMembersPerGroup: number
+    /** For all groups together, about. Default: 256 MiB. */
+    readonly maxMemberBytes?: number | undefined
+  }) {
     this.#ttlMs = options.memberTtlMs
+    this.#maxBytes = options.maxMemberBytes ?? 2 ** 28
     this.#maxPerGroup = options.maxMembersPerGroup
   }
 
   note(groupId: string, nodeId: string, metadata: Metadata, nowMs: number): void {
     const signs = this.#groups.get(groupId) ?? new Map<string, Sign>()
+    const bytes = signBytes + nodeId.length + JSON.stringify(metadata).length
+    // Last in, last out: the oldest signs stand first, and the groups from which nothing was heard for longest.
+    this.#groups.delete(groupId)
     this.#groups.set(groupId, signs)
-    // Last in, last out: the oldest signs stand first.
-    signs.delete(nodeId)
-    signs.set(nodeId, { atMs: nowMs, metadata })
+    this.#drop(signs, nodeId)
+    signs.set(nodeId, { atMs: nowMs, metadata, bytes })
+    this.#bytes += bytes
     for (const [oldest, { atMs }] of signs) {
       if (signs.size <= this.#maxPerGroup && nowMs - atMs < this.#ttlMs) break
-      signs.delete(oldest)
+      this.#drop(signs, oldest)
+    }
+    for (const [silent, others] of this.#groups) {
+      if (this.#bytes <= this.#maxBytes) break
+      for (const oldest of others.keys()) if (this.#bytes > this.#maxBytes) this.#drop(others, oldest)
+      if (others.size === 0) this.#groups.delete(silent)
     }
   }
 
   forget(groupId: string): void {
+    for (const { bytes } of this.#groups.get(groupId)?.values() ?? []) this.#bytes -= bytes
     this.#groups.delete(groupId)
+  }
+
+  #drop(signs: Map<string, Sign>, nodeId: string): void {
+    this.#bytes -= signs.get(nodeId)?.bytes ?? 0
+    signs.delete(nodeId)
   }
 
   list(
@@ -69,7 +95,7 @@ export class Members {
     for (const [groupId, signs] of this.#groups) {
       for (const [nodeId, { atMs }] of signs) {
         if (nowMs - atMs < this.#ttlMs) break
-        signs.delete(nodeId)
+        this.#drop(signs, nodeId)
       }
       if (signs.size === 0) this.#groups.delete(groupId)
     }
