@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { bundleWith, type Mistake } from './disk/bundle.ts'
+import { faultyDisk, noFaultyDisk } from './disk/preload.ts'
+import { ServiceProcess } from './disk/service-process.ts'
+
+const shortMs = 30_000
+const longMs = 60_000
+
+/** What a client was told of a group that nobody else uses. */
+interface Told {
+  term: number
+  promisedMs: number
+  /** Asked for, and perhaps done. */
+  resigning: boolean
+  ended: boolean
+}
+
+/**
+ * Uses the service until the power fails, then looks at what is left of what was told. `torn`: sectors that were not
+ * synced yet may be there or not.
+ */
+async function lossesAtPowerCut(options: { seed: number; torn: boolean; entry?: string }): Promise<string[]> {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-power-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const environment = faultyDisk({ syncMs: 5, seed: options.seed })
+  const before = await ServiceProcess.start({ directory, entry: options.entry, environment })
+  const told = new Map<string, Told>()
+  let gone = false
+  let enough = () => {}
+  const clients = Array.from({ length: 8 }, async (_, client) => {
+    for (let round = 0; !gone; round++) {
+      await takePart(before, `group-${client}-${round}`, (client + round) % 3, told)
+      if (told.size >= 50 + options.seed) enough()
+    }
+  })
+  await new Promise<void>((resolve) => (enough = resolve))
+  // At once: what was answered last has had the least time to come to the disk.
+  await before.cutPower(options.torn ? 't' : 'c')
+  gone = true
+  await Promise.all(clients)
+
+  const after = await ServiceProcess.start({ directory })
+  const losses: string[] = []
+  for (const [group, { term, promisedMs, resigning, ended }] of told) {
+    const answer = await after.ask('GET', `/v1/groups/${group}/leader`)
+    const leader = answer?.body['leader'] as { term: number; lease_remaining_ms: number } | null
+    const kept = leader?.term === term && leader.lease_remaining_ms > promisedMs - 10_000
+    if (answer?.body['highest_term'] !== term) losses.push(`${group}: term ${term} is forgotten`)
+    else if (ended && leader) losses.push(`${group}: term ${term} has come back`)
+    else if (!resigning && !kept) losses.push(`${group}: ${promisedMs} ms of term ${term} were promised`)
+  }
+  await after.kill()
+  return losses
+}
+
+async function takePart(service: ServiceProcess, group: string, kind: number, all: Map<string, Told>): Promise<void> {
+  const path = `/v1/groups/${group}`
+  const won = await service.ask('POST', `${path}/campaign`, { node_id: 'a', lease_ttl_ms: shortMs })
+  if (won?.status !== 200) return
+  const told: Told = { term: 1, promisedMs: shortMs, resigning: false, ended: false }
+  all.set(group, told)
+  if (kind === 1) {
+    const renewed = await service.ask('POST', `${path}/renew`, { node_id: 'a', term: 1, extend_by_ms: longMs })
+    if (renewed?.status === 200) told.promisedMs = longMs
+  }
+  if (kind === 2) {
+    told.resigning = true
+    told.ended = (await service.ask('POST', `${path}/resign`, { node_id: 'a', term: 1 }))?.status === 200
+  }
+}
+
+describe.skipIf(noFaultyDisk)('when the power fails', { timeout: 60_000 }, () => {
+  test.each([1, 2])('nothing that was answered is lost with the writes that were not synced (%i)', async (seed) => {
+    expect(await lossesAtPowerCut({ seed, torn: false })).toEqual([])
+  })
+
+  test.each([3, 4])('a last write that is torn leaves what was answered before it (%i)', async (seed) => {
+    expect(await lossesAtPowerCut({ seed, torn: true })).toEqual([])
+  })
+
+  test.each<Mistake & { name: string }>([
+    {
+      name: 'answers before the commit',
+      find: 'await this.#root.batch(',
+      replace: 'void this.#root.batch(',
+    },
+    { name: 'never syncs', find: 'overlappingSync: false', replace: 'noSync: true' },
+    {
+      name: 'syncs all but the page that points to a commit',
+      find: 'overlappingSync: false',
+      replace: 'overlappingSync: false, noMetaSync: true',
+    },
+  ])('a service that $name is found out', async (mistake) => {
+    const entry = await bundleWith(mistake)
+    let losses: string[] = []
+    for (let seed = 1; losses.length === 0 && seed <= 5; seed++) {
+      losses = await lossesAtPowerCut({ seed, torn: false, entry })
+    }
+    expect(losses).not.toEqual([])
+  })
+})

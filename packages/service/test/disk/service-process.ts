@@ -1,0 +1,98 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { Agent, request, type IncomingMessage } from 'node:http'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { onTestFinished } from 'vitest'
+
+export interface Answer {
+  readonly status: number
+  readonly body: Record<string, unknown>
+}
+
+/** How a service in a process of its own is started. */
+export interface ProcessOptions {
+  readonly directory: string
+  /** Default: a free one. */
+  readonly port?: number | undefined
+  /** Another build of the service than that of the package. */
+  readonly entry?: string | undefined
+  readonly environment?: Readonly<Record<string, string>> | undefined
+}
+
+/** A service in a process of its own, ended with the test at the latest. */
+export class ServiceProcess {
+  readonly child: ChildProcess
+  readonly port: number
+  readonly #agent = new Agent({ keepAlive: true, timeout: 20_000 })
+
+  private constructor(child: ChildProcess, port: number) {
+    this.child = child
+    this.port = port
+  }
+
+  static async start({ directory, port, entry, environment }: ProcessOptions): Promise<ServiceProcess> {
+    const program = join(import.meta.dirname, '..', 'serve.mjs')
+    const child = spawn(process.execPath, [program, directory, String(port ?? 0)], {
+      // The last takes commands, where something is preloaded that knows any.
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+      env: { ...process.env, ...(entry && { TENURE_SERVICE: entry }), ...environment },
+    })
+    onTestFinished(() => end(child))
+    const errors = child.stderr ? text(child.stderr) : Promise.resolve('')
+    const [said] = (await Promise.race([once(child.stdout ?? child, 'data'), once(child, 'exit')])) as [unknown]
+    if (!(said instanceof Buffer)) throw new Error(`The service ended with ${String(said)}: ${await errors}`)
+    return new ServiceProcess(child, Number(new URL(said.toString().trim()).port))
+  }
+
+  /** Undefined if the service went away: then nothing is known. */
+  async ask(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object): Promise<Answer | undefined> {
+    const sent = body && JSON.stringify(body)
+    const headers = sent ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(sent) } : {}
+    try {
+      const asked = request({ agent: this.#agent, port: this.port, host: '127.0.0.1', path, method, headers })
+      asked.end(sent)
+      const [response] = (await once(asked, 'response')) as [IncomingMessage]
+      return { status: response.statusCode ?? 0, body: JSON.parse(await text(response)) as Answer['body'] }
+    } catch {
+      return undefined
+    }
+  }
+
+  /** For what is preloaded; resolves once it is in force. */
+  async command(letter: string): Promise<void> {
+    const commands = this.child.stdio[3] as Socket
+    const heard = once(commands, 'data')
+    commands.write(letter)
+    await heard
+  }
+
+  /** As {@link command}, for one after which the process is gone. */
+  async cutPower(letter: 'c' | 't'): Promise<void> {
+    const exited = once(this.child, 'exit')
+    ;(this.child.stdio[3] as Socket).write(letter)
+    await exited
+    this.#agent.destroy()
+  }
+
+  async kill(): Promise<void> {
+    await end(this.child)
+    this.#agent.destroy()
+  }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exited = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exited
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}
