@@ -143,6 +143,9 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     throw error
   }
   const { port: bound } = app.server.address() as AddressInfo
+  if (authentication?.jwt && !tls && !isLoopback(address)) {
+    logger.warn('tokens are taken without TLS: whoever sees the traffic can use them')
+  }
   let closing: Promise<void> | undefined
   return {
     clusterId: state.clusterId,
