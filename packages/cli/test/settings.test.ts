@@ -166,6 +166,17 @@ describe('the table', () => {
   })
 })
 
+test('the README lists every setting as the table has it, and no other', () => {
+  const rows = Object.entries(serveSettings).map(([key, { help, placeholder, shownDefault, withoutFlag }]) => {
+    const value = placeholder === undefined ? '' : ` ${placeholder.toUpperCase()}`
+    const flag = withoutFlag ? '' : ` \`${flagOf(key)}${value}\``
+    const fallback = shownDefault ?? (placeholder === undefined ? 'off' : '')
+    return `| \`${key}\` |${flag} | \`${variableOf(key)}\` | ${fallback} | ${help} |`.replaceAll('  ', ' ')
+  })
+  const readme = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8')
+  expect(readme.split('\n').filter((line) => /^\| `[a-z]\w*` \|.*TENURE_/.test(line))).toEqual(rows)
+})
+
 test('a long word costs nothing to look for', () => {
   expect(nearest('x'.repeat(1e6), ['listen'])).toBeUndefined()
 })

@@ -142,6 +142,7 @@ function translate(error: unknown, { listen, data }: ServeSettings): CommandErro
     const why = {
       EADDRINUSE: 'another program listens there. Choose another port with --listen, or 0 for a free one',
       EADDRNOTAVAIL: 'this machine does not have that address',
+      EAFNOSUPPORT: 'this machine has no IPv6. Every address without it is 0.0.0.0',
       EACCES: 'this user may not; ports below 1024 need a right of their own',
     }[code ?? '']
     return unavailable(`The service cannot listen on ${address}: ${why ?? message}.`)
