@@ -34,6 +34,12 @@ export const programs = {
     binary: 'schemathesis',
     source: { pythonRequirements: join(import.meta.dirname, 'schemathesis/requirements.txt') },
   },
+  haproxy: {
+    variable: 'TENURE_HAPROXY',
+    binary: 'haproxy',
+    directories: ['/usr/sbin'],
+    source: { aptPackage: 'haproxy' },
+  },
   openssl: { variable: 'TENURE_OPENSSL', binary: 'openssl', source: { aptPackage: 'openssl' } },
   cc: { variable: 'TENURE_CC', binary: 'cc', source: { aptPackage: 'build-essential' } },
   tmux: { variable: 'TENURE_TMUX', binary: 'tmux', source: { aptPackage: 'tmux' } },
