@@ -10,8 +10,6 @@ const heartbeatMs = 15_000
 /** What may wait for a reader before it is sent nothing more until it has read that. */
 const waitingBytes = 256 * 1024
 const pieceBytes = 16 * 1024
-/** How long a reader may take to read what waits. */
-const patienceMs = 15_000
 const lastWordMs = 5_000
 
 /** What a stream works with. */
@@ -26,6 +24,8 @@ export interface EventStreamOptions {
   readonly renewals: boolean
   /** When the reader's right to read ends, in Unix milliseconds. */
   readonly expiresAtMs: number | undefined
+  /** How long it may take to read what waits for it. */
+  readonly patienceMs: number
   onSlow(): void
 }
 
@@ -153,8 +153,9 @@ export class EventStream implements Endless, Subscriber {
   /** Waits until the reader has read what waits for it. False: the stream is over. */
   async #drained(): Promise<boolean> {
     if (this.#ended) return false
+    const { clock, patienceMs } = this.#options
     const read = await new Promise<boolean>((resolve) => {
-      const timer = this.#options.clock.setTimer(patienceMs, () => done(false), { background: true })
+      const timer = clock.setTimer(patienceMs, () => done(false), { background: true })
       const onDrain = () => done(true)
       const done = (drained: boolean) => {
         timer.cancel()

@@ -9,6 +9,8 @@ import type { App, Service } from '../service.ts'
 import { whileHere } from '../while-here.ts'
 
 const longestWaitMs = 60_000
+/** How long a stream may stand still. */
+const patienceMs = 15_000
 
 export function watchRoutes(app: App, service: Service): void {
   const response = schema.watchResponses
@@ -104,6 +106,7 @@ async function stream(service: Service, request: FastifyRequest, reply: FastifyR
     hub: service.hub,
     clock: service.clock,
     expiresAtMs: request.identity.expiresAtMs,
+    patienceMs: Math.min(patienceMs, service.limits.options.answerTimeoutMs / 2),
     onSlow: () => service.metrics.slowReader(),
   })
   const forget = service.streams.add(events)

@@ -1,0 +1,120 @@
+import { request, type ClientRequest, type IncomingMessage } from 'node:http'
+
+/** One event, as a browser would dispatch it. */
+export interface Told {
+  readonly id: string
+  readonly data: Record<string, unknown> & { readonly type: string }
+}
+
+/** Reads Server-Sent Events as the HTML standard says. */
+export class EventStreamParser {
+  lastEventId = ''
+  retryMs: number | undefined
+  comments = 0
+  #text = ''
+  #data: string[] = []
+  #idBuffer = ''
+
+  /** The standard keeps the last id over connections. */
+  resume(lastEventId: string): void {
+    this.lastEventId = lastEventId
+    this.#idBuffer = lastEventId
+  }
+
+  parse(chunk: string): Told[] {
+    this.#text += chunk
+    const told: Told[] = []
+    for (;;) {
+      const end = /\r\n|\n|\r(?!$)/.exec(this.#text)
+      if (!end) return told
+      const line = this.#text.slice(0, end.index)
+      this.#text = this.#text.slice(end.index + end[0].length)
+      if (line !== '') this.#field(line)
+      else told.push(...this.#dispatch())
+    }
+  }
+
+  #field(line: string): void {
+    const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(line) ?? []
+    if (name === '') this.comments += 1
+    else if (name === 'data') this.#data.push(value)
+    else if (name === 'id' && !value.includes('\0')) this.#idBuffer = value
+    else if (name === 'retry' && /^\d+$/.test(value)) this.retryMs = Number(value)
+  }
+
+  #dispatch(): Told[] {
+    // Also of a block without data.
+    this.lastEventId = this.#idBuffer
+    if (this.#data.length === 0) return []
+    const data = JSON.parse(this.#data.join('\n')) as Told['data']
+    this.#data = []
+    return [{ id: this.lastEventId, data }]
+  }
+}
+
+/** What a browser's `EventSource` does, and no more: it comes back by itself, with the last id that it saw. */
+export class EventSource {
+  readonly told: Told[] = []
+  parser = new EventStreamParser()
+  connections = 0
+  readonly #url: string
+  readonly #changed = new Set<() => void>()
+  #request: ClientRequest | undefined
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+  status = 0
+
+  constructor(url: string, { lastEventId = '' } = {}) {
+    this.#url = url
+    this.parser.resume(lastEventId)
+    this.#connect()
+  }
+
+  /** Resolves as soon as this holds. */
+  async until(holds: (told: readonly Told[]) => boolean): Promise<void> {
+    while (!holds(this.told)) {
+      await new Promise<void>((resolve) => this.#changed.add(resolve))
+      this.#changed.clear()
+    }
+  }
+
+  /** Breaks the connection, like a network that fails. It is built up again. */
+  break(): void {
+    this.#request?.destroy()
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    this.#request?.destroy()
+  }
+
+  #connect(): void {
+    const { lastEventId, retryMs } = this.parser
+    this.parser = new EventStreamParser()
+    this.parser.resume(lastEventId)
+    this.parser.retryMs = retryMs
+    const headers = { accept: 'text/event-stream', ...(lastEventId !== '' && { 'last-event-id': lastEventId }) }
+    this.#request = request(this.#url, { headers, agent: false }, (response) => this.#read(response))
+    this.#request.on('error', () => {})
+    this.#request.once('close', () => {
+      if (!this.#closed) this.#timer = setTimeout(() => this.#connect(), Math.min(retryMs ?? 20, 20))
+    })
+    this.#request.end()
+  }
+
+  #read(response: IncomingMessage): void {
+    this.status = response.statusCode ?? 0
+    this.connections += 1
+    const { parser } = this
+    response.setEncoding('utf8')
+    response.on('data', (chunk: string) => {
+      // What still comes in on a connection that was given up is not heard.
+      if (parser !== this.parser) return
+      this.told.push(...parser.parse(chunk))
+      for (const changed of [...this.#changed]) changed()
+    })
+    response.on('error', () => {})
+    for (const changed of [...this.#changed]) changed()
+  }
+}
