@@ -111,8 +111,9 @@ describe('another cluster', () => {
     const store = storeOf({ url: [right.url, wrong.url] })
     expect(await store.acquire(claim, call)).toMatchObject({ ok: true })
     right.answer = json(503, unavailable)
-    for (const asked of [store.renew(held, call), store.read('report', call), store.acquire(claim, call)]) {
-      const error = await asked.catch((reason: unknown) => reason)
+    const asks = [() => store.renew(held, call), () => store.read('report', call), () => store.acquire(claim, call)]
+    for (const ask of asks) {
+      const error = await ask().catch((reason: unknown) => reason)
       expect(error).toMatchObject({ code: 'WRONG_CLUSTER', retryable: false })
       expect((error as Error).message).toContain(`${wrong.url} keeps the data of cluster "cluster-two"`)
     }

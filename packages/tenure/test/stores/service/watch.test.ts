@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Clock } from '../../../src/clock.ts'
-import type { LeaseRecord } from '../../../src/lease-store.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { cluster, fakeService, json, leader, storeOf } from './fake-service.ts'
 
@@ -38,7 +37,7 @@ function watch(url: string | string[], clock?: Clock) {
   const states = storeOf({ url, clock }).watch?.('report', { signal: stop.signal }) ?? expect.unreachable()
   const iterator = states[Symbol.asyncIterator]()
   onTestFinished(() => stop.abort())
-  return { next: () => iterator.next() as Promise<IteratorResult<LeaseRecord | undefined>>, stop }
+  return { next: () => iterator.next(), stop }
 }
 
 /** A clock that tells what its timers were set to. */
@@ -63,16 +62,14 @@ async function passing<T>(
   promise: Promise<T>,
   stepMs: number,
 ): Promise<T> {
-  let settled = false
-  const done = promise.finally(() => {
-    settled = true
-  })
-  done.catch(() => undefined)
-  for (let step = 0; step < 200 && !settled; step++) {
+  const state = { settled: false }
+  const settle = () => void (state.settled = true)
+  promise.then(settle, settle)
+  for (let step = 0; step < 200 && !state.settled; step++) {
     await clock.advance(stepMs)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await new Promise((resolve) => setImmediate(resolve))
   }
-  return done
+  return promise
 }
 
 describe('a watch', () => {
