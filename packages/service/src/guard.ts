@@ -1,5 +1,5 @@
 /** What is wrong with a request before anybody asks what it wants. */
-import { STATUS_CODES, type IncomingMessage } from 'node:http'
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ServiceError, type ServiceErrorCode } from './errors.ts'
 
@@ -128,4 +128,12 @@ export function answerBroken(error: Error & { readonly code?: string }, socket: 
     'connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+/** Node answers this by itself, without a body. */
+export function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const message = 'The only expectation is 100-continue.'
+  const body = JSON.stringify({ ok: false, error: 'INVALID_REQUEST', message })
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length }
+  response.writeHead(417, { ...headers, connection: 'close' }).end(body)
 }

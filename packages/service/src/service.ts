@@ -13,7 +13,7 @@ import { nobody, type Authenticator, type Identity } from './access.ts'
 import type { Tls } from './auth/tls.ts'
 import { guardConnections } from './connections.ts'
 import { ServiceError } from './errors.ts'
-import { answerBroken, Guard } from './guard.ts'
+import { answerBroken, Guard, refuseExpectation } from './guard.ts'
 import { isQuicklyParsed, isText } from './json.ts'
 import type { Limits } from './limits.ts'
 import { RequestLog, requestNames } from './logging.ts'
@@ -113,6 +113,7 @@ export async function buildApp(service: Service): Promise<App> {
   guardConnections(app.server, limits)
   // Node drops what is above in silence. The guard refuses it, and the size of all headers is bounded anyway.
   app.server.maxHeadersCount = 0
+  app.server.on('checkExpectation', refuseExpectation)
   parseJson(app)
   const others = otherMethods(app)
   app.decorateRequest('identity', null as never)

@@ -113,7 +113,8 @@ describe('a method', () => {
     expect(await ask('GET /healthz', 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c')).toMatchObject({
       status: 200,
     })
-    expect((await ask('GET /healthz', 'Expect: something'))?.status).toBe(417)
+    expectRefused(await ask('GET /healthz', 'Expect: something'), 417)
+    expect((await ask('GET /healthz', 'Expect: 100-continue'))?.status).toBe(100)
   })
 })
 
