@@ -27,12 +27,13 @@ test.each(['127.0.0.1', 'localhost', '127.0.0.2'])('without authentication the s
   await service.close()
 })
 
-test('with authentication the service listens everywhere', async () => {
+test('with authentication the service listens everywhere, and warns of tokens without TLS', async () => {
   const service = await startTestService((write) => ({
     host: '0.0.0.0',
     authentication: { jwt: { keysFile: write('keys.json', jwkOf(publicKey)), issuer, audience } },
   }))
   expect(await ask(service.url, undefined, 'GET', '/v1/groups')).toMatchObject({ status: 401 })
+  expect(service.log.join('')).toContain('tokens are taken without TLS')
   await service.close()
 })
 
@@ -53,6 +54,7 @@ test.each<[string, object, RegExp]>([
     /clockToleranceMs is 60000; it must be 0 to 30000/,
   ],
   ['no life', { jwt: { maxLifetimeMs: 0 } }, /maxLifetimeMs is 0/],
+  ['a life without end', { jwt: { maxLifetimeMs: Infinity } }, /maxLifetimeMs is Infinity/],
   ['a life that is no number', { jwt: { maxLifetimeMs: Number.NaN } }, /maxLifetimeMs is NaN/],
   ['a file that is not there', { jwt: { keysFile: 'missing.json' } }, /authentication\.jwt\.keysFile: ENOENT/],
   ['certificates without authorities', { certificates: { rightsFile: 'x' } }, /needs tls\.clientCaFile/],

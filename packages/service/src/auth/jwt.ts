@@ -26,8 +26,6 @@ export interface JwtOptions {
 
 const longestToken = 8_192
 const mostRemembered = 10_000
-/** The end of the year 9999: above it stand mistakes and Infinity. */
-const latestSeconds = 253_402_300_799
 
 interface Known {
   readonly identity: Identity
@@ -122,6 +120,7 @@ export class TokenVerifier {
     const exp = instantOf(claims, 'exp')
     const iat = instantOf(claims, 'iat')
     const nbf = claims['nbf'] === undefined ? iat : instantOf(claims, 'nbf')
+    // JSON has numbers that become Infinity here: the bound refuses those too.
     if (exp <= iat || exp - iat > maxLifetimeMs) throw new Refusal('the token is valid for too long, or never')
     let rights
     try {
@@ -143,8 +142,8 @@ function checkOptions({ issuer, audience, maxLifetimeMs = 1, clockToleranceMs = 
     if (typeof value === 'string' && value !== '') continue
     throw new TypeError(`authentication.jwt.${name} is ${JSON.stringify(value)}; it must be text that is not empty.`)
   }
-  if (!(maxLifetimeMs > 0)) {
-    throw new TypeError(`authentication.jwt.maxLifetimeMs is ${maxLifetimeMs}; it must be above 0.`)
+  if (!(maxLifetimeMs > 0 && Number.isFinite(maxLifetimeMs))) {
+    throw new TypeError(`authentication.jwt.maxLifetimeMs is ${maxLifetimeMs}; it must be above 0 and have an end.`)
   }
   if (!(clockToleranceMs >= 0 && clockToleranceMs <= 30_000)) {
     throw new TypeError(`authentication.jwt.clockToleranceMs is ${clockToleranceMs}; it must be 0 to 30000.`)
@@ -173,7 +172,7 @@ function objectOf(bytes: Buffer): Readonly<Record<string, unknown>> {
 /** A time of the token, in Unix milliseconds. */
 function instantOf(claims: Readonly<Record<string, unknown>>, name: string): number {
   const seconds = claims[name]
-  if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= latestSeconds)) {
+  if (typeof seconds !== 'number' || !(seconds > 0)) {
     throw new Refusal(`the claim "${name}" of the token is missing, or no time`)
   }
   return seconds * 1000
