@@ -1,7 +1,14 @@
 import swagger from '@fastify/swagger'
 import { open } from './access.ts'
-import { shared } from './schemas.ts'
+import { failures, shared } from './schemas.ts'
 import type { App, Service } from './service.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Statuses of failures that a route has beside those of all. */
+    failures?: readonly number[]
+  }
+}
 
 /** Of OpenAPI 3.1; the types know 3.0. */
 const mutualTls = {
@@ -37,6 +44,14 @@ export async function describeApi(app: App, { authenticator }: Service): Promise
       // Without authentication everybody on this machine may do everything.
       security: authenticator === open ? [] : [{ token: [] }, { certificate: [] }],
     },
+    // Not in the routes' own schemas: to compile them there would take a second at every start.
+    transform: ({ schema, url, route }) => ({
+      schema: {
+        ...schema,
+        response: { ...(schema.response as object), ...failures(...(route.config?.failures ?? [])) },
+      },
+      url,
+    }),
     refResolver: {
       buildLocalReference: (json, _base, _fragment, index) =>
         typeof json['$id'] === 'string' ? json['$id'] : `schema-${index}`,

@@ -211,15 +211,11 @@ const meanings: Record<number, string> = {
   503: 'BACKEND_UNAVAILABLE: nothing can be made durable now.',
 }
 
-/** What every route can answer, and these beside. */
-export function failures(...statuses: number[]): Record<number, TSchema> {
+/** For the document: what every route can answer, and these beside. */
+export function failures(...statuses: readonly number[]) {
   const all = [400, 401, 403, 429, 503, ...statuses]
-  return Object.fromEntries(all.map((status) => [status, answers(meanings[status] ?? '', Failure)]))
-}
-
-function answers(description: string, schema: TSchema): TSchema {
-  // Beside a reference nothing else is looked at.
-  return { description, content: { 'application/json': { schema } } } as unknown as TSchema
+  const content = { 'application/json': { schema: Failure } }
+  return Object.fromEntries(all.map((status) => [status, { description: meanings[status], content }]))
 }
 
 /** What routes with a body can answer beside. */
@@ -458,5 +454,4 @@ export const watchResponses = {
       'text/event-stream': { schema: Type.String({ description: 'A stream of WatchEvent.' }) },
     },
   },
-  ...failures(404),
 }

@@ -112,9 +112,9 @@ export class EventSource {
       // What still comes in on a connection that was given up is not heard.
       if (parser !== this.parser) return
       this.told.push(...parser.parse(chunk))
-      for (const changed of [...this.#changed]) changed()
+      for (const changed of this.#changed) changed()
     })
     response.on('error', () => {})
-    for (const changed of [...this.#changed]) changed()
+    for (const changed of this.#changed) changed()
   }
 }

@@ -24,8 +24,9 @@ export function electionRoutes(app: App, service: Service): void {
         description: 'Who loses gets 200 as well, with the leader and a time after which to ask again.',
         params: schema.GroupParams,
         body: schema.CampaignBody,
-        response: { 200: schema.CampaignAnswer, ...schema.failures(404, 409, ...schema.bodyFailures) },
+        response: { 200: schema.CampaignAnswer },
       },
+      config: { failures: [404, 409, ...schema.bodyFailures] },
     },
     async (request) => {
       const { group_id: groupId } = request.params
@@ -68,8 +69,9 @@ export function electionRoutes(app: App, service: Service): void {
         description: 'Before it runs out. A renewal never shortens what was promised.',
         params: schema.GroupParams,
         body: schema.RenewBody,
-        response: { 200: schema.RenewAnswer, ...schema.failures(404, 409, ...schema.bodyFailures) },
+        response: { 200: schema.RenewAnswer },
       },
+      config: { failures: [404, 409, ...schema.bodyFailures] },
     },
     async (request) => {
       const { group_id: groupId } = request.params
@@ -91,8 +93,9 @@ export function electionRoutes(app: App, service: Service): void {
         description: 'Durable before it is answered. Repeated, it is answered alike.',
         params: schema.GroupParams,
         body: schema.ResignBody,
-        response: { 200: schema.ResignAnswer, ...schema.failures(404, 409, ...schema.bodyFailures) },
+        response: { 200: schema.ResignAnswer },
       },
+      config: { failures: [404, 409, ...schema.bodyFailures] },
     },
     async (request) => {
       const { group_id: groupId } = request.params
@@ -116,8 +119,9 @@ export function electionRoutes(app: App, service: Service): void {
         summary: 'Who leads',
         description: '`leader` is null when nobody does.',
         params: schema.GroupParams,
-        response: { 200: schema.LeaderAnswer, ...schema.failures(404) },
+        response: { 200: schema.LeaderAnswer },
       },
+      config: { failures: [404] },
     },
     async (request) => {
       mayRead(request.identity, request.params.group_id)
@@ -139,8 +143,9 @@ export function renewManyRoute(app: App, service: Service): void {
         summary: 'Extend many leases of a node',
         description: 'Each has its own result.',
         body: schema.RenewManyBody,
-        response: { 200: schema.RenewManyAnswer, ...schema.failures(...schema.bodyFailures) },
+        response: { 200: schema.RenewManyAnswer },
       },
+      config: { failures: schema.bodyFailures },
       bodyLimit: service.options.batchBodyLimit,
     },
     async (request) => {

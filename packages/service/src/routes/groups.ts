@@ -24,12 +24,9 @@ export function groupRoutes(app: App, service: Service): void {
         summary: 'Define a group',
         description: 'The same definition again is answered with 200, another one with CONFLICT.',
         body: schema.CreateGroupBody,
-        response: {
-          200: schema.GroupAnswer,
-          201: schema.GroupAnswer,
-          ...schema.failures(409, ...schema.bodyFailures),
-        },
+        response: { 200: schema.GroupAnswer, 201: schema.GroupAnswer },
       },
+      config: { failures: [409, ...schema.bodyFailures] },
     },
     async (request, reply) => {
       const { group_id: groupId, ...definition } = request.body
@@ -50,7 +47,7 @@ export function groupRoutes(app: App, service: Service): void {
         summary: 'All groups',
         description: 'In pages, by id.',
         querystring: schema.GroupsQuery,
-        response: { 200: schema.GroupsAnswer, ...schema.failures() },
+        response: { 200: schema.GroupsAnswer },
       },
     },
     async (request) => {
@@ -79,8 +76,9 @@ export function groupRoutes(app: App, service: Service): void {
         summary: 'A group',
         description: 'Its policy and its leader.',
         params: schema.GroupParams,
-        response: { 200: schema.GroupAnswer, ...schema.failures(404) },
+        response: { 200: schema.GroupAnswer },
       },
+      config: { failures: [404] },
     },
     async (request) => {
       mayRead(request.identity, request.params.group_id)
@@ -98,12 +96,9 @@ export function groupRoutes(app: App, service: Service): void {
         description: 'A changed policy holds for new leases and renewals.',
         params: schema.GroupParams,
         body: schema.PutGroupBody,
-        response: {
-          200: schema.GroupAnswer,
-          201: schema.GroupAnswer,
-          ...schema.failures(404, ...schema.bodyFailures),
-        },
+        response: { 200: schema.GroupAnswer, 201: schema.GroupAnswer },
       },
+      config: { failures: [404, ...schema.bodyFailures] },
     },
     async (request, reply) => {
       const { group_id: groupId } = request.params
@@ -125,8 +120,9 @@ export function groupRoutes(app: App, service: Service): void {
         description: 'One that has no leader. Its terms go on if it comes back.',
         params: schema.GroupParams,
         querystring: schema.DeleteQuery,
-        response: { 200: schema.Ok, ...schema.failures(404, 409) },
+        response: { 200: schema.Ok },
       },
+      config: { failures: [404, 409] },
     },
     async (request) => {
       const { group_id: groupId } = request.params
@@ -146,8 +142,9 @@ export function groupRoutes(app: App, service: Service): void {
         description: 'Shows up as a member without a campaign.',
         params: schema.GroupParams,
         body: schema.HeartbeatBody,
-        response: { 200: schema.Ok, ...schema.failures(404, ...schema.bodyFailures) },
+        response: { 200: schema.Ok },
       },
+      config: { failures: [404, ...schema.bodyFailures] },
     },
     async (request) => {
       const { group_id: groupId } = request.params
@@ -169,8 +166,9 @@ export function groupRoutes(app: App, service: Service): void {
         summary: 'List members',
         description: 'Who takes part, and when it was last heard of.',
         params: schema.GroupParams,
-        response: { 200: schema.MembersAnswer, ...schema.failures(404) },
+        response: { 200: schema.MembersAnswer },
       },
+      config: { failures: [404] },
     },
     async (request) => {
       mayRead(request.identity, request.params.group_id)

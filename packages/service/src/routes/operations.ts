@@ -71,7 +71,9 @@ export function operationRoutes(app: App, service: Service): void {
         tags,
         summary: 'This document',
         description: 'The OpenAPI document of this service.',
-        response: { 200: Type.Unsafe<object>({ type: 'object', additionalProperties: true }) },
+        response: {
+          200: Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'The document.' }),
+        },
       },
     },
     async () => app.swagger(),

@@ -29,6 +29,7 @@ export function watchRoutes(app: App, service: Service): void {
         headers: schema.WatchHeaders,
         response,
       },
+      config: { failures: [404] },
     },
     (request, reply) =>
       service.limits.watching(request, () => watch(service, request, reply, [request.params.group_id], request.query)),
