@@ -1,0 +1,119 @@
+import type { Mutation } from '../../mutants/mutate.ts'
+
+/** A fault in the service store, and the check that must notice it. */
+export interface ServiceMutation extends Mutation {
+  /** A case of the conformance suite, or a check of test/service/store-mutants.test.ts. */
+  readonly caughtBy: string
+}
+
+/** Every one of them must be noticed on a real service. */
+export const serviceMutations: readonly ServiceMutation[] = [
+  {
+    name: 'a renewal and a release name no version',
+    file: 'stores/service.ts',
+    find: 'return { node_id: holder, attempt, term, version }',
+    replace: 'return { node_id: holder, attempt, term, version: version && undefined }',
+    caughtBy: 'renew of a version that was renewed since is refused and shows the record',
+  },
+  {
+    name: 'a renewal and a release name no attempt',
+    file: 'stores/service.ts',
+    find: 'return { node_id: holder, attempt, term, version }',
+    replace: 'return { node_id: holder, attempt: attempt && undefined, term, version }',
+    // Who was not asked about must not be believed either.
+    also: [{ file: 'stores/service/records.ts', find: 'record.attempt === attempt &&', replace: '' }],
+    caughtBy: 'renew with another attempt is refused',
+  },
+  {
+    name: 'a claim does not say which term its sender has seen',
+    file: 'stores/service.ts',
+    find: 'after_term: afterTerm,',
+    replace: '',
+    caughtBy: 'a candidate that has not seen the highest term is refused, also when the lease was released',
+  },
+  {
+    name: 'a claim has no attempt that is spent',
+    file: 'stores/service.ts',
+    find: 'const asked = { node_id: holder, attempt,',
+    replace: 'const asked = { node_id: holder, instance_start_uuid: attempt,',
+    also: [{ file: 'stores/service/records.ts', find: 'record.attempt === attempt &&', replace: '' }],
+    caughtBy: 'the same attempt gets nothing after its release',
+  },
+  {
+    name: 'a grant counts as long as the service has promised, not as was asked',
+    file: 'stores/service.ts',
+    find: 'return granted(ownRecordOf({ election, holder, attempt }, leader, false), claim)',
+    replace: 'return granted(ownRecordOf({ election, holder, attempt }, leader, false), { leaseDurationMs: Infinity })',
+    caughtBy: 'a grant is never valid for longer than was asked for',
+  },
+  {
+    name: 'two names make one group',
+    file: 'stores/service.ts',
+    find: 'return encodeName(election, plainGroup)',
+    replace: "return encodeName(election.replaceAll(/[^\\w]/g, '_').slice(0, 100), plainGroup)",
+    caughtBy: 'no two elections collide, however odd their names',
+  },
+  {
+    name: 'a lease that was given back is shown as held',
+    file: 'stores/service/records.ts',
+    find: 'recordOf(election, previous, true)',
+    replace: 'recordOf(election, previous, false)',
+    caughtBy: 'a released record stays, with its term',
+  },
+  {
+    name: 'a group that was deleted while its lease ran shows nothing of it',
+    file: 'stores/service/records.ts',
+    find: 'if (retry !== undefined) return',
+    replace: 'if (retry === null) return',
+    caughtBy: 'a refusal tells how long nobody may lead after a group was deleted',
+  },
+  {
+    name: 'a watch hears of no renewal',
+    file: 'stores/service.ts',
+    find: '?renewals=true`',
+    replace: '`',
+    caughtBy: 'a watch shows a grant, a renewal and a release to a reader that waits',
+  },
+  {
+    name: 'a watch shows a lease that was given back as held',
+    file: 'stores/service.ts',
+    find: "recordOf(election, event['previous_leader'], true)",
+    replace: "recordOf(election, event['previous_leader'], false)",
+    caughtBy: 'two watches both see a release, and one goes on when the other ends',
+  },
+  {
+    name: 'a renewal drops the carry',
+    file: 'stores/service.ts',
+    find: '...(carry !== undefined && { carry }) }',
+    replace: '...(carry !== undefined && {}) }',
+    caughtBy: 'only a renewal changes the carry, and it survives the hand-over',
+  },
+  {
+    name: 'another cluster is believed',
+    file: 'stores/service/cluster.ts',
+    find: 'this.#id === undefined || id === this.#id) return',
+    replace: 'this.#id === undefined || id !== undefined) return',
+    also: [
+      {
+        file: 'stores/service/cluster.ts',
+        find: 'return this.#id === undefined ? {} : { [clusterHeader]: this.#id }',
+        replace: 'return {}',
+      },
+    ],
+    caughtBy: 'no other cluster is believed',
+  },
+  {
+    name: 'another cluster is asked to grant what nobody will believe',
+    file: 'stores/service/cluster.ts',
+    find: 'return this.#id === undefined ? {} : { [clusterHeader]: this.#id }',
+    replace: 'return {}',
+    caughtBy: 'no other cluster grants anything',
+  },
+  {
+    name: 'each address has the whole deadline',
+    file: 'stores/service/cluster.ts',
+    find: 'timeoutMs: leftMs / (othersLeft + 1)',
+    replace: 'timeoutMs: timeoutMs || othersLeft + leftMs',
+    caughtBy: 'addresses that hang keep to one deadline together',
+  },
+]
