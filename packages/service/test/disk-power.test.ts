@@ -28,10 +28,10 @@ async function lossesAtPowerCut(options: { seed: number; torn: boolean; entry?: 
   const environment = faultyDisk({ syncMs: 5, seed: options.seed })
   const before = await ServiceProcess.start({ directory, entry: options.entry, environment })
   const told = new Map<string, Told>()
-  let gone = false
+  const gone = new AbortController()
   let enough = () => {}
   const clients = Array.from({ length: 8 }, async (_, client) => {
-    for (let round = 0; !gone; round++) {
+    for (let round = 0; !gone.signal.aborted; round++) {
       await takePart(before, `group-${client}-${round}`, (client + round) % 3, told)
       if (told.size >= 50 + options.seed) enough()
     }
@@ -39,7 +39,7 @@ async function lossesAtPowerCut(options: { seed: number; torn: boolean; entry?: 
   await new Promise<void>((resolve) => (enough = resolve))
   // At once: what was answered last has had the least time to come to the disk.
   await before.cutPower(options.torn ? 't' : 'c')
-  gone = true
+  gone.abort()
   await Promise.all(clients)
 
   const after = await ServiceProcess.start({ directory })

@@ -1,0 +1,173 @@
+/**
+ * Whether a recorded history of one group could have come from a service that does one thing at a time.
+ *
+ * The model is a single lease: the highest term, its holder, and whether it is live. Each operation took effect at one
+ * moment between its sending and its answer; one without an answer at any moment after its sending, or never. The
+ * search goes through all orders that allow (Wing and Gong), as early in time as each can be.
+ *
+ * Time enters in one place: a live lease can end by itself at any moment that is not before `sent + duration` of any
+ * grant or renewal that took effect in its term. That is sound, because the service counts from when it was asked,
+ * which is after the sending, and after a restart it counts anew. When it must end is not part of it: that would be a
+ * question of speed.
+ */
+export interface Operation {
+  readonly sentMs: number
+  /** Infinity if there was no answer. */
+  readonly answeredMs: number
+  readonly node: string
+  readonly call:
+    | { readonly type: 'campaign'; readonly ttlMs: number }
+    | { readonly type: 'renew'; readonly term: number; readonly ttlMs: number }
+    | { readonly type: 'resign'; readonly term: number }
+    | { readonly type: 'leader' }
+  /** `leader` is who leads according to the answer. Undefined: nothing is known. */
+  readonly answer: { readonly ok: boolean; readonly leader: Holder | null | undefined } | undefined
+}
+
+export interface Holder {
+  readonly node: string
+  readonly term: number
+}
+
+interface State {
+  readonly term: number
+  readonly node: string
+  readonly live: boolean
+  /** It may not end by itself before. */
+  readonly untilMs: number
+  /** The moment of the last operation. */
+  readonly nowMs: number
+}
+
+/** Says what cannot be explained, or nothing. */
+export function unexplained(history: readonly Operation[]): string | undefined {
+  const answered = history.filter(({ answer }) => answer).sort((a, b) => a.sentMs - b.sentMs)
+  const unanswered = guesses(history)
+  const start: State = { term: 0, node: '', live: false, untilMs: 0, nowMs: -Infinity }
+  const stack: Place[] = [{ first: 0, done: [], state: start }]
+  const seen = new Set<string>()
+  let furthest = 0
+  for (let place = stack.pop(); place; place = stack.pop()) {
+    if (place.first >= answered.length) return undefined
+    furthest = Math.max(furthest, place.first)
+    const key = JSON.stringify(place)
+    if (seen.has(key)) continue
+    seen.add(key)
+    stack.push(...next(answered, unanswered, place))
+  }
+  const around = answered.slice(Math.max(0, furthest - 10), furthest + 10)
+  return `No order explains these answers:\n${around.map((one) => JSON.stringify(one)).join('\n')}`
+}
+
+/** How far an order has come. */
+interface Place {
+  /** All answers before are in it. */
+  readonly first: number
+  /** Behind that, these are too. */
+  readonly done: readonly number[]
+  readonly state: State
+}
+
+function next(answered: readonly Operation[], unanswered: readonly Operation[], place: Place): Place[] {
+  let firstAnswerMs = Infinity
+  const open: number[] = []
+  for (let index = place.first; index < answered.length; index++) {
+    const operation = answered[index]
+    if (!operation || operation.sentMs > firstAnswerMs) break
+    if (place.done.includes(index)) continue
+    open.push(index)
+    firstAnswerMs = Math.min(firstAnswerMs, operation.answeredMs)
+  }
+  const places: Place[] = []
+  for (const operation of unanswered) {
+    const state = operation.sentMs > firstAnswerMs ? undefined : effect(operation, place.state)
+    if (state && !sameLease(state, place.state)) places.push({ ...place, state })
+  }
+  for (const index of open) {
+    const operation = answered[index]
+    const state = operation && operation.sentMs <= firstAnswerMs ? effect(operation, place.state) : undefined
+    if (!state) continue
+    const placed = after(place, index, state)
+    // What changes nothing takes nothing from the others: they were all answered after it was sent.
+    if (sameLease(state, place.state)) return [placed]
+    places.push(placed)
+  }
+  return places
+}
+
+function after({ first, done }: Place, index: number, state: State): Place {
+  const all = new Set([...done, index])
+  let rest = first
+  while (all.delete(rest)) rest++
+  return { first: rest, done: [...all].sort((a, b) => a - b), state }
+}
+
+function sameLease(one: State, other: State): boolean {
+  return one.term === other.term && one.live === other.live && one.untilMs === other.untilMs
+}
+
+/** The state after it, or undefined if it cannot have had this answer here. */
+function effect(operation: Operation, before: State): State | undefined {
+  for (const state of [before, ...expired(before)]) {
+    const nowMs = Math.max(state.nowMs, operation.sentMs)
+    if (nowMs > operation.answeredMs) continue
+    const then = applied(operation, { ...state, nowMs })
+    if (then) return then
+  }
+  return undefined
+}
+
+function expired(state: State): State[] {
+  if (!state.live) return []
+  return [{ ...state, live: false, nowMs: Math.max(state.nowMs, state.untilMs) }]
+}
+
+function applied({ call, node, answer, sentMs }: Operation, state: State): State | undefined {
+  if (!answer) return undefined
+  const holds = state.live && state.node === node
+  if (call.type === 'leader' || !answer.ok) {
+    const shown = answer.leader
+    if (shown === null && state.live) return undefined
+    if (shown && !(state.live && state.term === shown.term && state.node === shown.node)) return undefined
+    if (call.type === 'renew' && holds && state.term === call.term) return undefined
+    if (call.type === 'resign' && state.term === call.term && state.node === node) return undefined
+    return state
+  }
+  switch (call.type) {
+    case 'campaign': {
+      const term = answer.leader?.term
+      if (state.live || term === undefined || term <= state.term) return undefined
+      return { ...state, term, node, live: true, untilMs: sentMs + call.ttlMs }
+    }
+    case 'renew':
+      if (!holds || state.term !== call.term) return undefined
+      return { ...state, untilMs: Math.max(state.untilMs, sentMs + call.ttlMs) }
+    case 'resign':
+      if (state.term !== call.term || state.node !== node) return undefined
+      return { ...state, live: false }
+  }
+}
+
+/**
+ * What may have been done without an answer, where that makes a difference to anybody: resignations, and the campaigns
+ * of nodes that somebody saw in a term of which no grant was answered. A renewal only makes a lease longer, and nothing
+ * asks for that.
+ */
+function guesses(history: readonly Operation[]): Operation[] {
+  const granted = new Set<number>()
+  const seen = new Map<number, string>()
+  for (const { call, answer } of history) {
+    const leader = answer?.leader
+    if (leader) seen.set(leader.term, leader.node)
+    if (call.type === 'campaign' && answer?.ok && leader) granted.add(leader.term)
+  }
+  const orphans = [...seen].filter(([term]) => !granted.has(term))
+  return history.flatMap((operation): Operation[] => {
+    if (operation.answer) return []
+    if (operation.call.type === 'resign') return [{ ...operation, answer: { ok: true, leader: undefined } }]
+    if (operation.call.type !== 'campaign') return []
+    return orphans
+      .filter(([, node]) => node === operation.node)
+      .map(([term, node]) => ({ ...operation, answer: { ok: true, leader: { node, term } } }))
+  })
+}
