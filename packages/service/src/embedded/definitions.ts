@@ -81,7 +81,7 @@ export class Definitions {
       group.definition = undefined
       group.deleted = true
       this.#members.forget(groupId)
-      if (leftMs > 0) group.hold = { untilMs: this.#core.clock.monotonicMs() + leftMs, heldMs }
+      if (lease && leftMs > 0) group.hold = { untilMs: lease.expiresAtMs, heldMs }
       if (lease && !lease.ended) this.#endings.ended(lease, 'deleted')
     })
   }
