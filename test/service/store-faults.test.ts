@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { RunningServer } from '../servers/server.ts'
@@ -242,7 +243,7 @@ describe('on one service', () => {
   })
 
   test('a process that has led and watched ends by itself', async ({ scene }) => {
-    const args = [join(import.meta.dirname, 'lead-once.mjs'), one().url, scene.election]
+    const args = [fileURLToPath(new URL('./lead-once.mjs', import.meta.url)), one().url, scene.election]
     // Connections are kept for a minute: a process that waits for them is ended here by its time-out.
     const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 })
     expect(stdout.trim()).toBe('led in term 1, seen by a standby')

@@ -21,7 +21,11 @@ export function standingOf(election: string, body: Fields, field: 'leader' | 'cu
   }
   const { retry_after_ms: retry, previous_leader: previous } = body
   // Nobody leads, and nobody may yet: the group was deleted while its lease ran.
-  if (retry !== undefined) return { record: undefined, retryAfterMs: number(body, 'retry_after_ms', (ms) => ms >= 0) }
+  if (retry !== undefined) {
+    // Rounded up as well.
+    const waitMs = number(body, 'retry_after_ms', (ms) => ms >= 0)
+    return { record: undefined, retryAfterMs: Math.max(0, waitMs - 1) }
+  }
   const record = previous === undefined ? undefined : recordOf(election, previous, true)
   return { record, retryAfterMs: undefined }
 }

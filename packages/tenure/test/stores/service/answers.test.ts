@@ -109,7 +109,7 @@ describe('a refusal', () => {
     expect(await storeOf({ url: service.url }).acquire(claim, call)).toEqual({
       ok: false,
       highestTerm: 8,
-      retryAfterMs: 900,
+      retryAfterMs: 899,
     })
   })
 

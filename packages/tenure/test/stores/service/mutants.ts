@@ -63,8 +63,8 @@ export const serviceMutations: readonly ServiceMutation[] = [
   {
     name: 'a group that was deleted while its lease ran shows nothing of it',
     file: 'stores/service/records.ts',
-    find: 'if (retry !== undefined) return',
-    replace: 'if (retry === null) return',
+    find: 'if (retry !== undefined) {',
+    replace: 'if (retry === null) {',
     caughtBy: 'a refusal tells how long nobody may lead after a group was deleted',
   },
   {
