@@ -109,7 +109,7 @@ test('a handshake that does not go on is cut', async () => {
 test.each(schemes)(
   'over %s who reads nothing is cut off after a while, who reads slowly is not',
   async (_name, begin) => {
-    const url = await begin({ answerTimeoutMs: 1_000 })
+    const url = await begin({ answerTimeoutMs: 1_000, headersTimeoutMs: 10_000, requestTimeoutMs: 10_000 })
     const body = JSON.stringify({ node_id: 'a', lease_ttl_ms: 60_000, metadata: { text: 'x'.repeat(4_000) } })
     const groups = Array.from({ length: 200 }, (_, index) => `POST /v1/groups/g${index}/campaign`)
     const filling = open(url)

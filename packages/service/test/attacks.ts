@@ -50,23 +50,26 @@ export interface Answer {
 /** Everything that comes back on a connection until it is closed, or until `enough` answers are whole. */
 export function answers(socket: Socket, enough: number, timeoutMs = 10_000): Promise<Answer[]> {
   return new Promise((resolve, reject) => {
-    let received = Buffer.alloc(0)
+    const found: Answer[] = []
+    let rest: Buffer = Buffer.alloc(0)
     const late = setTimeout(() => {
       socket.destroy()
-      reject(new Error(`no whole answer within ${timeoutMs} ms, only: ${received.toString().slice(0, 300)}`))
+      reject(new Error(`no whole answer within ${timeoutMs} ms, only: ${rest.toString().slice(0, 300)}`))
     }, timeoutMs)
-    const look = (closed: boolean) => {
-      const found = parse(received)
-      if (!closed && found.length < enough) return
+    const done = () => {
       clearTimeout(late)
       socket.destroy()
       resolve(found)
     }
     socket.on('data', (chunk) => {
-      received = Buffer.concat([received, chunk])
-      look(false)
+      rest = Buffer.concat([rest, chunk])
+      for (let next = parse(rest); next; next = parse(rest)) {
+        found.push(next.answer)
+        rest = next.rest
+      }
+      if (found.length >= enough) done()
     })
-    socket.once('close', () => look(true))
+    socket.once('close', done)
   })
 }
 
@@ -77,26 +80,21 @@ export async function send(url: string, bytes: string | Buffer): Promise<Answer 
   return (await answers(socket, 1))[0]
 }
 
-function parse(received: Buffer): Answer[] {
-  const found: Answer[] = []
-  let rest = received
-  for (;;) {
-    const end = rest.indexOf('\r\n\r\n')
-    if (end < 0) return found
-    const [first = '', ...lines] = rest.subarray(0, end).toString().split('\r\n')
-    const headers = new Map(lines.map((line) => [line.split(':')[0]?.toLowerCase() ?? '', line.replace(/^.*?: /, '')]))
-    const length = Number(headers.get('content-length') ?? 0)
-    const content = rest.subarray(end + 4, end + 4 + length)
-    if (content.length < length) return found
-    const text = content.toString()
-    const json = headers.get('content-type')?.startsWith('application/json') && text !== ''
-    found.push({
-      status: Number(first.split(' ')[1]),
-      headers,
-      text,
-      body: json ? (JSON.parse(text) as Record<string, unknown>) : {},
-    })
-    rest = rest.subarray(end + 4 + length)
+/** The first answer, if it is whole. */
+function parse(received: Buffer): { answer: Answer; rest: Buffer } | undefined {
+  const end = received.indexOf('\r\n\r\n')
+  if (end < 0) return undefined
+  const [first = '', ...lines] = received.subarray(0, end).toString().split('\r\n')
+  const headers = new Map(lines.map((line) => [line.split(':')[0]?.toLowerCase() ?? '', line.replace(/^.*?: /, '')]))
+  const length = Number(headers.get('content-length') ?? 0)
+  const content = received.subarray(end + 4, end + 4 + length)
+  if (content.length < length) return undefined
+  const text = content.toString()
+  const isJson = headers.get('content-type')?.startsWith('application/json') && text !== ''
+  const body = isJson ? (JSON.parse(text) as Record<string, unknown>) : {}
+  return {
+    answer: { status: Number(first.split(' ')[1]), headers, text, body },
+    rest: received.subarray(end + 4 + length),
   }
 }
 
