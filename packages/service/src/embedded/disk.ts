@@ -30,9 +30,9 @@ interface Stats {
 }
 
 interface Write {
-  readonly to: Database<Buffer, string>
+  readonly to: Database<string, string>
   readonly key: string
-  readonly bytes: Buffer
+  readonly record: string
   resolve(): void
   reject(error: Error): void
 }
@@ -63,8 +63,8 @@ const lockPackage: string = 'fs-native-extensions'
 export class Disk {
   readonly #directory: string
   readonly #root: RootDatabase
-  readonly #metas: Database<Buffer, string>
-  readonly #groups: Database<Buffer, string>
+  readonly #metas: Database<string, string>
+  readonly #groups: Database<string, string>
   readonly #lock: number
   #meta: Meta
   #queue: Write[] = []
@@ -77,14 +77,14 @@ export class Disk {
     this.#lock = lock
     prepare(path)
     // Batches are made here: of those that the package makes by itself it leaves a promise that nobody hears reject.
-    this.#root = open({ path, maxDbs: 4, encoding: 'binary', overlappingSync: false, eventTurnBatching: false })
+    this.#root = open({ path, maxDbs: 4, encoding: 'string', overlappingSync: false, eventTurnBatching: false })
     try {
       // Where pages are missing at the end, reading them is an error then, and not a signal that ends the process.
       const { pageSize, lastPageNumber } = this.#root.getStats() as Stats
       const bytes = pageSize * (lastPageNumber + 1)
       if (statSync(path).size < bytes) truncateSync(path, bytes)
-      this.#metas = this.#root.openDB({ name: 'meta', encoding: 'binary' })
-      this.#groups = this.#root.openDB({ name: 'groups', encoding: 'binary' })
+      this.#metas = this.#root.openDB({ name: 'meta', encoding: 'string' })
+      this.#groups = this.#root.openDB({ name: 'groups', encoding: 'string' })
       this.#meta = this.#readMeta() ?? { format: 1, clusterId: newId(), termFloor: 0 }
     } catch (error) {
       void this.#root.close()
@@ -121,9 +121,9 @@ export class Disk {
   }
 
   #readMeta(): Meta | undefined {
-    const bytes = this.#metas.get('meta')
-    if (bytes === undefined && this.#count() === 0) return undefined
-    const meta = bytes && (decodeRecord('meta', bytes) as Meta | undefined)
+    const record = this.#metas.get('meta')
+    if (record === undefined && this.#count() === 0) return undefined
+    const meta = record === undefined ? undefined : (decodeRecord('meta', record) as Meta | undefined)
     if (!meta) throw new Error('its first record is damaged. Restore a backup and start with --after-restore.')
     if (meta.format === 1) return meta
     throw new Error(`it has format ${String(meta.format)}; this version reads format 1.`)
@@ -175,10 +175,10 @@ export class Disk {
     await this.#durable(this.#groups, id, stored)
   }
 
-  #durable(to: Database<Buffer, string>, key: string, value: object): Promise<void> {
-    const bytes = encodeRecord(key, value)
+  #durable(to: Database<string, string>, key: string, value: object): Promise<void> {
+    const record = encodeRecord(key, value)
     return new Promise((resolve, reject) => {
-      this.#queue.push({ to, key, bytes, resolve, reject })
+      this.#queue.push({ to, key, record, resolve, reject })
       this.#draining ??= this.#drain()
     })
   }
@@ -202,7 +202,7 @@ export class Disk {
     if (this.#broken) return this.#broken
     try {
       await this.#root.batch(() => {
-        for (const { to, key, bytes } of batch) void to.put(key, bytes)
+        for (const { to, key, record } of batch) void to.put(key, record)
       })
       return undefined
     } catch (cause) {

@@ -24,24 +24,23 @@ export interface Stored {
   readonly deleted?: boolean | undefined
 }
 
-const checksumBytes = 4
+const checksumLength = 8
 
 /**
- * A record as bytes: a checksum, then JSON. LMDB has no checksums of its own, and a term that a flipped bit made lower
+ * A record as text: a checksum, then JSON. LMDB has no checksums of its own, and a term that a flipped bit made lower
  * would be granted twice. The key is part of the sum: a record that stands in another's place is as wrong.
  */
-export function encodeRecord(key: string, value: object): Buffer {
-  const text = Buffer.from(JSON.stringify(value))
-  const bytes = Buffer.allocUnsafe(checksumBytes + text.length)
-  bytes.writeUInt32LE(crc32(text, crc32(key)))
-  text.copy(bytes, checksumBytes)
-  return bytes
+export function encodeRecord(key: string, value: object): string {
+  const json = JSON.stringify(value)
+  return checksumOf(key, json) + json
 }
 
 /** Undefined if it is not what was written. */
-export function decodeRecord(key: string, bytes: Buffer): unknown {
-  if (bytes.length <= checksumBytes) return undefined
-  const text = bytes.subarray(checksumBytes)
-  if (crc32(text, crc32(key)) !== bytes.readUInt32LE()) return undefined
-  return JSON.parse(text.toString())
+export function decodeRecord(key: string, record: string): unknown {
+  const json = record.slice(checksumLength)
+  return record.startsWith(checksumOf(key, json)) ? JSON.parse(json) : undefined
+}
+
+function checksumOf(key: string, json: string): string {
+  return crc32(json, crc32(key)).toString(16).padStart(checksumLength, '0')
 }
