@@ -153,17 +153,19 @@ export class EventStream implements Endless, Subscriber {
   /** Waits until the reader has read what waits for it. False: the stream is over. */
   async #drained(): Promise<boolean> {
     if (this.#ended) return false
-    const { clock, patienceMs } = this.#options
+    const { clock, patienceMs, socket } = this.#options
     const read = await new Promise<boolean>((resolve) => {
       const timer = clock.setTimer(patienceMs, () => done(false), { background: true })
       const onDrain = () => done(true)
       const done = (drained: boolean) => {
         timer.cancel()
         this.#raw.off('drain', onDrain)
+        socket.off('drain', onDrain)
         this.#wake = undefined
         resolve(drained)
       }
       this.#raw.on('drain', onDrain)
+      socket.on('drain', onDrain)
       this.#wake = () => done(false)
     })
     if (!read) this.#drop()
@@ -172,8 +174,10 @@ export class EventStream implements Endless, Subscriber {
 
   #write(data: Buffer | string): boolean {
     if (this.#ended) return false
-    this.#writtenAtMs = this.#options.clock.monotonicMs()
-    return this.#raw.write(data)
+    const { clock, socket } = this.#options
+    this.#writtenAtMs = clock.monotonicMs()
+    // The answer itself would only put it off to the next tick. While another stands before it, it must wait.
+    return this.#raw.socket === null ? this.#raw.write(data) : socket.write(data)
   }
 
   #drop(): void {

@@ -123,9 +123,11 @@ test(
       let { events, cursor } = await ask('GET', `/v1/watch?groups=${five.join(',')}`)
       for (;;) {
         polled.push(...(events as Record<string, unknown>[]))
-        if (over && (events as unknown[]).length === 0) return
-        const path = `/v1/watch?groups=${five.join(',')}&wait_ms=${over ? 0 : 50}&cursor=${String(cursor)}`
-        ;({ events, cursor } = await ask('GET', path))
+        if (over) return
+        ;({ events, cursor } = await ask(
+          'GET',
+          `/v1/watch?groups=${five.join(',')}&wait_ms=50&cursor=${String(cursor)}`,
+        ))
       }
     })()
     const connections = () => sources.reduce((sum, source) => sum + source.connections, 0)
@@ -144,8 +146,6 @@ test(
       }
     })()
     await Promise.all([...living, breaking])
-    over = true
-    await polling
     const last = new Map<string, number>()
     for (const group of five) {
       const { highest_term } = await ask('GET', `/v1/groups/${group}/leader`)
@@ -155,6 +155,8 @@ test(
       five.every((group) => progress.get(group)?.at(-1) === last.get(group))
     for (const source of sources) await source.until((told) => complete(progressOf(told.map(({ data }) => data))))
     await vi.waitFor(() => expect(complete(progressOf(polled))).toBe(true), patienceMs)
+    over = true
+    await polling
     for (const events of [polled, ...sources.map(({ told }) => told.map(({ data }) => data))]) {
       for (const [group, progress] of progressOf(events)) {
         const [first = 0] = progress
