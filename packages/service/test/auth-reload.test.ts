@@ -252,6 +252,11 @@ describe('TLS that is read again', () => {
     const client = authorityOne.issue(wish)
     expect(await look(client, agent)).toBe(200)
     service.write('rights.json', entry(['billing-*']))
+    // All or nothing: one file that is wrong keeps all others from being taken.
+    service.write('server.pem', 'hello')
+    await expect(service.running.reload()).rejects.toThrow(/tls\.certFile/)
+    expect(await look(client, agent)).toBe(200)
+    service.write('server.pem', serverOne.cert)
     await service.running.reload()
     expect(await look(client, agent)).toBe(403)
     service.write('rights.json', { certificates: [] })
