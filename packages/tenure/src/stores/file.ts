@@ -8,11 +8,12 @@ import type { StoredLease, TermMark } from './file/file-format.ts'
 import { asStoreError, prepareDirectory } from './file/filesystem.ts'
 import { preloadLock, withKernelLock } from './file/kernel-lock.ts'
 import { LeaseFiles, type LeaseState } from './file/lease-files.ts'
-import { OpenSigns } from './file/open-signs.ts'
+import { OpenSigns, type OpenSign } from './file/open-signs.ts'
 import { RecordWatch } from './file/record-watch.ts'
-import { reach, removeSocket, type SignOfLife } from './file/sign-of-life.ts'
+import { reach, removeSocket } from './file/sign-of-life.ts'
 import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
 
+export type { OpenSign } from './file/open-signs.ts'
 export type { SignOfLife } from './file/sign-of-life.ts'
 
 /** Options of {@link fileStore}. Exactly one of `directory` and `path` must be given. */
@@ -30,10 +31,11 @@ export interface FileStoreOptions {
    */
   readonly fastTakeover?: boolean
   /**
-   * Lets another process serve the sign of life: its socket must stay open as long as the work may run. It is called
-   * under the election's lock, so it should answer fast.
+   * Lets another process serve the sign of life: its socket must stay open as long as the work may run. At `path`, in
+   * the leases' directory, the next leader clears it away if it is left behind; it is undefined where none can be. It
+   * is called under the election's lock, so it should answer fast; with undefined, others wait for the lease to expire.
    */
-  readonly signOfLife?: (attempt: string) => SignOfLife | Promise<SignOfLife>
+  readonly signOfLife?: OpenSign
 }
 
 /**

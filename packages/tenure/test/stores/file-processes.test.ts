@@ -325,6 +325,37 @@ test('a sign of life that another process serves is closed after the release', a
   expect((await files(directory).list()).includes('supervisor.sock')).toBe(false)
 })
 
+test('a sign of life of another process that died is cleared away by the next leader if it is where it was told', async () => {
+  const directory = await temporaryDirectory()
+  const supervisor = await Child.start()
+  const served = openStore({
+    directory,
+    signOfLife: async (_attempt, path) => {
+      if (path === undefined) return undefined
+      await supervisor.call('serve', path)
+      return { path, close: () => {} }
+    },
+  })
+  await grant(served)
+  const on = files(directory)
+  const { signOfLife } = await on.readLease()
+  expect(signOfLife?.path).toMatch(/^[0-9a-f]{24}\.sock$/)
+  await supervisor.kill()
+  const store = openStore({ directory })
+  expect(await store.acquire(next(), call())).toMatchObject({ ok: true, record: { term: 2 } })
+  const sockets = (await on.list()).filter((name) => name.endsWith('.sock'))
+  expect(sockets).toEqual([(await on.readLease()).signOfLife?.path])
+  expect(sockets).not.toContain(signOfLife?.path)
+})
+
+test('a holder without a sign of life keeps its lease until that runs out', async () => {
+  const directory = await temporaryDirectory()
+  const { record } = await grant(openStore({ directory, signOfLife: () => undefined }))
+  const store = openStore({ directory })
+  await expectHeld(store, record)
+  expect((await files(directory).readLease()).signOfLife).toBeUndefined()
+})
+
 test('a socket whose process died before it wrote the grant is cleared away by the next grant', async () => {
   const { directory, holder, record, on } = await heldByChild()
   await holder.call('release', record)

@@ -3,10 +3,16 @@ import type { LeaseRecord } from '../../lease-store.ts'
 import type { SignAddress } from './file-format.ts'
 import { addressOf, fitsSocket, listen, socketName, type SignOfLife } from './sign-of-life.ts'
 
-/** Who serves the signs of life: this process, another one, or nobody. */
-export type SignServer = 'self' | 'nobody' | ((attempt: string) => SignOfLife | Promise<SignOfLife>)
+/** Opens the sign of life of one attempt; with nothing, others wait for the lease to expire. */
+export type OpenSign = (
+  attempt: string,
+  path: string | undefined,
+) => SignOfLife | undefined | Promise<SignOfLife | undefined>
 
-interface OpenSign {
+/** Who serves the signs of life: this process, another one, or nobody. */
+export type SignServer = 'self' | 'nobody' | OpenSign
+
+interface Opened {
   readonly attempt: string
   readonly sign: SignOfLife
 }
@@ -17,7 +23,7 @@ type Grant = Pick<LeaseRecord, 'election' | 'attempt'>
 export class OpenSigns {
   readonly #directory: string
   readonly #server: SignServer
-  readonly #open = new Map<string, OpenSign[]>()
+  readonly #open = new Map<string, Opened[]>()
   #closed = false
 
   constructor(directory: string, server: SignServer) {
@@ -25,10 +31,10 @@ export class OpenSigns {
     this.#server = server
   }
 
-  /** The name of the socket that `open` will make in the leases' directory, or undefined if it makes none there. */
+  /** The name that the socket has if `open` makes it in the leases' directory; undefined if none can be there. */
   socketFor({ election, attempt }: Grant): string | undefined {
     const name = socketName(election, attempt)
-    const usable = this.#server === 'self' && process.platform === 'linux' && fitsSocket(join(this.#directory, name))
+    const usable = this.#server !== 'nobody' && process.platform === 'linux' && fitsSocket(join(this.#directory, name))
     return usable ? name : undefined
   }
 
@@ -39,20 +45,22 @@ export class OpenSigns {
     this.#open.set(grant.election, [...(this.#open.get(grant.election) ?? []), { attempt: grant.attempt, sign }])
     if (this.#closed) await this.close()
     // A relative path where it can be: other containers may see the same directory elsewhere.
-    return addressOf(this.#directory, socket ?? sign.path)
+    const isThere = socket !== undefined && sign.path === join(this.#directory, socket)
+    return addressOf(this.#directory, isThere ? socket : sign.path)
   }
 
   async #start(attempt: string, socket: string | undefined): Promise<SignOfLife | undefined> {
-    if (typeof this.#server === 'function') return this.#server(attempt)
+    const path = socket === undefined ? undefined : join(this.#directory, socket)
+    if (typeof this.#server === 'function') return this.#server(attempt, path)
     // It only makes a take-over faster: where it cannot listen, others wait for the lease to expire.
-    return socket === undefined ? undefined : listen(join(this.#directory, socket)).catch(() => undefined)
+    return path === undefined ? undefined : listen(path).catch(() => undefined)
   }
 
   /** Only under the lock: there, every attempt of ours that the record does not show is over. */
   async closeAllBut(record: LeaseRecord | undefined, election: string): Promise<void> {
     const open = this.#open.get(election)
     if (!open) return
-    const isCurrent = ({ attempt }: OpenSign): boolean => record?.attempt === attempt && !record.released
+    const isCurrent = ({ attempt }: Opened): boolean => record?.attempt === attempt && !record.released
     const kept = open.filter(isCurrent)
     if (kept.length > 0) this.#open.set(election, kept)
     else this.#open.delete(election)
