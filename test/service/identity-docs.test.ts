@@ -1,0 +1,50 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { findBlocks, readDocument, root } from '../documents.ts'
+import { describeWithPrograms } from '../servers/suite.ts'
+import { programs } from '../servers/programs.ts'
+import { freePort } from '../servers/server.ts'
+
+const blocks = findBlocks('docs/service.md', readDocument('docs/service.md'))
+const blockWith = (text: string, language: string) =>
+  blocks.find(({ info, code }) => info[0] === language && code.includes(text))?.code ?? ''
+
+/** Runs commands of the document in a folder of their own, and ends what they leave running. */
+async function run(commands: string, files: Record<string, string> = {}): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-identity-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  const tenure = `"${process.execPath}" "${join(root, 'packages/cli/bin/tenure.js')}"`
+  const port = await freePort()
+  const script = commands
+    .replaceAll('tenure serve', `${tenure} serve --listen 127.0.0.1:${port}`)
+    .replaceAll('127.0.0.1:7070', `127.0.0.1:${port}`)
+  const { stdout } = await promisify(execFile)('bash', ['-e', '-c', `trap 'kill $(jobs -p)' EXIT\n${script}`], {
+    cwd: folder,
+  })
+  return stdout
+}
+
+describeWithPrograms([programs.openssl], 'the commands of the guide about identity', () => {
+  test('a token made by hand is taken', async () => {
+    const answer = await run(blockWith('> token', 'sh'))
+    expect(JSON.parse(answer)).toMatchObject({ is_leader: true, leader: { node_id: 'node_17', term: 1 } })
+  })
+
+  test('a certificate made by hand is taken, with the rights that the file gives to its name', async () => {
+    const serverCertificate = `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=service \\
+      -addext subjectAltName=IP:127.0.0.1 -keyout service.key -out service.pem`
+    const serve = `tenure serve --tls-cert service.pem --tls-key service.key --tls-client-ca clients.pem \\
+      --certificate-rights rights.json &`
+    const campaign = `curl -s --retry 9 --retry-connrefused https://127.0.0.1:7070/v1/groups/payments/campaign \\
+      --cacert service.pem --cert node-17.pem --key node-17.key \\
+      -H 'content-type: application/json' -d '{ "node_id": "node_17", "lease_ttl_ms": 5000 }'`
+    const commands = [blockWith('-out clients.pem', 'sh'), serverCertificate, serve, campaign].join('\n')
+    const answer = await run(commands, { 'rights.json': blockWith('"certificates"', 'json') })
+    expect(JSON.parse(answer)).toMatchObject({ is_leader: true, leader: { node_id: 'node_17' } })
+  })
+})
