@@ -1,18 +1,9 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  statSync,
-  truncateSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, statSync, truncateSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { ServiceError } from '../errors.ts'
+import { checkHeader, prepareLockFile, remedy, sync } from './data-file.ts'
 import { decodeRecord, encodeRecord, type Stored } from './records.ts'
 
 interface Meta {
@@ -38,8 +29,6 @@ interface Write {
 }
 
 const skippedTerms = 1_000_000
-// More than LMDB's table of readers takes.
-const lockFileBytes = 12_288
 // Named by a variable because the package has no types.
 const lockPackage: string = 'fs-native-extensions'
 
@@ -66,6 +55,7 @@ export class Disk {
   readonly #metas: Database<string, string>
   readonly #groups: Database<string, string>
   readonly #lock: number
+  readonly #isNew: boolean
   #meta: Meta
   #queue: Write[] = []
   #draining: Promise<void> | undefined
@@ -75,7 +65,8 @@ export class Disk {
     const path = join(directory, 'elections.mdb')
     this.#directory = directory
     this.#lock = lock
-    prepare(path)
+    prepareLockFile(`${path}-lock`)
+    checkHeader(path, { mayBeNew: fstatSync(lock).size === 0 })
     // Batches are made here: of those that the package makes by itself it leaves a promise that nobody hears reject.
     this.#root = open({ path, maxDbs: 4, encoding: 'string', overlappingSync: false, eventTurnBatching: false })
     try {
@@ -85,7 +76,9 @@ export class Disk {
       if (statSync(path).size < bytes) truncateSync(path, bytes)
       this.#metas = this.#root.openDB({ name: 'meta', encoding: 'string' })
       this.#groups = this.#root.openDB({ name: 'groups', encoding: 'string' })
-      this.#meta = this.#readMeta() ?? { format: 1, clusterId: newId(), termFloor: 0 }
+      const meta = this.#readMeta()
+      this.#isNew = meta === undefined
+      this.#meta = meta ?? { format: 1, clusterId: newId(), termFloor: 0 }
     } catch (error) {
       void this.#root.close()
       throw error
@@ -110,8 +103,7 @@ export class Disk {
     }
     try {
       const disk = new Disk(directory, lock, newId)
-      await disk.#durable(disk.#metas, 'meta', disk.#meta)
-      for (const path of [directory, dirname(directory)]) syncDirectory(path)
+      await disk.#begin()
       return disk
     } catch (error) {
       closeSync(lock)
@@ -120,11 +112,21 @@ export class Disk {
     }
   }
 
+  async #begin(): Promise<void> {
+    if (this.#isNew) await this.#durable(this.#metas, 'meta', this.#meta)
+    if (fstatSync(this.#lock).size > 0) return
+    // A new file is lost with its directory's entry.
+    for (const path of [this.#directory, dirname(this.#directory)]) sync(path, 'r')
+    // From now on a directory without data is one that has lost them.
+    writeSync(this.#lock, `${this.clusterId}\n`)
+    fsyncSync(this.#lock)
+  }
+
   #readMeta(): Meta | undefined {
     const record = this.#metas.get('meta')
     if (record === undefined && this.#count() === 0) return undefined
     const meta = record === undefined ? undefined : (decodeRecord('meta', record) as Meta | undefined)
-    if (!meta) throw new Error('its first record is damaged. Restore a backup and start with --after-restore.')
+    if (!meta) throw new Error(`its first record is damaged. ${remedy}`)
     if (meta.format === 1) return meta
     throw new Error(`it has format ${String(meta.format)}; this version reads format 1.`)
   }
@@ -146,9 +148,7 @@ export class Disk {
   }
 
   #damaged(what: string): Error {
-    return new Error(
-      `The data directory ${this.#directory} cannot be used: ${what}. Restore a backup and start with --after-restore.`,
-    )
+    return new Error(`The data directory ${this.#directory} cannot be used: ${what}. ${remedy}`)
   }
 
   *idsAfter(id: string | undefined): Iterable<string> {
@@ -229,30 +229,5 @@ export class Disk {
     await this.#draining
     await this.#root.close()
     closeSync(this.#lock)
-  }
-}
-
-function prepare(path: string): void {
-  // Written here, because LMDB maps it, and on a full disk the first touch of a mapped page that has no block is fatal.
-  const lockFile = openSync(`${path}-lock`, constants.O_RDWR | constants.O_CREAT, 0o600)
-  writeSync(lockFile, Buffer.alloc(lockFileBytes), 0, lockFileBytes, 0)
-  closeSync(lockFile)
-  if (!existsSync(path)) return
-  // The run before may have failed to write pages that the system still shows as written.
-  const data = openSync(path, 'r+')
-  try {
-    fsyncSync(data)
-  } finally {
-    closeSync(data)
-  }
-}
-
-/** A new file is lost with its directory's entry. */
-function syncDirectory(path: string): void {
-  const directory = openSync(path, 'r')
-  try {
-    fsyncSync(directory)
-  } finally {
-    closeSync(directory)
   }
 }
