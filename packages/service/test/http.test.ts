@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startService, type RunningService } from '../src/index.ts'
 
@@ -174,6 +175,66 @@ describe('a campaign', () => {
     const { body } = await waiting
     expect(body).toMatchObject({ is_leader: true, leader: { node_id: 'b', term: 2 } })
   })
+})
+
+describe('a campaign that waits', () => {
+  test('is given up with its client, and the next in line wins', async () => {
+    const group = newGroup()
+    await campaign(group, 'a')
+    const gone = new AbortController()
+    const leaving = fetch(`${service.url}/v1/groups/${group}/campaign`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ node_id: 'gone', lease_ttl_ms: 5000, wait_ms: 60_000 }),
+      signal: gone.signal,
+    }).catch(() => undefined)
+    // In any order of the three the one that is still there must win.
+    await delay(50)
+    const waiting = campaign(group, 'b', { wait_ms: 20_000 })
+    await delay(50)
+    gone.abort()
+    await leaving
+    await delay(50)
+    await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
+    expect(await waiting).toMatchObject({ body: { is_leader: true, leader: { node_id: 'b', term: 2 } } })
+  })
+
+  test('and loses is told when to ask again, also where nobody leads', async () => {
+    const group = newGroup()
+    await campaign(group, 'a', { attempt: 'once' })
+    await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
+    const again = await campaign(group, 'a', { attempt: 'once' })
+    expect(again).toMatchObject({ status: 200, body: { is_leader: false, leader: null } })
+    expect(again.body['retry_after_ms']).toBeGreaterThan(0)
+  })
+})
+
+test('pages of groups show every group once, also while others come and go', async () => {
+  const own = Array.from({ length: 7 }, (_, index) => `page-${index}`)
+  for (const group_id of own) await ask('POST', '/v1/groups', { group_id })
+  const seen: string[] = []
+  for (let next: unknown = 'page-'; typeof next === 'string';) {
+    const { body } = await ask('GET', `/v1/groups?limit=2&after=${next}`)
+    const page = (body['groups'] as { group_id: string }[]).map(({ group_id }) => group_id)
+    expect(page.length).toBeLessThanOrEqual(2)
+    seen.push(...page)
+    next = body['next']
+    // Before what comes next, and out of what was last.
+    await ask('POST', '/v1/groups', { group_id: `page-0-${seen.length}` })
+    await ask('DELETE', `/v1/groups/${String(page[0])}`)
+  }
+  expect(seen.filter((id) => own.includes(id))).toEqual(own)
+})
+
+test('a group with a leader is deleted by force only, and its lease runs out before anybody else leads', async () => {
+  const group = newGroup()
+  await campaign(group, 'a', { lease_ttl_ms: 2_000 })
+  expect(await ask('DELETE', `/v1/groups/${group}`)).toMatchObject({ status: 409, body: { error: 'CONFLICT' } })
+  expect(await ask('DELETE', `/v1/groups/${group}?force=yes`)).toMatchObject({ status: 400 })
+  expect(await ask('DELETE', `/v1/groups/${group}?force=true`)).toMatchObject({ status: 200, body: { ok: true } })
+  expect(await campaign(group, 'b')).toMatchObject({ body: { is_leader: false, leader: null } })
+  const won = await campaign(group, 'b', { wait_ms: 10_000 })
+  expect(won).toMatchObject({ body: { is_leader: true, leader: { term: 2 } } })
 })
 
 describe('what makes no sense is refused', () => {

@@ -9,6 +9,8 @@ import { checkMetadata, checkNodeId } from '../checks.ts'
 import { whileHere } from '../while-here.ts'
 
 const tags = ['election']
+/** For who lost although nobody leads: it stood behind somebody in line, or may not have this term at all. */
+const soonMs = 100
 
 export function electionRoutes(app: App, service: Service): void {
   const { state, clock, metrics, limits } = service
@@ -51,9 +53,9 @@ export function electionRoutes(app: App, service: Service): void {
       const waits = claim.waitMs > 0
       const verdict = await (waits ? limits.waiting(request, () => whileHere(service, request, run)) : run(here))
       metrics.campaign(verdict.granted)
-      const { retry_after_ms, ...leadership } = leadershipOf(verdict, clock.wallMs())
+      const { retry_after_ms = soonMs, ...leadership } = leadershipOf(verdict, clock.wallMs())
       if (verdict.granted) return { is_leader: true, ...leadership, cluster_id }
-      const answer = { is_leader: false, ...leadership, ...(retry_after_ms && { retry_after_ms }), cluster_id }
+      const answer = { is_leader: false, ...leadership, retry_after_ms, cluster_id }
       if (!body.strict) return answer
       throw new ServiceError('CONFLICT', `Another node leads group "${groupId}".`, { details: conflictOf(answer) })
     },
@@ -228,16 +230,9 @@ function notLeader(verdict: Verdict, groupId: string, wallMs: number): ServiceEr
   return new ServiceError('NOT_LEADER', text, { details: { current_leader: leader, ...rest } })
 }
 
-function conflictOf({
-  leader,
-  highest_term,
-  retry_after_ms,
-}: {
-  leader: unknown
-  highest_term: number
-  retry_after_ms?: number
-}) {
-  return { current_leader: leader, highest_term, ...(retry_after_ms !== undefined && { retry_after_ms }) }
+function conflictOf(answer: { leader: unknown; highest_term: number; retry_after_ms: number }) {
+  const { leader, highest_term, retry_after_ms } = answer
+  return { current_leader: leader, highest_term, retry_after_ms }
 }
 
 const here = new AbortController().signal
