@@ -151,7 +151,8 @@ describe('on one service', () => {
         const { leader, standby } = await scene.pair([network.url, one().url])
         network.set('blackhole', direction)
         const elected = await standby.event('elected')
-        expect(elected.term).toBe(2)
+        // Whoever is deaf may win once more without knowing; it has not seen that term, so it wins no other.
+        expect([2, direction === 'to-client' ? 3 : 2]).toContain(elected.term)
         stoppedInTime(leader)
         expect((await leader.event('lost')).atMs).toBeLessThan(elected.atMs)
       })
