@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { storeConformance } from '../../packages/tenure/src/conformance/index.ts'
 import { encodeName } from '../../packages/tenure/src/stores/encode-name.ts'
 import { serviceStore } from '../../packages/tenure/src/stores/service.ts'
@@ -15,6 +15,26 @@ describe('serviceStore on a real service', () => {
   const open = () => serviceStore({ url: service.url })
   const makeStore = () => ({ store: open(), open, remove: deleteGroup, keepsPromises: true })
   for (const { name, run } of storeConformance(makeStore)) test.concurrent(name, run)
+})
+
+test('other routes are asked with the same addresses, and answer as they are', async () => {
+  const store = serviceStore({ url: service.url })
+  const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
+  const path = '/v1/groups/asked-directly'
+  const body = { node_id: 'a', lease_ttl_ms: 10_000 }
+  const won = await store.request({ method: 'POST', path: `${path}/campaign`, body }, call)
+  expect(won).toMatchObject({ is_leader: true, leader: { node_id: 'a', term: 1 } })
+  expect(await store.request({ method: 'GET', path: `${path}/members` }, call)).toMatchObject({
+    members: [{ node_id: 'a', role: 'leader' }],
+  })
+  const stranger = { node_id: 'b', term: 1 }
+  expect(await store.request({ method: 'POST', path: `${path}/resign`, body: stranger }, call)).toMatchObject({
+    ok: false,
+    error: 'NOT_LEADER',
+  })
+  const wrong = store.request({ method: 'POST', path: `${path}/campaign`, body: { node_id: 'b' } }, call)
+  await expect(wrong).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
+  await store.close?.()
 })
 
 /** What an administrator may do to a group that has a leader. */

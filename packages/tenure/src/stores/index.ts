@@ -1,7 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { invalidOption, TenureError } from '../errors.ts'
 import type { LeaseStore } from '../lease-store.ts'
+import { checkObject } from '../options.ts'
 import { memoryStore, type MemoryStore } from './memory.ts'
+import { redactedUrl } from './redacted-url.ts'
 
 export { casStore, type CompareAndSwap, type VersionedValue } from './cas.ts'
 export { memoryStore, type MemoryStore } from './memory.ts'
@@ -11,10 +13,18 @@ export { ttlStore, type TtlStorage } from './ttl.ts'
 // One for the whole process: two electors that each had their own would both lead.
 let sharedMemory: MemoryStore | undefined
 
-const openers: Readonly<Record<string, (url: string) => LeaseStore | Promise<LeaseStore>>> = {
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** What {@link openStore} takes beside the URL. */
+export interface OpenStoreOptions {
+  /** Where credentials are looked for. Default: `process.env`. */
+  readonly environment?: Environment | undefined
+}
+
+/** Every scheme, and who opens it. What a store needs beside Node it imports itself, when it is opened. */
+const openers: Readonly<Record<string, (url: string, environment: Environment) => LeaseStore | Promise<LeaseStore>>> = {
   memory(url) {
-    if (url !== 'memory:')
-      throw invalidOption('store', url, 'nothing may follow "memory:"; all callers share one store')
+    if (url !== 'memory:') throw refusedUrl(url, 'nothing may follow "memory:"; all callers share one store')
     return (sharedMemory ??= memoryStore())
   },
   async file(url) {
@@ -22,24 +32,23 @@ const openers: Readonly<Record<string, (url: string) => LeaseStore | Promise<Lea
     const { fileStore } = await import('./file.ts')
     return fileStore({ directory })
   },
-  async kubernetes(url) {
+  async kubernetes(url, environment) {
     const namespace = /^kubernetes:\/\/([^/?#@:]*)\/?$/i.exec(url)?.[1]
-    if (namespace === undefined)
-      throw invalidOption('store', url, 'it must be "kubernetes://" with a namespace, or without')
+    if (namespace === undefined) throw refusedUrl(url, 'it must be "kubernetes://" with a namespace, or without')
     const { kubernetesStore } = await import('./kubernetes.ts')
     const { fromKubeConfig } = await import('../kubernetes/kube-config.ts')
     // As kubectl does it: the pod's own account, or the user's configuration.
-    const client = process.env['KUBERNETES_SERVICE_HOST'] ? undefined : fromKubeConfig()
+    const client = environment['KUBERNETES_SERVICE_HOST'] ? undefined : fromKubeConfig()
     return kubernetesStore({ client, namespace: namespace || undefined })
   },
   http: openService,
   https: openService,
 }
 
-async function openService(urls: string): Promise<LeaseStore> {
+async function openService(urls: string, environment: Environment): Promise<LeaseStore> {
   const { serviceStore } = await import('./service.ts')
   const { environmentCredentials } = await import('./service/environment.ts')
-  return serviceStore({ url: urls.split(','), ...environmentCredentials(process.env) })
+  return serviceStore({ url: urls.split(','), ...environmentCredentials(environment) })
 }
 
 /**
@@ -49,13 +58,14 @@ async function openService(urls: string): Promise<LeaseStore> {
  * @example
  * const store = await openStore(process.env.TENURE_STORE ?? 'file:///var/lib/my-app/leases')
  */
-export async function openStore(url: string): Promise<LeaseStore> {
+export async function openStore(url: string, options: OpenStoreOptions = {}): Promise<LeaseStore> {
   const rule = 'it must be a URL such as "file:///var/lib/leases"'
   if (typeof url !== 'string') throw invalidOption('store', url, rule)
+  checkObject('options', options)
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
-  if (scheme === undefined) throw invalidOption('store', url, rule)
+  if (scheme === undefined) throw refusedUrl(url, rule)
   const open = Object.hasOwn(openers, scheme) ? openers[scheme] : undefined
-  if (open) return open(url)
+  if (open) return open(url, options.environment ?? process.env)
   const known = Object.keys(openers)
   const near = nearest(scheme, known)
   throw new TenureError(
@@ -68,12 +78,16 @@ export async function openStore(url: string): Promise<LeaseStore> {
 function pathOf(url: string): string {
   const rule = 'it must be "file:///" with an absolute path, percent-encoded, and nothing after it'
   // A relative path would be taken for one below the root.
-  if (!/^file:\/\/\/[^?#]*$/i.test(url)) throw invalidOption('store', url, rule)
+  if (!/^file:\/\/\/[^?#]*$/i.test(url)) throw refusedUrl(url, rule)
   try {
     return fileURLToPath(url)
   } catch {
-    throw invalidOption('store', url, rule)
+    throw refusedUrl(url, rule)
   }
+}
+
+function refusedUrl(url: string, rule: string): TypeError {
+  return invalidOption('store', redactedUrl(url), rule)
 }
 
 /** The candidate that a typing mistake may have been meant for. */

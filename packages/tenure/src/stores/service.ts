@@ -27,6 +27,19 @@ export interface ServiceStoreOptions extends ServiceCredentials {
   readonly clock?: Clock | undefined
 }
 
+/** A store in an election service. */
+export interface ServiceStore extends LeaseStore {
+  /**
+   * Asks the service for something else than a lease: its groups, say, or who takes part. Gives the answer as it came,
+   * also that somebody else leads (`NOT_LEADER`); rejects with whatever else speaks against it. Routes and answers are
+   * those of `docs/http-api.md`.
+   */
+  request(
+    request: { readonly method: 'GET' | 'POST' | 'PUT'; readonly path: string; readonly body?: unknown },
+    options: CallOptions,
+  ): Promise<Readonly<Record<string, unknown>>>
+}
+
 // A misspelt token would be none.
 const known = ['url', 'token', 'ca', 'cert', 'key', 'clock']
 const plainGroup = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
@@ -46,7 +59,7 @@ const longestHoldMs = 300_000
  * const store = serviceStore({ url: 'https://elections.example.com', token: () => readFile('token', 'utf8') })
  * await lead({ store, election: 'nightly-report', identity: 'node-17' }, work)
  */
-export function serviceStore(options: ServiceStoreOptions): LeaseStore {
+export function serviceStore(options: ServiceStoreOptions): ServiceStore {
   checkObject('options', options)
   for (const name of Object.keys(options)) {
     // Not its value: a misspelt token is a token.
@@ -59,7 +72,7 @@ export function serviceStore(options: ServiceStoreOptions): LeaseStore {
   return new ServiceLeases(new Cluster(addressesOf(url, credentials), credentials, clock), clock)
 }
 
-class ServiceLeases implements LeaseStore {
+class ServiceLeases implements ServiceStore {
   readonly expiry = 'own-clock'
   readonly terms = true
   readonly #cluster: Cluster
@@ -125,6 +138,10 @@ class ServiceLeases implements LeaseStore {
   async close(): Promise<void> {
     for (const watch of this.#watches) watch.abort()
     this.#cluster.close()
+  }
+
+  request(...[request, call]: Parameters<ServiceStore['request']>): Promise<Reply['body']> {
+    return this.#cluster.call(request, call, ({ body }) => body)
   }
 
   #post(

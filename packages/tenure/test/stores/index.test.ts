@@ -81,6 +81,27 @@ describe('openStore', () => {
     await expect(openStore(url)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 
+  test.each([
+    '/leases/user:hunter2@host',
+    'memory:hunter2@',
+    'file://user:hunter2@host/a',
+    'kubernetes://user:hunter2@default',
+    'https://user:hunter2@host:99999',
+    'https://user:hunter2@host',
+    'https://host?token=hunter2',
+    'https://host,https://user:hunter2@host',
+  ])('shows no password that stands in %s', async (url) => {
+    const error: unknown = await openStore(url).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'INVALID_OPTION' })
+    expect(String(error)).not.toContain('hunter2')
+  })
+
+  test('looks for credentials in another environment, if it is given one', async () => {
+    const environment = { TENURE_TOKEN: 'secret' }
+    await expect(openStore('http://elections.example.com', { environment })).rejects.toThrow(/in the clear/)
+    expect(await openStore('http://elections.example.com', { environment: {} })).toMatchObject({ terms: true })
+  })
+
   test('opens an election service, with what the environment gives', async () => {
     onTestFinished(() => void vi.unstubAllEnvs())
     expect(await openStore('http://elections.example.com:7070')).toMatchObject({ expiry: 'own-clock', terms: true })

@@ -3,7 +3,7 @@ import { credentialFile } from '../../http/credential-file.ts'
 import type { Provided, ServiceCredentials } from './options.ts'
 
 /** What the environment gives to whoever names a service by its address alone. */
-export function environmentCredentials(environment: NodeJS.ProcessEnv): ServiceCredentials {
+export function environmentCredentials(environment: Readonly<Record<string, string | undefined>>): ServiceCredentials {
   const file = (variable: string): Provided | undefined => {
     const path = environment[variable]
     if (!path) return undefined

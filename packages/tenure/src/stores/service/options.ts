@@ -1,5 +1,6 @@
 import { TenureError, invalidOption, messageOf } from '../../errors.ts'
 import type { Credentials } from '../../http/credentials.ts'
+import { redactedUrl } from '../redacted-url.ts'
 
 /** A text, or a function that gives it: it is asked before each call, so that what is replaced meanwhile is used. */
 export type Provided = string | (() => string | Promise<string>)
@@ -25,14 +26,15 @@ export function addressesOf(url: unknown, credentials: ServiceCredentials): URL[
 
 function addressOf(text: unknown): URL {
   const rule = 'it must be the http: or https: address of an election service, without anything after its path'
-  if (typeof text !== 'string' || !URL.canParse(text)) throw invalidOption('url', text, rule)
+  const shown = typeof text === 'string' ? redactedUrl(text) : text
+  if (typeof text !== 'string' || !URL.canParse(text)) throw invalidOption('url', shown, rule)
   const address = new URL(text)
   // The address is shown in messages, this one as well.
   if (address.username || address.password) {
     throw invalidOption('url', address.host, 'no password may stand in the address of a service: pass a token')
   }
   const sound = /^https?:$/.test(address.protocol) && !address.search && !address.hash
-  if (!sound) throw invalidOption('url', text, rule)
+  if (!sound) throw invalidOption('url', shown, rule)
   return address
 }
 

@@ -1,0 +1,4 @@
+/** A URL as it may stand in a message: without what comes before an `@` or after a `?`, where passwords are. */
+export function redactedUrl(url: string): string {
+  return url.replaceAll(/[^/?#\s,]*@/g, '***@').replaceAll(/\?[^,]*/g, '?***')
+}
