@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { uptime } from 'node:os'
 import type { Clock } from 'tenure'
 
@@ -15,4 +15,9 @@ export const systemClock: Clock = {
   },
   random: () => Math.random(),
   randomId: () => randomUUID(),
+}
+
+/** So many bytes that nobody can guess. */
+export function secret(bytes: number): Buffer {
+  return randomBytes(bytes)
 }

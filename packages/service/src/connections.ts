@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
+import { systemClock } from './clock.ts'
 
 export interface ConnectionLimits {
   readonly maxConnections: number
@@ -48,8 +49,10 @@ function cutUnread(server: Server, timeoutMs: number): void {
   }
   server.on('connection', (socket: Socket) => void (socket instanceof TLSSocket || add(socket)))
   server.on('secureConnection', add)
+  const periodMs = Math.min(5_000, Math.ceil(timeoutMs / 4))
   const look = () => {
-    const nowMs = performance.now()
+    timer = systemClock.setTimer(periodMs, look, { background: true })
+    const nowMs = systemClock.monotonicMs()
     for (const socket of open) {
       if (socket.writableLength === 0) {
         unread.delete(socket)
@@ -61,7 +64,6 @@ function cutUnread(server: Server, timeoutMs: number): void {
       else if (nowMs - before.sinceMs >= timeoutMs) socket.destroy()
     }
   }
-  const timer = setInterval(look, Math.min(5_000, Math.ceil(timeoutMs / 4)))
-  timer.unref()
-  server.once('close', () => clearInterval(timer))
+  let timer = systemClock.setTimer(periodMs, look, { background: true })
+  server.once('close', () => timer.cancel())
 }

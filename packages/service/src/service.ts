@@ -11,6 +11,7 @@ import type { Socket } from 'node:net'
 import type { Clock } from 'tenure'
 import { nobody, type Authenticator, type Identity } from './access.ts'
 import type { Tls } from './auth/tls.ts'
+import { systemClock } from './clock.ts'
 import { guardConnections } from './connections.ts'
 import { ServiceError } from './errors.ts'
 import { answerBroken, Guard, refuseExpectation } from './guard.ts'
@@ -246,7 +247,7 @@ function answerError(error: unknown, request: FastifyRequest, reply: Reply, log:
 function readOn({ raw }: FastifyRequest, reply: Reply): void {
   void reply.removeHeader('connection')
   raw.resume()
-  setTimeout(() => void (raw.complete || raw.destroy()), 1_000).unref()
+  systemClock.setTimer(1_000, () => void (raw.complete || raw.destroy()), { background: true })
 }
 
 /** What the framework refuses, in our words. */

@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv } from 'node:crypto'
+import { secret } from '../clock.ts'
 
 const mark = '~'
 const ivBytes = 12
@@ -11,10 +12,10 @@ const paddedLength = 128
  * one can open it.
  */
 export class Seal {
-  readonly #key = randomBytes(32)
+  readonly #key = secret(32)
 
   close(name: string): string {
-    const iv = randomBytes(ivBytes)
+    const iv = secret(ivBytes)
     const cipher = createCipheriv('aes-256-gcm', this.#key, iv)
     const text = Buffer.concat([cipher.update(name.padEnd(paddedLength)), cipher.final()])
     return mark + Buffer.concat([iv, text, cipher.getAuthTag()]).toString('base64url')

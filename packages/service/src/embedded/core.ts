@@ -1,4 +1,5 @@
 import type { Clock } from 'tenure'
+import { systemClock } from '../clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { Change } from '../feed.ts'
 import type { Follower, Policy, Verdict } from '../state.ts'
@@ -164,17 +165,17 @@ export class Core {
 function patiently<T>(write: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     // Real time: no clock that a test has in hand moves a disk.
-    const timer = setTimeout(() => {
+    const timer = systemClock.setTimer(patienceMs, () => {
       const message = `The data directory has not answered for ${patienceMs} ms. Whether it was done is not known.`
       reject(new ServiceError('BACKEND_UNAVAILABLE', message))
-    }, patienceMs)
+    })
     write.then(
       (value) => {
-        clearTimeout(timer)
+        timer.cancel()
         resolve(value)
       },
       (error: Error) => {
-        clearTimeout(timer)
+        timer.cancel()
         reject(error)
       },
     )
