@@ -8,9 +8,11 @@ import { ServiceProcess } from './disk/service-process.ts'
 const groups = 500
 let whole = ''
 
+const openDisk = (directory: string, restored = false) => Disk.open({ directory, newId: () => 'cluster', restored })
+
 beforeAll(async () => {
   whole = mkdtempSync(join(tmpdir(), 'tenure-whole-'))
-  const disk = await Disk.open(whole, () => 'cluster')
+  const disk = await openDisk(whole)
   const writes = Array.from({ length: groups }, (_, index) =>
     disk.write(`group-${index}`, { term: 7_000 + index, node: 'a', attempt: 'x', ttl: 60_000, at: 1 }),
   )
@@ -35,6 +37,28 @@ function edit(path: string, change: (bytes: Buffer) => void): void {
 }
 
 describe('data that is damaged is not served:', () => {
+  const commitOf = (bytes: Buffer, page: number) => Number(bytes.readBigUInt64LE(page * 4_096 + 152))
+  const setCommit = (bytes: Buffer, page: number, commit: number) =>
+    bytes.writeBigUInt64LE(BigInt(commit), page * 4_096 + 152)
+
+  test.each([
+    ['a pointer to the commit before, with a higher number', (newest: number) => newest + 1],
+    ['a pointer to the newest commit, with a lower number', (newest: number) => newest - 2],
+  ])('%s', async (_name, wrong) => {
+    const directory = damaged((path) =>
+      edit(path, (bytes) => {
+        const newest = Math.max(commitOf(bytes, 0), commitOf(bytes, 1))
+        const number = wrong(newest)
+        setCommit(bytes, number % 2, number)
+      }),
+    )
+    const state = openDisk(directory).then(async (disk) => {
+      onTestFinished(() => disk.close())
+      return [...disk.all()].length
+    })
+    await expect(state).rejects.toThrow(/newest commit is|older than what this directory has had/)
+  })
+
   const recordOf = (term: number) => `{"term":${term},"node":"a","attempt":"x","ttl":60000,"at":1}`
 
   test.each([
@@ -48,7 +72,7 @@ describe('data that is damaged is not served:', () => {
         for (let at = bytes.indexOf(record); at > 0; at = bytes.indexOf(record)) bytes.write(other, at)
       }),
     )
-    const disk = await Disk.open(directory, () => 'other')
+    const disk = await openDisk(directory)
     onTestFinished(() => disk.close())
     expect(() => [...disk.all()]).toThrow(/record of group "group-123" is damaged.+--after-restore/)
   })
@@ -64,4 +88,20 @@ describe('data that is damaged is not served:', () => {
       /data directory .+ cannot be used/,
     )
   })
+})
+
+test('data that was put back is noticed, and served after it was said to be', async () => {
+  const directory = damaged(() => {})
+  const first = await openDisk(directory)
+  await first.write('group-1', { term: 9_000 })
+  await first.close()
+  cpSync(join(whole, 'elections.mdb'), join(directory, 'elections.mdb'))
+  await expect(openDisk(directory)).rejects.toThrow(/older than what this directory has had.+--after-restore/)
+  const restored = await openDisk(directory, true)
+  await restored.raiseTermFloor()
+  await restored.close()
+  const again = await openDisk(directory)
+  onTestFinished(() => again.close())
+  expect(again.termFloor).toBeGreaterThan(1_000_000)
+  expect([...again.all()]).toHaveLength(groups)
 })

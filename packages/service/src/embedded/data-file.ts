@@ -19,22 +19,23 @@ export function prepareLockFile(path: string): void {
   }
 }
 
-/** Throws unless this is a file of LMDB, or a new one. */
-export function checkHeader(path: string, { mayBeNew }: { readonly mayBeNew: boolean }): void {
+/** Throws unless this is a file of LMDB with at least so many commits, or a new one. */
+export function checkHeader(path: string, leastCommits: number | undefined): void {
   const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
   try {
     // The run before may have failed to write pages that the system still shows as written.
     fsyncSync(file)
     const first = Buffer.alloc(offsets.end)
     const length = readSync(file, first, 0, offsets.end, 0)
-    if (length === 0 && mayBeNew) return
+    if (length === 0 && leastCommits === undefined) return
     if (length === 0) throw new Error(`elections.mdb is missing or empty. ${remedy}`)
     const second = Buffer.alloc(offsets.end)
     readSync(file, second, 0, offsets.end, first.readUInt32LE(offsets.pageSize))
     const isHeader = [first, second].every((page) => page.readUInt32LE(offsets.magic) === magic)
-    // Commits write them in turn.
-    const apart = Number(first.readBigUInt64LE(offsets.commit) - second.readBigUInt64LE(offsets.commit))
-    if (!isHeader || Math.abs(apart) > 1) throw new Error(`the beginning of elections.mdb is damaged. ${remedy}`)
+    if (!isHeader) throw new Error(`the beginning of elections.mdb is damaged. ${remedy}`)
+    const commits = [first, second].map((page) => Number(page.readBigUInt64LE(offsets.commit)))
+    if (Math.max(...commits) >= (leastCommits ?? 0)) return
+    throw new Error(`elections.mdb is older than what this directory has had. If it was put back, add --after-restore.`)
   } finally {
     closeSync(file)
   }

@@ -1,10 +1,11 @@
-import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, statSync, truncateSync, writeSync } from 'node:fs'
+import { mkdirSync, statSync, truncateSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { ServiceError } from '../errors.ts'
 import { checkHeader, prepareLockFile, remedy, sync } from './data-file.ts'
-import { decodeRecord, encodeRecord, type Stored } from './records.ts'
+import { DirectoryLock } from './directory-lock.ts'
+import { decodeRecord, encodeRecord, type Decoded, type Stored } from './records.ts'
 
 interface Meta {
   readonly format: 1
@@ -18,19 +19,26 @@ interface Stats {
   readonly pageSize: number
   readonly lastPageNumber: number
   readonly entryCount: number
+  readonly lastTxnId: number
 }
 
 interface Write {
   readonly to: Database<string, string>
   readonly key: string
-  readonly record: string
+  readonly value: object
   resolve(): void
   reject(error: Error): void
 }
 
+/** What {@link Disk.open} takes. */
+export interface DiskOptions {
+  readonly directory: string
+  newId(): string
+  /** The data come from a backup: that they are older than they were is meant. */
+  readonly restored: boolean
+}
+
 const skippedTerms = 1_000_000
-// Named by a variable because the package has no types.
-const lockPackage: string = 'fs-native-extensions'
 
 /**
  * The data directory: LMDB, held by one process at a time.
@@ -54,19 +62,22 @@ export class Disk {
   readonly #root: RootDatabase
   readonly #metas: Database<string, string>
   readonly #groups: Database<string, string>
-  readonly #lock: number
+  readonly #lock: DirectoryLock
   readonly #isNew: boolean
+  /** The data were put back from a backup. */
+  readonly #restored: boolean
   #meta: Meta
   #queue: Write[] = []
   #draining: Promise<void> | undefined
   #broken: ServiceError | undefined
 
-  private constructor(directory: string, lock: number, newId: () => string) {
+  private constructor(lock: DirectoryLock, { directory, newId, restored }: DiskOptions) {
     const path = join(directory, 'elections.mdb')
     this.#directory = directory
     this.#lock = lock
+    this.#restored = restored
     prepareLockFile(`${path}-lock`)
-    checkHeader(path, { mayBeNew: fstatSync(lock).size === 0 })
+    checkHeader(path, restored && lock.commits !== undefined ? 1 : lock.commits)
     // Batches are made here: of those that the package makes by itself it leaves a promise that nobody hears reject.
     this.#root = open({ path, maxDbs: 4, encoding: 'string', overlappingSync: false, eventTurnBatching: false })
     try {
@@ -93,20 +104,16 @@ export class Disk {
     return this.#meta.termFloor
   }
 
-  static async open(directory: string, newId: () => string): Promise<Disk> {
+  static async open(options: DiskOptions): Promise<Disk> {
+    const { directory } = options
     mkdirSync(directory, { recursive: true, mode: 0o700 })
-    const lock = openSync(join(directory, 'lock'), 'a', 0o600)
-    const { tryLock } = (await import(lockPackage)) as { tryLock(fd: number): boolean }
-    if (!tryLock(lock)) {
-      closeSync(lock)
-      throw new Error(`The data directory ${directory} is in use by another process. One process serves it at a time.`)
-    }
+    const lock = await DirectoryLock.take(directory)
     try {
-      const disk = new Disk(directory, lock, newId)
+      const disk = new Disk(lock, options)
       await disk.#begin()
       return disk
     } catch (error) {
-      closeSync(lock)
+      lock.release()
       const reason = error instanceof Error ? error.message : String(error)
       throw new Error(`The data directory ${directory} cannot be used: ${reason}`, { cause: error })
     }
@@ -114,18 +121,17 @@ export class Disk {
 
   async #begin(): Promise<void> {
     if (this.#isNew) await this.#durable(this.#metas, 'meta', this.#meta)
-    if (fstatSync(this.#lock).size > 0) return
+    if (this.#lock.commits !== undefined) return
+    this.#lock.note(this.#commits())
+    this.#lock.sync()
     // A new file is lost with its directory's entry.
     for (const path of [this.#directory, dirname(this.#directory)]) sync(path, 'r')
-    // From now on a directory without data is one that has lost them.
-    writeSync(this.#lock, `${this.clusterId}\n`)
-    fsyncSync(this.#lock)
   }
 
   #readMeta(): Meta | undefined {
     const record = this.#metas.get('meta')
     if (record === undefined && this.#count() === 0) return undefined
-    const meta = record === undefined ? undefined : (decodeRecord('meta', record) as Meta | undefined)
+    const meta = record === undefined ? undefined : (decodeRecord('meta', record)?.value as Meta | undefined)
     if (!meta) throw new Error(`its first record is damaged. ${remedy}`)
     if (meta.format === 1) return meta
     throw new Error(`it has format ${String(meta.format)}; this version reads format 1.`)
@@ -134,13 +140,32 @@ export class Disk {
   /** Throws where anything is not as it was written: the terms of a group that is missing would be granted again. */
   *all(): Iterable<{ id: string; stored: Stored }> {
     let left = this.#count()
+    let newest = 0
+    for (const { key, value } of this.#metas.getRange()) {
+      newest = Math.max(newest, this.#decoded(key, value).commit)
+    }
     for (const { key, value } of this.#groups.getRange({ snapshot: false })) {
-      const stored = decodeRecord(key, value) as Stored | undefined
-      if (!stored) throw this.#damaged(`the record of group ${JSON.stringify(key)} is damaged`)
+      const decoded = this.#decoded(key, value)
+      newest = Math.max(newest, decoded.commit)
       left -= 1
-      yield { id: key, stored }
+      yield { id: key, stored: decoded.value as Stored }
     }
     if (left !== 0) throw this.#damaged('groups are missing')
+    // Every commit leaves its number in what it wrote. LMDB has two pointers, of the odd and the even ones, and takes the
+    // one with the higher number. If that is wrong, what came since is lost.
+    const late = this.#commits() - newest
+    if (!this.#restored && (late < 0 || late > 1))
+      throw this.#damaged(`its newest commit is ${newest}, not ${newest + late}`)
+  }
+
+  #decoded(key: string, record: string): Decoded {
+    const decoded = decodeRecord(key, record)
+    if (decoded) return decoded
+    throw this.#damaged(`the record of group ${JSON.stringify(key)} is damaged`)
+  }
+
+  #commits(): number {
+    return (this.#root.getStats() as Stats).lastTxnId
   }
 
   #count(): number {
@@ -176,9 +201,8 @@ export class Disk {
   }
 
   #durable(to: Database<string, string>, key: string, value: object): Promise<void> {
-    const record = encodeRecord(key, value)
     return new Promise((resolve, reject) => {
-      this.#queue.push({ to, key, record, resolve, reject })
+      this.#queue.push({ to, key, value, resolve, reject })
       this.#draining ??= this.#drain()
     })
   }
@@ -201,9 +225,11 @@ export class Disk {
   async #commit(batch: readonly Write[]): Promise<ServiceError | undefined> {
     if (this.#broken) return this.#broken
     try {
+      const commit = this.#commits() + 1
       await this.#root.batch(() => {
-        for (const { to, key, record } of batch) void to.put(key, record)
+        for (const { to, key, value } of batch) void to.put(key, encodeRecord(key, value, commit))
       })
+      this.#lock.note(commit)
       return undefined
     } catch (cause) {
       // The package rejects this promise as well; unheard, that would end the process.
@@ -228,6 +254,7 @@ export class Disk {
   async close(): Promise<void> {
     await this.#draining
     await this.#root.close()
-    closeSync(this.#lock)
+    this.#lock.sync()
+    this.#lock.release()
   }
 }

@@ -46,9 +46,10 @@ export class EmbeddedState implements ElectionState {
   }
 
   static async open(options: EmbeddedStateOptions): Promise<EmbeddedState> {
-    const disk = await Disk.open(options.directory, () => options.clock.randomId())
+    const { directory, clock, afterRestore } = options
+    const disk = await Disk.open({ directory, newId: () => clock.randomId(), restored: afterRestore })
     try {
-      if (options.afterRestore) await disk.raiseTermFloor()
+      if (afterRestore) await disk.raiseTermFloor()
       return new EmbeddedState(disk, options)
     } catch (error) {
       await disk.close()

@@ -26,21 +26,31 @@ export interface Stored {
 
 const checksumLength = 8
 
+/** A record as it was found. */
+export interface Decoded {
+  readonly value: unknown
+  /** The number of the commit that wrote it. */
+  readonly commit: number
+}
+
 /**
- * A record as text: a checksum, then JSON. LMDB has no checksums of its own, and a term that a flipped bit made lower
- * would be granted twice. The key is part of the sum: a record that stands in another's place is as wrong.
+ * A record as text: a checksum, the number of its commit, JSON. LMDB has no checksums of its own, and a term that a
+ * flipped bit made lower would be granted twice. The key is part of the sum: a record that stands in another's place is
+ * as wrong.
  */
-export function encodeRecord(key: string, value: object): string {
-  const json = JSON.stringify(value)
-  return checksumOf(key, json) + json
+export function encodeRecord(key: string, value: object, commit: number): string {
+  const text = commit.toString(36) + JSON.stringify(value)
+  return checksumOf(key, text) + text
 }
 
 /** Undefined if it is not what was written. */
-export function decodeRecord(key: string, record: string): unknown {
-  const json = record.slice(checksumLength)
-  return record.startsWith(checksumOf(key, json)) ? JSON.parse(json) : undefined
+export function decodeRecord(key: string, record: string): Decoded | undefined {
+  const text = record.slice(checksumLength)
+  if (!record.startsWith(checksumOf(key, text))) return undefined
+  const start = text.indexOf('{')
+  return { value: JSON.parse(text.slice(start)), commit: Number.parseInt(text.slice(0, start), 36) }
 }
 
-function checksumOf(key: string, json: string): string {
-  return crc32(json, crc32(key)).toString(16).padStart(checksumLength, '0')
+function checksumOf(key: string, text: string): string {
+  return crc32(text, crc32(key)).toString(16).padStart(checksumLength, '0')
 }
