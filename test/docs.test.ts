@@ -45,7 +45,7 @@ async function runProgram(program: string): Promise<string> {
     symlinkSync(join(root, 'packages/tenure'), join(folder, 'node_modules/tenure'), 'dir')
     // Nobody watches here what the reader is given half a minute to watch.
     writeFileSync(join(folder, 'main.mjs'), program.replace('wait(30_000', 'wait(300'))
-    const { stdout } = await run(process.execPath, ['main.mjs'], { cwd: folder, timeout: 20_000 })
+    const { stdout } = await run(process.execPath, ['main.mjs'], { cwd: folder, timeout: 80_000 })
     return stdout
   } finally {
     rmSync(folder, { recursive: true })
@@ -55,9 +55,13 @@ async function runProgram(program: string): Promise<string> {
 const name = ({ document, line }: Block) => `${document}:${line}`
 
 describe('a program of the documents runs to its end', () => {
-  test.concurrent.for(programs.map((block) => [name(block), block] as const))('%s', async ([, block]) => {
-    await runProgram(block.code)
-  })
+  test.concurrent.for(programs.map((block) => [name(block), block] as const))(
+    '%s',
+    { timeout: 90_000 },
+    async ([, block]) => {
+      await runProgram(block.code)
+    },
+  )
 
   test('and one that fails is noticed', async () => {
     await expect(runProgram("import { nothing } from 'tenure'")).rejects.toThrow('nothing')

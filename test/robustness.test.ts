@@ -8,6 +8,7 @@ import { faultKinds } from '../packages/tenure/src/simulation/index.ts'
 import { storeMutations } from '../packages/tenure/test/conformance/store-mutants.ts'
 import { engineMutants } from '../packages/tenure/test/simulation/engine-mutants.ts'
 import { kubernetesMutations } from '../packages/tenure/test/stores/kubernetes-mutants.ts'
+import { serviceMutations } from '../packages/tenure/test/stores/service/mutants.ts'
 import { readDocument, root } from './documents.ts'
 
 const document = readDocument('docs/robustness.md')
@@ -104,6 +105,8 @@ test('docs/robustness.md lists all mutants, and no other', () => {
   expect(listed('Mutants of the stores').toSorted()).toEqual(storeMutations.map(({ name }) => name).toSorted())
   const onKubernetes = kubernetesMutations.map(({ name }) => name)
   expect(listed('Mutants of the Kubernetes store').toSorted()).toEqual(onKubernetes.toSorted())
+  const ofService = serviceMutations.map(({ name }) => name)
+  expect(listed('Mutants of the service store').toSorted()).toEqual(ofService.toSorted())
 })
 
 test('a citation of something that is not there is found', () => {
