@@ -1,5 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
+import { leaderCommand } from './commands/leader.ts'
+import { runCommand } from './commands/run.ts'
 import { serveCommand } from './commands/serve.ts'
 import { CommandError, exitCodes } from './errors.ts'
 
@@ -8,8 +10,12 @@ export async function main(): Promise<void> {
   const program = new Command('tenure')
     .description('Leader election that stays right when machines stall, networks split and clocks lie.')
     .version(versionOf())
-  for (const command of [serveCommand()]) program.addCommand(command)
-  for (const command of [program, ...program.commands]) command.exitOverride()
+  for (const command of [runCommand(), serveCommand(), leaderCommand()]) program.addCommand(command)
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().configureOutput({
+      outputError: (text, write) => write(text.replace(/^error: /, 'tenure: ')),
+    })
+  }
   try {
     await program.parseAsync()
   } catch (error) {

@@ -203,3 +203,18 @@ export function mistypedVariables(table: Table, environment: Sources['environmen
       return meant === undefined ? [] : [`${name} is not known.${didYouMean(`TENURE_${meant}`)}`]
     })
 }
+
+/** What was chosen for a command that has no file. */
+export function settingsFrom<T extends Table>(table: T, flags: Sources['flags']): Chosen<T> {
+  return choose(table, { flags, environment: process.env, file: undefined, from: { directory: process.cwd() } })
+}
+
+/** Reads what stands on the command line without a flag. */
+export function argument<T>(name: string, text: string, parse: (text: string) => T): T {
+  try {
+    return parse(text)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    throw usageError([`${name} ${error.message}, not ${JSON.stringify(text)}.${didYouMean(error.meant)}`])
+  }
+}

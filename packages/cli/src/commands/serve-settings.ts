@@ -1,15 +1,14 @@
-import { accessSync, constants } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseAddress } from '../addresses.ts'
 import { formatDuration, parseDuration } from '../durations.ts'
 import { usageError } from '../errors.ts'
 import { Refusal } from '../refusal.ts'
-import { listSetting, setting, toggle, type Chosen, type From } from '../settings.ts'
+import { listSetting, setting, toggle, type Chosen } from '../settings.ts'
 import { nearest } from '../suggestions.ts'
+import { countOf, fileOf, pathOf, textOf } from '../values.ts'
 
 /** Of what is counted by subject. */
 const unlimited = '0 is no limit, and the default without authentication'
-const largestCount = 2 ** 31 - 1
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 /** All that can be set for `tenure serve`, by the names in its configuration file. Flags, variables and help follow. */
@@ -89,31 +88,6 @@ export function checkTogether(settings: ServeSettings): void {
 /** For those few who need it: without a flag, and the service knows the default. */
 function fine<T>(placeholder: string, help: string, shownDefault: string, parse: (text: string) => T) {
   return setting({ placeholder, help, shownDefault, withoutFlag: true }, parse)
-}
-
-function textOf(text: string): string {
-  if (text.trim() === '' || text.length > 1_024) throw new Refusal('must be text of 1 to 1024 characters')
-  return text
-}
-
-function pathOf(text: string, { directory }: From): string {
-  return resolve(directory, textOf(text))
-}
-
-function fileOf(text: string, from: From): string {
-  const path = pathOf(text, from)
-  try {
-    accessSync(path, constants.R_OK)
-  } catch {
-    throw new Refusal('must be a file that can be read')
-  }
-  return path
-}
-
-function countOf(text: string): number {
-  const count = Number(text)
-  if (/^\d{1,10}$/.test(text) && count >= 1 && count <= largestCount) return count
-  throw new Refusal(`must be a whole number from 1 to ${largestCount}`)
 }
 
 function limitOf(text: string): number {

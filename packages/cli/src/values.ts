@@ -1,0 +1,41 @@
+/** What settings of several commands are read with. */
+import { accessSync, constants } from 'node:fs'
+import { resolve } from 'node:path'
+import { Refusal } from './refusal.ts'
+import type { From } from './settings.ts'
+
+const largestCount = 2 ** 31 - 1
+
+export function textOf(text: string): string {
+  if (text.trim() === '' || text.length > 1_024) throw new Refusal('must be text of 1 to 1024 characters')
+  return text
+}
+
+export function pathOf(text: string, { directory }: From): string {
+  return resolve(directory, textOf(text))
+}
+
+export function fileOf(text: string, from: From): string {
+  const path = pathOf(text, from)
+  try {
+    accessSync(path, constants.R_OK)
+  } catch {
+    throw new Refusal('must be a file that can be read')
+  }
+  return path
+}
+
+export function countOf(text: string): number {
+  const count = Number(text)
+  if (/^\d{1,10}$/.test(text) && count >= 1 && count <= largestCount) return count
+  throw new Refusal(`must be a whole number from 1 to ${largestCount}`)
+}
+
+/** An election or an identity, by the rule of the library. */
+export function nameOf(text: string): string {
+  const length = Buffer.byteLength(text)
+  // oxlint-disable-next-line no-control-regex
+  const valid = length >= 1 && length <= 256 && !/[\u0000-\u001f\u007f-\u009f]/.test(text) && text.isWellFormed()
+  if (!valid) throw new Refusal('must be text of 1 to 256 bytes of UTF-8 without control characters')
+  return text
+}
