@@ -28,6 +28,7 @@ test(
     const stop = new AbortController()
     let onAnswer = (_call: Operation['call'], _answer: NonNullable<Operation['answer']>) => {}
 
+    onTestFinished(() => stop.abort())
     const running = Array.from({ length: clients }, (_, index) => takePart(index))
     for (let crash = 0; crash < restarts; crash++) {
       const exited = once(service.child, 'exit')
