@@ -47,10 +47,11 @@ export async function bundle(source, target) {
 /**
  * A package whose dependencies stay outside of its bundle.
  * @param {string} folder
- * @param {string} entry
+ * @param {readonly string[]} entries
  */
-async function bundleOne(folder, entry) {
-  const built = await rolldown({ input: join(folder, 'src', entry), platform: 'node', external: /^[^./]/ })
+async function bundleOne(folder, entries) {
+  const input = entries.map((entry) => join(folder, 'src', entry))
+  const built = await rolldown({ input, platform: 'node', external: /^[^./]/ })
   await built.write({ dir: join(folder, 'dist'), format: 'esm', entryFileNames: '[name].js' })
   await built.close()
 }
@@ -63,11 +64,12 @@ function declare(folder) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const others = { service: 'index.ts', cli: 'main.ts' }
+  // The supervisor of `tenure run` is a program of its own.
+  const others = { service: ['index.ts'], cli: ['main.ts', 'run/supervisor.ts'] }
   const folders = [library, ...Object.keys(others).map((name) => join(root, 'packages', name))]
   for (const folder of folders) rmSync(join(folder, 'dist'), { recursive: true, force: true })
   // Programs first: they run also while a type is wrong.
   await bundle(join(library, 'src'), join(library, 'dist'))
-  for (const [name, entry] of Object.entries(others)) await bundleOne(join(root, 'packages', name), entry)
+  for (const [name, entries] of Object.entries(others)) await bundleOne(join(root, 'packages', name), entries)
   for (const folder of folders) declare(folder)
 }

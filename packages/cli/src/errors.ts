@@ -3,6 +3,9 @@ export const exitCodes = {
   failed: 1,
   usage: 2,
   unavailable: 69,
+  leadershipLost: 75,
+  notExecutable: 126,
+  notFound: 127,
 } as const
 
 /** Ends the command with a message for people and an exit code; nobody needs its stack. */

@@ -1,0 +1,109 @@
+import { formatDuration, parseDuration } from '../durations.ts'
+import { usageError } from '../errors.ts'
+import { Refusal } from '../refusal.ts'
+import { restartPolicies } from '../run/restart.ts'
+import { setting, toggle, type Chosen } from '../settings.ts'
+import { nearest } from '../suggestions.ts'
+
+const missedPolicies = ['skip', 'run-once'] as const
+
+/** All that can be set for `tenure run`. Flags, variables and help follow. */
+export const runSettings = {
+  store: setting({ placeholder: 'url', help: 'where the election is held: file:///dir, https://host, …' }, textOf),
+  ttl: setting(
+    { placeholder: 'duration', help: 'how long the lease lasts', shownDefault: '15s' },
+    parseDuration,
+    15_000,
+  ),
+  grace: setting(
+    {
+      placeholder: 'duration',
+      help: 'from SIGTERM to SIGKILL when leadership is lost; at most a fifth of the ttl',
+      shownDefault: 'a fifth of the ttl',
+    },
+    parseDuration,
+  ),
+  drainTimeout: setting(
+    { placeholder: 'duration', help: 'from SIGTERM to SIGKILL when tenure is told to stop', shownDefault: '30s' },
+    parseDuration,
+    30_000,
+  ),
+  identity: setting(
+    { placeholder: 'name', help: 'what others see of this machine', shownDefault: "the host's name and a suffix" },
+    textOf,
+  ),
+  once: toggle('end with 0 as soon as the command succeeded, and with 75 if leadership was lost'),
+  restart: setting(
+    {
+      placeholder: 'when',
+      help: 'what follows on the exit of the command: never (end with its code), on-failure, always',
+      shownDefault: 'always; on-failure with --once',
+    },
+    oneOf(restartPolicies),
+  ),
+  restartDelay: setting(
+    { placeholder: 'duration', help: 'the pause before that; doubles each time, up to 1m', shownDefault: '1s' },
+    parseDuration,
+    1_000,
+  ),
+  hold: toggle('keep the lease when the command has exited, instead of giving others their chance'),
+  every: setting({ placeholder: 'cron', help: 'run it at these times, once in the whole fleet' }, textOf),
+  timezone: setting({ placeholder: 'name', help: 'the time zone of --every', shownDefault: 'UTC' }, textOf, 'UTC'),
+  missed: setting(
+    {
+      placeholder: 'how',
+      help: 'what to do about times of --every when nobody could run it: skip, or run-once for all of them',
+      shownDefault: 'skip',
+    },
+    oneOf(missedPolicies),
+    'skip' as const,
+  ),
+  atMostOncePer: setting(
+    { placeholder: 'duration', help: 'run it unless the fleet has within this time, and end either way' },
+    parseDuration,
+  ),
+  storeTimeout: setting(
+    {
+      placeholder: 'duration',
+      help: 'give up with 69 if the store has never answered for so long',
+      shownDefault: '30s',
+    },
+    parseDuration,
+    30_000,
+  ),
+}
+
+export type RunSettings = Chosen<typeof runSettings>
+
+/** What no setting can know alone. Gives the settings with what must be there. */
+export function checkTogether(settings: RunSettings): RunSettings & { readonly store: string } {
+  const { store, once, restart, hold, every, atMostOncePer, restartDelay } = settings
+  const problems: string[] = []
+  if (store === undefined) problems.push('--store is missing: where is the election held? For one machine: file:///dir')
+  if (once && restart === 'always') problems.push('--once ends after a success, so --restart must not be always.')
+  if (once && hold) problems.push('--once ends after a success, so there is nothing to --hold.')
+  if (restartDelay > 60_000)
+    problems.push(`--restart-delay is ${formatDuration(restartDelay)}, but must be at most 1m.`)
+  for (const [flag, given] of Object.entries({ '--every': every, '--at-most-once-per': atMostOncePer })) {
+    if (given === undefined) continue
+    if (once) problems.push(`${flag} decides when the command runs, so --once does not go with it.`)
+    if (restart !== undefined) problems.push(`${flag} decides when the command runs, so --restart does not go with it.`)
+    if (hold) problems.push(`${flag} decides when the command runs, so --hold does not go with it.`)
+  }
+  if (every !== undefined && atMostOncePer !== undefined) problems.push('--every and --at-most-once-per: choose one.')
+  if (problems.length > 0 || store === undefined) throw usageError(problems)
+  return { ...settings, store }
+}
+
+function textOf(text: string): string {
+  if (text.trim() === '' || text.length > 1_024) throw new Refusal('must be text of 1 to 1024 characters')
+  return text
+}
+
+function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
+  return (text) => {
+    const found = known.find((each) => each === text)
+    if (found === undefined) throw new Refusal(`must be one of ${known.join(', ')}`, nearest(text, known))
+    return found
+  }
+}

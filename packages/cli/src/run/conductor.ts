@@ -1,0 +1,280 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { constants, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Elector, isTenureError, type ElectionEvent, type Leadership, type LeadershipLostError } from 'tenure'
+import { now, setTimer } from '../clock.ts'
+import { CommandError, exitCodes } from '../errors.ts'
+import { FenceFile } from './fence-file.ts'
+import type { Messages } from './messages.ts'
+import { openRunStore } from './open-store.ts'
+import type { Plan } from './plan.ts'
+import { takeSignals } from './signals.ts'
+import { Supervision, type Run, type RunEnd } from './supervision.ts'
+import { isInForeground } from './terminal.ts'
+import { deadlinesOf } from './timings.ts'
+
+/** How one run of the command went. */
+export interface Executed {
+  readonly end: RunEnd
+  /** It was told to end, by whom ever. */
+  readonly wasTold: boolean
+  readonly lastedMs: number
+}
+
+/** What follows on a leadership: the end of `tenure run`, or another try after a while. */
+export type Verdict = { readonly code: number } | { readonly againAfterMs: number }
+
+/** What is done while leading. */
+export interface Mode {
+  lead(leadership: Leadership, conductor: Conductor): Promise<Verdict>
+}
+
+const repeatedErrorMs = 60_000
+
+/** `tenure run`: campaigns, and runs the command under supervision while it leads. */
+export class Conductor {
+  readonly plan: Plan
+  readonly #messages: Messages
+  readonly #folder = mkdtempSync(join(tmpdir(), 'tenure-run-'))
+  readonly #fence = new FenceFile(join(this.#folder, 'fence.json'))
+  readonly #supervision: Supervision
+  readonly #ending = new AbortController()
+  #elector: Elector | undefined
+  #leadership: Leadership | undefined
+  #run: Run | undefined
+  #stopping: NodeJS.Signals | undefined
+  #hasAnswered = false
+  #lastError: { readonly text: string; readonly atMs: number } | undefined
+
+  constructor(plan: Plan, messages: Messages) {
+    this.plan = plan
+    this.#messages = messages
+    this.#supervision = new Supervision({ folder: this.#folder, election: plan.election, tell: messages.tell })
+  }
+
+  /** The signal by which somebody asked for the end, if so. */
+  get stopping(): NodeJS.Signals | undefined {
+    return this.#stopping
+  }
+
+  readonly tell = (text: string): void => this.#messages.tell(text)
+
+  /** Gives the exit code. */
+  async conduct(mode: Mode): Promise<number> {
+    const forgetSignals = takeSignals({
+      stop: (signal) => this.#stop(signal),
+      hurry: (signal) => this.#hurry(signal),
+      pass: (signal) => this.#run?.signal(signal),
+      // Not SIGTSTP: the kernel discards it for a group whose parent is in another session.
+      pause: () => this.#run?.signalNow('SIGSTOP'),
+      resume: () => this.#run?.signalNow('SIGCONT'),
+    })
+    try {
+      return await this.#campaign(mode)
+    } finally {
+      await this.#supervision.close()
+      rmSync(this.#folder, { recursive: true, force: true })
+      forgetSignals()
+    }
+  }
+
+  /** Runs the command once, from start to the end of its last process. */
+  async execute(leadership: Leadership, more: Readonly<Record<string, string>> = {}): Promise<Executed | undefined> {
+    const { command, args, timings, drainTimeoutMs } = this.plan
+    await this.#fence.update(leadership)
+    await this.#supervision.ready()
+    if (!leadership.isLeader() || this.#stopping) return undefined
+    const environment = { ...process.env, ...this.#environmentOf(leadership), ...more }
+    const mark = ['TENURE_FENCE_FILE', this.#fence.path] as const
+    const stdin = isInForeground() ? 'inherit' : 'ignore'
+    const startedAtMs = now().machineMs
+    const work = { command, args, environment, stdin, mark } as const
+    const run = await this.#supervision.start(work, deadlinesOf(leadership, timings), timings.graceMs)
+    this.#run = run
+    const onAbort = () => {
+      if (isVoluntary(leadership)) return run.end(this.#stopping ?? 'SIGTERM', drainTimeoutMs)
+      const leftMs = Math.max(0, leadership.drainMs() - timings.marginMs)
+      this.tell(`${messageOf(leadership.signal.reason)} The command gets SIGTERM, and SIGKILL if it does not end.`)
+      run.end('SIGTERM', Math.min(timings.graceMs, leftMs))
+    }
+    if (leadership.signal.aborted) onAbort()
+    else leadership.signal.addEventListener('abort', onAbort, { once: true })
+    const end = await run.ended
+    this.#run = undefined
+    leadership.signal.removeEventListener('abort', onAbort)
+    this.tell(describe(end))
+    return { end, wasTold: run.wasTold, lastedMs: now().machineMs - startedAtMs }
+  }
+
+  /** Waits, or until leadership ends. Gives whether it still leads. */
+  pause(leadership: Leadership, delayMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const settle = () => {
+        cancel()
+        leadership.signal.removeEventListener('abort', settle)
+        resolve(leadership.isLeader())
+      }
+      const cancel = setTimer(delayMs, settle)
+      if (leadership.signal.aborted) settle()
+      else leadership.signal.addEventListener('abort', settle, { once: true })
+    })
+  }
+
+  async #campaign(mode: Mode): Promise<number> {
+    const { plan } = this
+    const store = await openRunStore(plan.store, this.#supervision)
+    plan.checkStore(store)
+    const { leaseDurationMs, renewDeadlineMs, driftRatio, graceMs } = plan.timings
+    const elector = new Elector({
+      store,
+      election: plan.election,
+      identity: plan.identity,
+      leaseDurationMs,
+      renewDeadlineMs,
+      driftRatio,
+      // Longer than anything here: the command is killed before, and the lease is not given up while it runs.
+      drainTimeoutMs: plan.drainTimeoutMs + graceMs + 10_000,
+      observer: {
+        onEvent: (event) => this.#observe(event),
+        onCall: ({ result }) => (this.#hasAnswered ||= result !== 'failed'),
+      },
+    })
+    this.#elector = elector
+    const cancel = setTimer(plan.storeTimeoutMs, () => {
+      if (this.#hasAnswered) return
+      const why = this.#lastError?.text ?? 'No call has come back.'
+      this.#fail(new CommandError(`The store has never answered. ${why}`, exitCodes.unavailable))
+    })
+    try {
+      await this.#supervision.ready()
+      if (!this.#stopping) elector.start()
+      return await this.#reigns(elector, mode)
+    } finally {
+      cancel()
+      await elector.stop()
+      await store.close?.()
+    }
+  }
+
+  async #reigns(elector: Elector, mode: Mode): Promise<number> {
+    for (;;) {
+      const leadership = await this.#elected(elector)
+      if (!leadership) return this.#stopping === 'SIGTERM' ? 0 : codeOfSignal(this.#stopping ?? 'SIGTERM')
+      const verdict = await this.#reign(leadership, mode)
+      if (!verdict) continue
+      if ('code' in verdict) return verdict.code
+      await elector.stepDown({ cooldownMs: verdict.againAfterMs })
+    }
+  }
+
+  async #elected(elector: Elector): Promise<Leadership | undefined> {
+    const { signal } = this.#ending
+    try {
+      return await elector.waitForLeadership({ signal })
+    } catch (error) {
+      if (signal.reason instanceof CommandError) throw signal.reason
+      if (this.#stopping) return undefined
+      throw error
+    }
+  }
+
+  /** The lease is released only after this has settled. */
+  async #reign(leadership: Leadership, mode: Mode): Promise<Verdict | undefined> {
+    let settle = (): void => {}
+    try {
+      leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))
+    } catch {
+      // Over before it began.
+      return undefined
+    }
+    this.#leadership = leadership
+    try {
+      return await mode.lead(leadership, this)
+    } finally {
+      this.#leadership = undefined
+      settle()
+    }
+  }
+
+  #observe(event: ElectionEvent): void {
+    const { election } = this.plan
+    if (event.type === 'elected') this.tell(`leads "${election}" in term ${event.term}`)
+    else if (event.type === 'renewed') this.#renewed()
+    else if (event.type === 'new-leader' && event.record.holder !== event.identity) {
+      this.tell(`${event.record.holder} leads "${election}" in term ${event.record.term}; waits`)
+    } else if (event.type === 'renew-failed' || event.type === 'error') this.#noteError(event.error)
+  }
+
+  #renewed(): void {
+    const leadership = this.#leadership
+    if (!leadership) return
+    this.#run?.extend(deadlinesOf(leadership, this.plan.timings))
+    this.#fence.update(leadership).catch((error: unknown) => this.#noteError(error))
+  }
+
+  #noteError(error: unknown): void {
+    const text = messageOf(error)
+    const atMs = now().machineMs
+    const isKnown = this.#lastError?.text === text && atMs - this.#lastError.atMs < repeatedErrorMs
+    if (!isKnown) this.#lastError = { text, atMs }
+    // Something that no waiting will mend, before anything has begun.
+    if (!this.#hasAnswered && isTenureError(error) && !error.retryable) {
+      const code = error.code === 'INVALID_TTL' ? exitCodes.usage : exitCodes.unavailable
+      return this.#fail(new CommandError(text, code, { cause: error }))
+    }
+    if (!isKnown) this.tell(text)
+  }
+
+  #stop(signal: NodeJS.Signals): void {
+    this.#stopping = signal
+    this.tell(this.#run ? `got ${signal}: ends the command, then gives the lease back` : `got ${signal}: ends`)
+    this.#ending.abort()
+    void this.#elector?.stop()
+  }
+
+  #hurry(signal: NodeJS.Signals): void {
+    // With a command there is something to wait for still: its death.
+    if (this.#run) return this.#run.kill()
+    rmSync(this.#folder, { recursive: true, force: true })
+    process.exit(codeOfSignal(signal))
+  }
+
+  #fail(error: CommandError): void {
+    this.#ending.abort(error)
+  }
+
+  #environmentOf({ term, election, identity }: Leadership): Record<string, string> {
+    return {
+      TENURE_TERM: String(term),
+      TENURE_ELECTION: election,
+      TENURE_IDENTITY: identity,
+      TENURE_FENCE_FILE: this.#fence.path,
+    }
+  }
+}
+
+/** The exit code that stands for the end of a command. */
+export function codeOf(end: RunEnd): number {
+  if (end.type === 'not-started') return end.code === 'ENOENT' ? exitCodes.notFound : exitCodes.notExecutable
+  if (end.type === 'unknown') return exitCodes.failed
+  return end.code ?? codeOfSignal(end.signal ?? 'SIGKILL')
+}
+
+function codeOfSignal(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal]
+}
+
+function describe(end: RunEnd): string {
+  if (end.type === 'not-started') return `the command did not start: ${end.error}`
+  if (end.type === 'unknown') return 'the supervisor died, so the command was killed'
+  return end.signal ? `the command was ended by ${end.signal}` : `the command exited with ${end.code}`
+}
+
+function isVoluntary({ signal }: Leadership): boolean {
+  const { reason } = signal.reason as LeadershipLostError
+  return reason === 'stopped' || reason === 'released'
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,146 @@
+import { later, now, setTimer, untilMs, type Moment } from '../clock.ts'
+import type { Deadlines } from './protocol.ts'
+import { isGone, signalSession, type Session } from './session.ts'
+
+/** How often to look at the clock that counts sleep: no timer does. */
+const tickMs = 250
+/** A timer that is so late was kept from running. News may lie in the pipe, and is read first. */
+const lateMs = 100
+const firstLookMs = 5
+const slowestLookMs = 200
+
+interface GuardOptions {
+  readonly session: Session
+  readonly deadlines: Deadlines
+  readonly graceMs: number
+  /** How long the other guard has to tell the command to end, so that it is told once. */
+  readonly patienceMs: number
+  onTold?(): void
+  onRefused(error: Error): void
+  /** Nobody of the session runs any more. Called once. */
+  onGone(): void
+}
+
+/** Ends a command in time: SIGTERM at one deadline, SIGKILL at the other, until nobody of its session is left. */
+export class Guard {
+  readonly #options: GuardOptions
+  #deadlines: Deadlines
+  #ending: { readonly signal: NodeJS.Signals; readonly tellAt: Moment } | undefined
+  #killAt: Moment | undefined
+  #isTold = false
+  #isAlone = false
+  #isKilled = false
+  #isGone = false
+  #looks = 0
+  #cancel: () => void = () => {}
+
+  constructor(options: GuardOptions) {
+    this.#options = options
+    this.#deadlines = options.deadlines
+    this.#arm()
+  }
+
+  /** The lease was renewed. */
+  extend(deadlines: Deadlines): void {
+    this.#deadlines = deadlines
+    this.#check()
+  }
+
+  /** Tells the command to end, and kills it at a moment or at the deadline, whichever is sooner. */
+  end(signal: NodeJS.Signals, killAt: Moment): void {
+    this.#ending ??= { signal, tellAt: later(now(), this.#options.patienceMs) }
+    if (!this.#killAt || untilMs(killAt) < untilMs(this.#killAt)) this.#killAt = killAt
+    this.#check()
+  }
+
+  /** The other guard has told the command. */
+  noteTold(): void {
+    this.#isTold = true
+    this.#check()
+  }
+
+  /** Its first process has exited. Whoever is left of it has the grace to end. */
+  noteExit(): void {
+    this.#isAlone = true
+    if (!this.#look()) this.end('SIGTERM', later(now(), this.#options.graceMs))
+  }
+
+  kill(): void {
+    this.#isKilled = true
+    this.#check()
+  }
+
+  /** Looks now whether all are gone. */
+  check(): void {
+    this.#looks = 0
+    this.#isAlone = true
+    this.#check()
+  }
+
+  stop(): void {
+    this.#isGone = true
+    this.#cancel()
+  }
+
+  #check(): void {
+    if (this.#isGone) return
+    if (this.#isKilled || this.#untilKillMs() <= 0) {
+      // Again and again: a child may be born while its siblings are counted.
+      this.#isKilled = true
+      this.#send('SIGKILL')
+    } else if (!this.#isTold && this.#mustTell()) {
+      this.#isTold = true
+      // Told at the deadline: a renewal that arrives after it no longer saves the command.
+      if (!this.#ending) this.#killAt = this.#deadlines.killAt
+      this.#send(this.#ending?.signal ?? 'SIGTERM')
+      // One that is stopped would not hear it.
+      this.#send('SIGCONT')
+      this.#options.onTold?.()
+    }
+    if (this.#look()) return
+    this.#arm()
+  }
+
+  #mustTell(): boolean {
+    if (this.#ending && untilMs(this.#ending.tellAt) <= 0) return true
+    return untilMs(this.#deadlines.termAt) <= -this.#options.patienceMs
+  }
+
+  #look(): boolean {
+    if (this.#isGone) return true
+    if (this.#isAlone || this.#isTold || this.#isKilled) this.#looks += 1
+    if (!isGone(this.#options.session)) return false
+    this.stop()
+    this.#options.onGone()
+    return true
+  }
+
+  #send(signal: NodeJS.Signals): void {
+    const refusal = signalSession(this.#options.session, signal)
+    if (refusal) this.#options.onRefused(refusal)
+  }
+
+  #untilKillMs(): number {
+    return Math.min(untilMs(this.#deadlines.killAt), this.#killAt ? untilMs(this.#killAt) : Infinity)
+  }
+
+  #arm(): void {
+    this.#cancel()
+    const waits = [tickMs]
+    if (!this.#isKilled) waits.push(this.#untilKillMs())
+    if (!this.#isKilled && !this.#isTold) {
+      waits.push(untilMs(this.#deadlines.termAt) + this.#options.patienceMs)
+      if (this.#ending) waits.push(untilMs(this.#ending.tellAt))
+    }
+    if (this.#isAlone || this.#isTold || this.#isKilled) {
+      waits.push(Math.min(firstLookMs * 2 ** this.#looks, slowestLookMs))
+    }
+    const waitMs = Math.max(Math.min(...waits), 1)
+    const due = later(now(), waitMs)
+    this.#cancel = setTimer(waitMs, () => {
+      if (untilMs(due) > -lateMs) return this.#check()
+      const immediate = setImmediate(() => this.#check())
+      this.#cancel = () => clearImmediate(immediate)
+    })
+  }
+}

@@ -1,0 +1,124 @@
+import type { Leadership } from 'tenure'
+import { wallMs } from '../clock.ts'
+import { formatDuration } from '../durations.ts'
+import { exitCodes } from '../errors.ts'
+import { codeOf, type Conductor, type Executed, type Mode, type Verdict } from './conductor.ts'
+import { BackOff, hasSucceeded, startsAgain, type RestartRules } from './restart.ts'
+import { readCarry, writeCarry, type Schedule } from './schedule.ts'
+
+const atOnce: Verdict = { againAfterMs: 0 }
+/** The wall clock may be set at any moment, so nobody sleeps for long on its word. */
+const longestSleepMs = 10_000
+
+/** What ends `tenure run`, however it was meant to go on: somebody asked for it, or the command cannot be started. */
+function finalCode({ end }: Executed, { stopping }: Conductor): number | undefined {
+  if (stopping) return codeOf(end)
+  return end.type === 'not-started' && end.code !== undefined ? codeOf(end) : undefined
+}
+
+function isLost(done: Executed | undefined, leadership: Leadership): boolean {
+  return !done || (!leadership.isLeader() && (done.wasTold || !hasSucceeded(done.end)))
+}
+
+/** Runs the command for as long as this machine leads, again and again as the rules say. */
+export function service(rules: RestartRules & { readonly once: boolean; readonly hold: boolean }): Mode {
+  const backOff = new BackOff(rules.firstDelayMs)
+  return {
+    async lead(leadership, conductor) {
+      for (;;) {
+        const done = await conductor.execute(leadership)
+        const code = done ? finalCode(done, conductor) : conductor.stopping && 0
+        if (code !== undefined) return { code }
+        if (!done || isLost(done, leadership)) return rules.once ? { code: exitCodes.leadershipLost } : atOnce
+        if (!startsAgain(rules, done.end)) {
+          // Others begin only when it is told to stop.
+          while (rules.hold && (await conductor.pause(leadership, longestSleepMs)));
+          return { code: codeOf(done.end) }
+        }
+        const againAfterMs = backOff.after(done.lastedMs)
+        conductor.tell(
+          `starts it again in ${formatDuration(againAfterMs)}${rules.hold ? '' : ', unless others lead by then'}`,
+        )
+        if (!rules.hold) return { againAfterMs }
+        if (!(await conductor.pause(leadership, againAfterMs)))
+          return conductor.stopping ? { code: codeOf(done.end) } : atOnce
+      }
+    },
+  }
+}
+
+/** Runs the command at the times of a schedule; leads in between. */
+export function scheduled(schedule: Schedule): Mode {
+  return {
+    async lead(leadership, conductor) {
+      let lastMs = await baseline(schedule, leadership)
+      let toldMs: number | undefined
+      while (leadership.isLeader()) {
+        const nowMs = wallMs()
+        const slot = schedule.next(lastMs, nowMs)
+        if (slot && slot.waitMs <= 0) {
+          const code = await runSlot(slot.slotMs, leadership, conductor)
+          if (code !== undefined) return { code }
+          lastMs = slot.slotMs
+          continue
+        }
+        if (slot?.missedMs !== undefined) conductor.tell(`the run of ${iso(slot.missedMs)} was missed, and is left out`)
+        // A slot that was left out is told once.
+        lastMs = slot?.missedMs ?? lastMs
+        if (slot && slot.slotMs !== toldMs) conductor.tell(`the next run is at ${iso(slot.slotMs)}`)
+        toldMs = slot?.slotMs
+        await conductor.pause(leadership, Math.min(slot?.waitMs ?? longestSleepMs, longestSleepMs))
+      }
+      return conductor.stopping ? { code: 0 } : atOnce
+    },
+  }
+}
+
+/** The first leader of all begins with what comes next, and notes that for those after it. */
+async function baseline(schedule: Schedule, leadership: Leadership): Promise<number> {
+  const known = readCarry(leadership.election, leadership.carry)
+  if (known !== undefined) return known
+  const beginMs = schedule.latest(wallMs()) ?? 0
+  await carry(leadership, beginMs)
+  return beginMs
+}
+
+async function runSlot(slotMs: number, leadership: Leadership, conductor: Conductor): Promise<number | undefined> {
+  // First the record, then the run: whatever happens in between, nobody runs this slot again.
+  if (!(await carry(leadership, slotMs))) return undefined
+  const done = await conductor.execute(leadership, { TENURE_SCHEDULED_AT: iso(slotMs) })
+  return done && finalCode(done, conductor)
+}
+
+/** Runs the command unless the fleet has done so lately, and ends either way. */
+export function atMostOncePer(intervalMs: number): Mode {
+  return {
+    async lead(leadership, conductor) {
+      const lastMs = readCarry(leadership.election, leadership.carry)
+      const nowMs = wallMs()
+      if (lastMs !== undefined && nowMs - lastMs < intervalMs) {
+        conductor.tell(`the last run was at ${iso(lastMs)}: nothing to do`)
+        return { code: 0 }
+      }
+      if (!(await carry(leadership, nowMs))) return { code: exitCodes.leadershipLost }
+      const done = await conductor.execute(leadership)
+      if (done && !isLost(done, leadership)) return { code: codeOf(done.end) }
+      return { code: (done && finalCode(done, conductor)) ?? exitCodes.leadershipLost }
+    },
+  }
+}
+
+/** Gives whether the store has it for sure. */
+async function carry(leadership: Leadership, slotMs: number): Promise<boolean> {
+  try {
+    await leadership.setCarry(writeCarry(slotMs))
+    return leadership.isLeader()
+  } catch (error) {
+    if (leadership.signal.aborted) return false
+    throw error
+  }
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString()
+}

@@ -1,0 +1,62 @@
+import { usageError } from '../errors.ts'
+import type { checkTogether } from '../commands/run-settings.ts'
+import { Refusal } from '../refusal.ts'
+import { Conductor, type Mode } from './conductor.ts'
+import type { Messages } from './messages.ts'
+import { atMostOncePer, scheduled, service } from './modes.ts'
+import type { Plan } from './plan.ts'
+import { parseCron, parseTimezone, Schedule } from './schedule.ts'
+import { divideLease } from './timings.ts'
+
+type Settings = ReturnType<typeof checkTogether>
+
+/** A run that begins this late was not missed: a take-over may have come in between. */
+const shortestToleranceMs = 60_000
+
+/** Refuses what cannot be done, before anything is started or connected to. */
+export function prepare(
+  election: string,
+  words: readonly string[],
+  settings: Settings,
+): (messages: Messages) => Promise<number> {
+  const [command = '', ...args] = words
+  const timings = divideLease(settings.ttl, settings.grace)
+  const mode = modeOf(settings)
+  const keepsRuns = settings.every !== undefined || settings.atMostOncePer !== undefined
+  const plan: Plan = {
+    election,
+    store: settings.store,
+    identity: settings.identity,
+    command,
+    args,
+    timings,
+    drainTimeoutMs: settings.drainTimeout,
+    storeTimeoutMs: settings.storeTimeout,
+    checkStore({ terms }) {
+      if (keepsRuns && !terms)
+        throw usageError(['This store keeps nothing between leaders, so no run could be noted in it.'])
+    },
+  }
+  return (messages) => new Conductor(plan, messages).conduct(mode)
+}
+
+function modeOf(settings: Settings): Mode {
+  const { once, hold, restart, restartDelay, every, atMostOncePer: intervalMs, missed, ttl } = settings
+  if (intervalMs !== undefined) return atMostOncePer(intervalMs)
+  if (every === undefined) {
+    return service({ once, hold, policy: restart ?? (once ? 'on-failure' : 'always'), firstDelayMs: restartDelay })
+  }
+  const toleranceMs = Math.max(shortestToleranceMs, 2 * ttl)
+  const pattern = checked('--every', every, parseCron)
+  const timezone = checked('--timezone', settings.timezone, parseTimezone)
+  return scheduled(new Schedule({ pattern, timezone, missed, toleranceMs }))
+}
+
+function checked(flag: string, text: string, parse: (text: string) => string): string {
+  try {
+    return parse(text)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    throw usageError([`${flag} ${error.message}, not ${JSON.stringify(text)}.`])
+  }
+}

@@ -1,0 +1,42 @@
+import type { Moment } from '../clock.ts'
+import type { Session } from './session.ts'
+
+/** When a command must be told to end, and when it is killed, unless the lease is renewed. */
+export interface Deadlines {
+  readonly termAt: Moment
+  readonly killAt: Moment
+}
+
+/** What the wrapper tells the supervisor. Runs are numbered, so that nothing meant for one reaches the next. */
+export type Order =
+  | {
+      readonly type: 'start'
+      readonly run: number
+      readonly command: string
+      readonly args: readonly string[]
+      readonly environment: Readonly<Record<string, string | undefined>>
+      readonly stdin: 'inherit' | 'ignore'
+      readonly deadlines: Deadlines
+      /** How long those have that a command leaves behind. */
+      readonly graceMs: number
+    }
+  | { readonly type: 'extend'; readonly run: number; readonly deadlines: Deadlines }
+  | { readonly type: 'end'; readonly run: number; readonly signal: NodeJS.Signals; readonly killAt: Moment }
+  | { readonly type: 'signal'; readonly run: number; readonly signal: NodeJS.Signals }
+  /** Comes with a listening socket. */
+  | { readonly type: 'hold'; readonly sign: string }
+  | { readonly type: 'drop'; readonly sign: string }
+
+/** What the supervisor answers. */
+export type Answer =
+  | { readonly type: 'ready' }
+  | { readonly type: 'held'; readonly sign: string }
+  | { readonly type: 'started'; readonly run: number; readonly session: Session }
+  | { readonly type: 'not-started'; readonly run: number; readonly error: string; readonly code: string | undefined }
+  | { readonly type: 'told'; readonly run: number }
+  | {
+      readonly type: 'gone'
+      readonly run: number
+      readonly code: number | null
+      readonly signal: NodeJS.Signals | null
+    }

@@ -1,0 +1,93 @@
+import { Cron } from 'croner'
+import { CommandError, exitCodes } from '../errors.ts'
+import { Refusal } from '../refusal.ts'
+
+export const missedPolicies = ['skip', 'run-once'] as const
+
+/** A run by the clock on the wall. Its slot, the time it was meant for, is what no other machine may run again. */
+export interface Slot {
+  readonly slotMs: number
+  /** How long until it begins; 0 if it is due. */
+  readonly waitMs: number
+  /** The newest one that is left out, if so. */
+  readonly missedMs: number | undefined
+}
+
+/** The times of a cron expression. */
+export class Schedule {
+  readonly #cron: Cron
+  readonly #missed: (typeof missedPolicies)[number]
+  readonly #toleranceMs: number
+
+  /** A run that begins at most `toleranceMs` late was not missed. */
+  constructor(options: {
+    pattern: string
+    timezone: string
+    missed: (typeof missedPolicies)[number]
+    toleranceMs: number
+  }) {
+    this.#cron = new Cron(options.pattern, { timezone: options.timezone, paused: true, mode: '5-or-6-parts' })
+    this.#missed = options.missed
+    this.#toleranceMs = options.toleranceMs
+  }
+
+  /** The newest slot that is not in the future. */
+  latest(nowMs: number): number | undefined {
+    // Asked for what lies before a moment, in whole seconds.
+    const [slot] = this.#cron.previousRuns(1, new Date(Math.floor(nowMs / 1_000) * 1_000 + 1_000))
+    return slot?.getTime()
+  }
+
+  /** What to run next, after the slot that was run last. Nothing if no time will ever come. */
+  next(lastMs: number, nowMs: number): Slot | undefined {
+    const latestMs = this.latest(nowMs)
+    const openMs = latestMs !== undefined && latestMs > lastMs ? latestMs : undefined
+    if (openMs !== undefined && (this.#missed === 'run-once' || nowMs - openMs <= this.#toleranceMs)) {
+      return { slotMs: openMs, waitMs: 0, missedMs: undefined }
+    }
+    // A slot at or before the last one is never run, however far behind this clock may be.
+    const slot = this.#cron.nextRun(new Date(Math.max(lastMs, nowMs)))
+    return slot ? { slotMs: slot.getTime(), waitMs: slot.getTime() - nowMs, missedMs: openMs } : undefined
+  }
+}
+
+/** A cron expression of five fields, six with seconds, or a name such as @hourly. */
+export function parseCron(text: string): string {
+  try {
+    const cron = new Cron(text, { paused: true, timezone: 'UTC', mode: '5-or-6-parts' })
+    if (cron.getPattern() !== undefined && cron.nextRun()) return text
+  } catch (error) {
+    const why = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error)
+    throw new Refusal(`must be a cron expression, such as "*/5 * * * *": ${why.replace(/\.$/, '')}`)
+  }
+  throw new Refusal('must be a cron expression that comes true some day, such as "*/5 * * * *"')
+}
+
+export function parseTimezone(text: string): string {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone
+  } catch {
+    throw new Refusal('must be a time zone, such as Europe/Zurich or UTC')
+  }
+}
+
+/** The last run as the election's record carries it from leader to leader. */
+export function readCarry(election: string, carry: string): number | undefined {
+  if (carry === '') return undefined
+  try {
+    const { lastRun } = JSON.parse(carry) as { lastRun?: unknown }
+    const ms = typeof lastRun === 'string' ? Date.parse(lastRun) : NaN
+    if (Number.isFinite(ms)) return ms
+  } catch {
+    // Told below.
+  }
+  throw new CommandError(
+    `The record of "${election}" carries something that is not the time of a run: another program uses this election. ` +
+      'Choose another name for the job.',
+    exitCodes.failed,
+  )
+}
+
+export function writeCarry(slotMs: number): string {
+  return JSON.stringify({ lastRun: new Date(slotMs).toISOString() })
+}

@@ -1,0 +1,145 @@
+/**
+ * The supervisor of `tenure run`: a process of its own that ends the command in time, whatever happens to the wrapper.
+ *
+ * Why no two machines' commands ever run at once, although any one process may be killed or stopped at any moment:
+ *
+ * Three processes take part. The wrapper W runs the elector. This supervisor S, W's child in a session of its own, is
+ * the parent of the command C, which leads another session of its own. A lease that was asked for at `sentAt`, for L, is
+ * nobody else's before `sentAt + L` on the store's clock. If clocks differ in speed by at most d, W may believe in it
+ * until B = sentAt + L(1-d)/(1+d) on its own clock.
+ *
+ *  1. W gives S absolute deadlines, and moves them with each renewal: `termAt`, when leadership ends unless renewed,
+ *     and `killAt`, the grace after that and in any case a margin before B. They are moments on clocks that both read:
+ *     CLOCK_MONOTONIC, and time since boot, which also counts sleep. What passes first counts.
+ *  2. S starts nothing past `termAt`. At `termAt` it sends SIGTERM to C's session, at `killAt` SIGKILL, and again until
+ *     nobody is left. It needs nobody for that: neither W, nor the store.
+ *  3. When W dies the kernel closes the pipe, and S kills at once.
+ *  4. W holds the same deadlines and knows the session: it kills at `killAt` as well, and at once when S dies. So for C
+ *     to outlive B, both must be kept from running.
+ *  5. The file store lets others take over as soon as the holder's socket is refused, before L has passed. Both W and S
+ *     hold that socket, so it is refused only when both are gone; and S does not end before C's session has.
+ *  6. W releases the lease only after S has said that C's session is gone, or S is dead, and W has looked itself.
+ *     An order to start that was not answered is settled by S's death before anything else is done.
+ *
+ * Not covered: W and S both stopped or dead; processes that left C's session by starting one of their own, or changed
+ * to a user whom W may not signal (a cgroup holds those); a machine whose clocks all stood still; a stop of the machine
+ * between C's last look at its lease and its write. For these, guard what is written to with the term (TENURE_TERM).
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import type { Server } from 'node:net'
+import { untilMs } from '../clock.ts'
+import { Guard } from './guard.ts'
+import type { Answer, Order } from './protocol.ts'
+import { sessionOf, signalSession } from './session.ts'
+import { serve } from './sign-of-life.ts'
+
+type Start = Extract<Order, { type: 'start' }>
+
+interface Run {
+  readonly id: number
+  readonly guard: Guard
+  signal(signal: NodeJS.Signals): void
+}
+
+/** Where W keeps what belongs to its runs. It goes with W. */
+const folder = process.argv[2]
+const signs = new Map<string, () => void>()
+let run: Run | undefined
+let isOrphan = false
+
+// A service manager that stops a unit tells all of its processes at once. W decides; without W there is the pipe.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {})
+
+process.on('message', (order: Order, handle: unknown) => {
+  if (order.type === 'start') return start(order)
+  if (order.type === 'hold') return hold(order.sign, handle as Server)
+  if (order.type === 'drop') return drop(order.sign)
+  if (order.run !== run?.id) return
+  if (order.type === 'extend') run.guard.extend(order.deadlines)
+  else if (order.type === 'end') run.guard.end(order.signal, order.killAt)
+  else run.signal(order.signal)
+})
+
+process.on('disconnect', () => {
+  isOrphan = true
+  if (run) run.guard.kill()
+  else leave()
+})
+
+answer({ type: 'ready' })
+
+function answer(message: Answer): void {
+  // Who does not listen any more is noticed as the end of the pipe.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {})
+}
+
+function start({ run: id, command, args, environment, stdin, deadlines, graceMs }: Start): void {
+  const refuse = (error: string, code?: string) => answer({ type: 'not-started', run: id, error, code })
+  if (run) return refuse('another command still runs')
+  if (untilMs(deadlines.termAt) <= 0) return refuse('its time was over before it began')
+  const child = spawnChild(command, args, environment, stdin)
+  if (child instanceof Error) return refuse(child.message, (child as NodeJS.ErrnoException).code)
+  const { pid } = child
+  if (pid === undefined) {
+    child.once('error', (error: NodeJS.ErrnoException) => refuse(error.message, error.code))
+    return
+  }
+  let exit: { code: number | null; signal: NodeJS.Signals | null } = { code: null, signal: null }
+  const session = sessionOf(pid)
+  const guard = new Guard({
+    session,
+    deadlines,
+    graceMs,
+    patienceMs: 0,
+    onTold: () => answer({ type: 'told', run: id }),
+    // W has the same trouble, and tells it.
+    onRefused: () => {},
+    onGone: () => {
+      run = undefined
+      answer({ type: 'gone', run: id, ...exit })
+      if (isOrphan) leave()
+    },
+  })
+  // These two mean something to the command alone; those of a terminal are for all.
+  const isPrivate = (signal: NodeJS.Signals) => signal === 'SIGUSR1' || signal === 'SIGUSR2'
+  run = {
+    id,
+    guard,
+    signal: (signal) => void (isPrivate(signal) ? child.kill(signal) : signalSession(session, signal)),
+  }
+  child.on('error', () => {})
+  child.once('exit', (code, signal) => {
+    exit = { code, signal }
+    guard.noteExit()
+  })
+  answer({ type: 'started', run: id, session })
+}
+
+function spawnChild(
+  command: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  stdin: 'inherit' | 'ignore',
+): ChildProcess | Error {
+  try {
+    return spawn(command, args, { env, stdio: [stdin, 'inherit', 'inherit'], detached: true })
+  } catch (error) {
+    return error as Error
+  }
+}
+
+function hold(sign: string, server: Server): void {
+  signs.set(sign, serve(server))
+  answer({ type: 'held', sign })
+}
+
+function drop(sign: string): void {
+  signs.get(sign)?.()
+  signs.delete(sign)
+}
+
+function leave(): void {
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+  process.exit(0)
+}

@@ -1,0 +1,54 @@
+import { formatDuration } from '../durations.ts'
+import { usageError } from '../errors.ts'
+import type { Leadership } from 'tenure'
+import { later, now } from '../clock.ts'
+import type { Deadlines } from './protocol.ts'
+
+/** Each clock's speed may be off by so much, as everywhere in the library unless somebody chose otherwise. */
+const driftRatio = 0.01
+const shortestMarginMs = 100
+
+/** How the lease is divided, for a command that must have ended before another machine may lead. */
+export interface RunTimings {
+  readonly leaseDurationMs: number
+  readonly renewDeadlineMs: number
+  readonly driftRatio: number
+  /** From SIGTERM to SIGKILL after a loss. */
+  readonly graceMs: number
+  /** From SIGKILL to the end of belief: for a busy machine, and for the kernel to clear away what was killed. */
+  readonly marginMs: number
+}
+
+/** Refuses a lease in which SIGKILL could come too late. */
+export function divideLease(ttlMs: number, chosenGraceMs: number | undefined): RunTimings {
+  const graceMs = chosenGraceMs ?? Math.floor(ttlMs / 5)
+  const renewDeadlineMs = Math.floor((ttlMs * 2) / 3)
+  const marginMs = Math.max(shortestMarginMs, Math.ceil(ttlMs / 20))
+  const beliefMs = Math.floor((ttlMs * (1 - driftRatio)) / (1 + driftRatio))
+  if (graceMs > ttlMs / 5) {
+    throw usageError([
+      `--grace ${formatDuration(graceMs)} is more than a fifth of --ttl ${formatDuration(ttlMs)}: the command could ` +
+        'outlive its lease while another machine leads. ' +
+        `Choose --grace ${formatDuration(Math.floor(ttlMs / 5))} or less, or --ttl ${formatDuration(graceMs * 5)} or more.`,
+    ])
+  }
+  const neededMs = renewDeadlineMs + graceMs + marginMs
+  if (neededMs > beliefMs) {
+    throw usageError([
+      `--ttl ${formatDuration(ttlMs)} is too short: without an answer for ${renewDeadlineMs}ms leadership ends, ` +
+        `SIGKILL follows ${graceMs}ms later and needs a margin of ${marginMs}ms. That is ${neededMs}ms, and this ` +
+        `machine may count on ${beliefMs}ms of the lease. Choose a longer --ttl, such as 1s, or a shorter --grace.`,
+    ])
+  }
+  return { leaseDurationMs: ttlMs, renewDeadlineMs, driftRatio, graceMs, marginMs }
+}
+
+/** The deadlines as the lease stands now. The clocks are read first: what passes meanwhile only makes them earlier. */
+export function deadlinesOf(leadership: Leadership, { graceMs, marginMs }: RunTimings): Deadlines {
+  const at = now()
+  const lastMs = Math.max(0, leadership.drainMs() - marginMs)
+  // A leader that stops by itself still renews, and has no deadline to stop at.
+  const termMs = leadership.signal.aborted ? lastMs : Math.min(leadership.remainingMs(), lastMs)
+  const killMs = leadership.signal.aborted ? lastMs : Math.min(termMs + graceMs, lastMs)
+  return { termAt: later(at, termMs), killAt: later(at, killMs) }
+}
