@@ -51,9 +51,8 @@ const NodeId = Type.String({
   minLength: 1,
   maxLength: 256,
   pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$',
-  // What a schema cannot say; see checks.ts.
-  format: 'node-id',
-  description: 'The node: at most 256 bytes without control characters, in Unicode form NFC.',
+  description:
+    'The node: at most 256 bytes in Unicode form NFC, without invisible characters and without blanks around it.',
   examples: ['node_17'],
 })
 /** Not a record, whose keys would be compared with a pattern whenever one is sent. */

@@ -95,10 +95,7 @@ export async function buildApp(service: Service): Promise<App> {
     genReqId: requestNames(() => service.clock.randomId()),
     frameworkErrors: (error, request, reply) => void answer(error, request, reply as Reply),
     clientErrorHandler: (error, socket: Socket) => answerBroken(error, socket),
-    // What a node's id must be is checked by the routes.
-    ajv: {
-      customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false, formats: { 'node-id': true } },
-    },
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
     ...(options.tls && {
       https: {
         ...http,

@@ -232,6 +232,7 @@ test('a group with a leader is deleted by force only, and its lease runs out bef
   expect(await ask('DELETE', `/v1/groups/${group}`)).toMatchObject({ status: 409, body: { error: 'CONFLICT' } })
   expect(await ask('DELETE', `/v1/groups/${group}?force=yes`)).toMatchObject({ status: 400 })
   expect(await ask('DELETE', `/v1/groups/${group}?force=true`)).toMatchObject({ status: 200, body: { ok: true } })
+  expect(await ask('GET', `/v1/groups/${group}`)).toMatchObject({ status: 404, body: { error: 'NOT_FOUND' } })
   expect(await campaign(group, 'b')).toMatchObject({ body: { is_leader: false, leader: null } })
   const won = await campaign(group, 'b', { wait_ms: 10_000 })
   expect(won).toMatchObject({ body: { is_leader: true, leader: { term: 2 } } })
