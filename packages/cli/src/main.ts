@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { leaderCommand } from './commands/leader.ts'
 import { runCommand } from './commands/run.ts'
 import { serveCommand } from './commands/serve.ts'
+import { watchCommand } from './commands/watch.ts'
 import { CommandError, exitCodes } from './errors.ts'
 
 /** The command line, whole. */
@@ -10,7 +11,7 @@ export async function main(): Promise<void> {
   const program = new Command('tenure')
     .description('Leader election that stays right when machines stall, networks split and clocks lie.')
     .version(versionOf())
-  for (const command of [runCommand(), serveCommand(), leaderCommand()]) program.addCommand(command)
+  for (const command of [runCommand(), serveCommand(), leaderCommand(), watchCommand()]) program.addCommand(command)
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
       outputError: (text, write) => write(text.replace(/^error: /, 'tenure: ')),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { fileStore } from 'tenure/stores/file'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { campaign, linesOf, serve, temporaryFolder, tenure } from './tenure.ts'
+import { campaign, linesOf, run, serve, temporaryFolder } from './tenure.ts'
 
 const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
 
@@ -16,11 +16,6 @@ async function holdIn(directory: string, leaseDurationMs = 60_000) {
   const outcome = await store.acquire(claim, call)
   if (!outcome.ok) throw new Error('It was refused.')
   return { store, record: outcome.record }
-}
-
-async function run(...args: Parameters<typeof tenure>) {
-  const { ended, output } = tenure(...args)
-  return { code: await ended, ...output }
 }
 
 describe('tenure leader', () => {

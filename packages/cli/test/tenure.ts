@@ -95,3 +95,9 @@ export async function ask(url: string, body?: object, headers: Record<string, st
 export function campaign(url: string, group: string, node_id: string, more: object = {}): Promise<Answer> {
   return ask(`${url}/v1/groups/${group}/campaign`, { node_id, lease_ttl_ms: 30_000, ...more })
 }
+
+/** Runs the command to its end. */
+export async function run(...args: Parameters<typeof tenure>) {
+  const { ended, output } = tenure(...args)
+  return { code: await ended, ...output }
+}

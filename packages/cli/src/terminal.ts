@@ -1,0 +1,65 @@
+import { styleText } from 'node:util'
+
+const escape = '\u001b['
+// The alternate screen, without a cursor and without wrapping of long lines.
+const opening = `${escape}?1049h${escape}?25l${escape}?7l`
+const closing = `${escape}?7h${escape}?25h${escape}?1049l`
+
+/** A screen that is drawn anew in place, with plain escape codes, and given back as it was. */
+export class Screen {
+  #isOpen = false
+
+  open(): void {
+    this.#isOpen = true
+    process.stdout.write(opening)
+    // Whatever ends this program.
+    process.once('exit', () => this.close())
+  }
+
+  close(): void {
+    if (this.#isOpen) process.stdout.write(closing)
+    this.#isOpen = false
+  }
+
+  /** Draws the newest of `history` in the room that `above` and `below` leave. */
+  draw(above: readonly string[], history: readonly string[], below: readonly string[]): void {
+    if (!this.#isOpen) return
+    const room = Math.max(1, (process.stdout.rows || 24) - above.length - below.length)
+    const newest = history.slice(-room)
+    const lines = [...above, ...newest, ...Array<string>(room - newest.length).fill(''), ...below]
+    process.stdout.write(`${escape}H${lines.map((line) => `${line}${escape}K`).join('\n')}${escape}J`)
+  }
+}
+
+/** Calls back for each key, one by one. Ctrl-C is a key too. */
+export function listenToKeys(onKey: (key: string) => void): void {
+  const { stdin } = process
+  if (!stdin.isTTY) return
+  stdin.setRawMode(true)
+  stdin.setEncoding('utf8')
+  stdin.on('data', (keys: string) => {
+    for (const key of keys) onKey(key)
+  })
+}
+
+export const interruptKey = '\u0003'
+
+/** How much is left, as a bar. */
+export function bar(share: number, width: number): string {
+  const filled = Math.min(width, Math.max(0, Math.round(share * width)))
+  return '█'.repeat(filled) + '░'.repeat(width - filled)
+}
+
+const plain = Boolean(process.env['NO_COLOR'])
+
+export function color(format: 'green' | 'yellow' | 'red' | 'bold' | 'dim', text: string): string {
+  return plain ? text : styleText(format, text)
+}
+
+export function bold(text: string): string {
+  return color('bold', text)
+}
+
+export function dim(text: string): string {
+  return color('dim', text)
+}

@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { Elector } from 'tenure'
+import { fileStore } from 'tenure/stores/file'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { inTerminal, openTerminal } from './terminal.ts'
+import { ask, campaign, linesOf, program, serve, temporaryFolder, tenure, type Spawned } from './tenure.ts'
+
+const untilShown = (look: () => unknown) => vi.waitUntil(look, { timeout: 20_000, interval: 20 })
+
+/** One candidate in a folder, which leads. */
+async function leadIn(directory: string, identity: string, leaseDurationMs = 60_000) {
+  const store = fileStore({ directory })
+  const elector = new Elector({ store, election: 'jobs', identity, leaseDurationMs })
+  onTestFinished(async () => {
+    await elector.stop()
+    await store.close?.()
+  })
+  elector.start()
+  await elector.waitForLeadership()
+  return elector
+}
+
+const typesOf = ({ output }: Spawned) => linesOf(output.out).map(({ type }) => type)
+
+describe('tenure watch', () => {
+  test('tells each change in a folder, as a line of JSON', async () => {
+    const directory = temporaryFolder()
+    const watching = tenure(['watch', 'jobs', '--store', pathToFileURL(directory).href, '--json'])
+    await untilShown(() => typesOf(watching).length === 1)
+    const first = await leadIn(directory, 'node-a')
+    await untilShown(() => typesOf(watching).length === 2)
+    await first.stop()
+    await untilShown(() => typesOf(watching).length === 3)
+    await leadIn(directory, 'node-b')
+    await untilShown(() => typesOf(watching).length === 4)
+    expect(linesOf(watching.output.out)).toMatchObject([
+      { type: 'state', election: 'jobs', leader: null, at: expect.any(Number) as number },
+      { type: 'elected', leader: { holder: 'node-a', term: 1, leaseDurationMs: 60_000 } },
+      { type: 'released', leader: null, previousLeader: { holder: 'node-a', term: 1 } },
+      { type: 'elected', leader: { holder: 'node-b', term: 2 } },
+    ])
+    expect(watching.output.error).toBe('')
+  })
+
+  test('tells each change in a service, as a line for people, with renewals if they are wanted', async () => {
+    const { url } = await serve(temporaryFolder())
+    const watching = tenure(['watch', 'jobs', '--store', url, '--renewals'])
+    const shown = (text: string) => untilShown(() => watching.output.out.includes(text))
+    await shown('nobody leads jobs yet')
+    await campaign(url, 'jobs', 'node-a')
+    await shown('node-a was elected to lead jobs in term 1, with a lease of 30.0s')
+    await ask(`${url}/v1/groups/jobs/renew`, { node_id: 'node-a', term: 1, extend_by_ms: 40_000 })
+    await shown('node-a renewed term 1 for 40.0s')
+    await ask(`${url}/v1/groups/jobs/resign`, { node_id: 'node-a', term: 1 })
+    await shown('node-a leads jobs no more: term 1 has ended')
+    expect(watching.output.out).toMatch(/^(\d{4}-\d\d-\d\dT[\d:.]+Z {2}.+\n)+$/)
+  })
+
+  test('notices that a lease runs out which nobody renews', async () => {
+    const directory = temporaryFolder()
+    const store = fileStore({ directory })
+    onTestFinished(() => store.close?.())
+    const signal = new AbortController().signal
+    const claim = { election: 'jobs', holder: 'a', attempt: 'a.1', leaseDurationMs: 500, afterTerm: 0, metadata: {} }
+    await store.acquire(claim, { signal })
+    const watching = tenure(['watch', 'jobs', '--store', pathToFileURL(directory).href])
+    await untilShown(() => watching.output.out.includes('a has not renewed term 1 for 500ms: its lease has run out'))
+  })
+
+  test('goes on when the service comes back', async () => {
+    const folder = temporaryFolder()
+    const first = await serve(folder)
+    const watching = tenure(['watch', 'jobs', '--store', first.url, '--json'])
+    await untilShown(() => typesOf(watching).length === 1)
+    first.child.kill('SIGKILL')
+    await first.ended
+    await untilShown(() => watching.output.error.includes('It is tried again.'))
+    await serve(folder, ['--listen', new URL(first.url).host])
+    await campaign(first.url, 'jobs', 'node-a')
+    await untilShown(() => typesOf(watching).includes('elected'))
+    expect(watching.child.exitCode).toBe(null)
+  })
+
+  test('ends with 69 if the store cannot be asked in the first place', async () => {
+    const { ended, output } = tenure(['watch', 'jobs', '--store', 'http://127.0.0.1:1'])
+    expect(await ended).toBe(69)
+    expect(output).toMatchObject({ out: '', error: expect.stringContaining('ECONNREFUSED') as string })
+  })
+
+  test('ends when nobody reads what it prints', async () => {
+    const { url } = await serve(temporaryFolder())
+    const { child, ended, output } = tenure(['watch', 'jobs', '--store', url, '--renewals'])
+    await untilShown(() => output.out.includes('nobody leads'))
+    child.stdout?.destroy()
+    await campaign(url, 'jobs', 'node-a')
+    expect(await ended).toBe(0)
+  })
+
+  inTerminal('shows a live view on a terminal, and q gives the terminal back', async () => {
+    const directory = temporaryFolder()
+    const url = pathToFileURL(directory).href
+    const command = `'${process.execPath}' '${program}' watch jobs --store '${url}'; echo "exit code $?"; stty -a; cat`
+    const terminal = openTerminal(command, { columns: 80, rows: 24 })
+    await terminal.shown(/^leader {2}nobody$/m)
+    expect(terminal.modes()).toBe('010')
+    const elector = await leadIn(directory, 'node-a', 30_000)
+    await terminal.shown(/^leader {2}node-a\nterm {4}1\nlease {3}█+░* \d+\.\ds of 30\.0s$/m)
+    await elector.stop()
+    await terminal.shown(/^leader {2}nobody\n {8}node-a did last, in term 1$/m)
+    await terminal.shown(/What happened[^]*node-a was elected[^]*node-a leads jobs no more: term 1 has ended$/m)
+    terminal.press('q')
+    await terminal.shown(/exit code 0[^]*\bicanon\b/)
+    expect(terminal.screen()).not.toMatch(/-icanon|-echo\b/)
+    expect(terminal.modes()).toBe('101')
+  })
+
+  inTerminal('gives the terminal back when a signal ends it', async () => {
+    const folder = temporaryFolder()
+    const pidFile = join(folder, 'pid')
+    const watch = `exec "${process.execPath}" "${program}" watch jobs --store "${pathToFileURL(folder).href}"`
+    const terminal = openTerminal(`sh -c 'echo $$ > "${pidFile}"; ${watch}'; echo "code $?"; cat`)
+    await terminal.shown(/^leader {2}nobody$/m)
+    process.kill(Number(readFileSync(pidFile, 'utf8')), 'SIGTERM')
+    await terminal.shown(/code 143/)
+    expect(terminal.modes()).toBe('101')
+  })
+})
