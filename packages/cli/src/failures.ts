@@ -44,6 +44,14 @@ const adviceByCode: Partial<Record<ErrorCode, string>> = {
   NOT_FOUND: 'Correct the name, or have the group created.',
 }
 
+/** What the other side understood, and does not take. */
+const exitCodesByCode: Partial<Record<ErrorCode, number>> = {
+  NOT_FOUND: exitCodes.failed,
+  INVALID_TTL: exitCodes.usage,
+  INVALID_REQUEST: exitCodes.usage,
+  TOO_LARGE: exitCodes.usage,
+}
+
 /** Why a store or a service could not be asked: what happened, to what, and what to do. */
 export function failureOf(error: unknown): CommandError {
   if (error instanceof CommandError) return error
@@ -55,7 +63,7 @@ export function failureOf(error: unknown): CommandError {
   }
   const known = adviceOf(error) ?? (code && adviceByCode[code]) ?? adviceForWho(error)
   const text = known === undefined ? message : `${message.replace(/\.?$/, '.')} ${known}`
-  return new CommandError(text, exitCodes.unavailable, { cause: error })
+  return new CommandError(text, (code && exitCodesByCode[code]) ?? exitCodes.unavailable, { cause: error })
 }
 
 /** A service that does not know who asks; a cluster says itself what it wants. */

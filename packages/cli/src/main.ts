@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { leaderCommand } from './commands/leader.ts'
 import { runCommand } from './commands/run.ts'
 import { serveCommand } from './commands/serve.ts'
+import { campaignCommand, groupsCommand, membersCommand, resignCommand } from './commands/service.ts'
 import { watchCommand } from './commands/watch.ts'
 import { CommandError, exitCodes } from './errors.ts'
 
@@ -11,7 +12,7 @@ export async function main(): Promise<void> {
   const program = new Command('tenure')
     .description('Leader election that stays right when machines stall, networks split and clocks lie.')
     .version(versionOf())
-  for (const command of [runCommand(), serveCommand(), leaderCommand(), watchCommand()]) program.addCommand(command)
+  for (const command of commands()) program.addCommand(command)
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
       outputError: (text, write) => write(text.replace(/^error: /, 'tenure: ')),
@@ -22,6 +23,19 @@ export async function main(): Promise<void> {
   } catch (error) {
     process.exitCode = report(error)
   }
+}
+
+function commands(): Command[] {
+  return [
+    runCommand(),
+    leaderCommand(),
+    watchCommand(),
+    serveCommand(),
+    campaignCommand(),
+    resignCommand(),
+    membersCommand(),
+    groupsCommand(),
+  ]
 }
 
 function versionOf(): string {

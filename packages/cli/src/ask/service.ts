@@ -1,0 +1,164 @@
+import { hostname } from 'node:os'
+import type { ServiceStore } from 'tenure/stores/service'
+import { within } from '../calls.ts'
+import { now, randomId } from '../clock.ts'
+import { campaignSettings, listSettings, resignSettings } from '../commands/service.ts'
+import { CommandError, exitCodes } from '../errors.ts'
+import { failureOf } from '../failures.ts'
+import { endWithReader, metadataText, print, printable, printJson, shortTime, table, timestamp } from '../output.ts'
+import { argument, settingsFrom, type Sources } from '../settings.ts'
+import { openChosenService } from '../store.ts'
+import type { Credentials } from '../store-settings.ts'
+import { nameOf } from '../values.ts'
+
+/** An answer of the HTTP API, by the names that it has there. */
+type Fields = Readonly<Record<string, unknown>>
+
+interface Leader extends Fields {
+  readonly node_id: string
+  readonly term: number
+  readonly lease_remaining_ms: number
+}
+
+type Request = Parameters<ServiceStore['request']>[0]
+type Ask = (request: Request, moreMs?: number) => Promise<Fields>
+
+/** The service holds a request in line for no longer. */
+const longestWaitMs = 60_000
+const pageSize = 999
+
+/** Tries to lead, once. */
+export async function campaign(name: string, flags: Sources['flags']): Promise<void> {
+  const group = argument('GROUP', name, nameOf)
+  const settings = settingsFrom(campaignSettings, flags)
+  const { identity: node_id = hostname(), ttl, wait, metadata } = settings
+  await asking(settings, async (ask) => {
+    const answer = await campaignFor(ask, pathOf(group), wait, {
+      node_id,
+      lease_ttl_ms: ttl,
+      instance_start_uuid: randomId(),
+      ...(metadata && { metadata }),
+    })
+    const { is_leader: won, leader } = answer as { is_leader?: boolean; leader?: Leader | null }
+    if (settings.json) printJson(answer)
+    else if (won && leader) {
+      print(`${node_id} leads ${group} in term ${leader.term} for ${shortTime(leader.lease_remaining_ms)}.`)
+    } else print(`${node_id} does not lead ${group}: ${holderText(leader)}.`)
+    if (!won) process.exitCode = exitCodes.failed
+  })
+}
+
+async function campaignFor(ask: Ask, path: string, waitMs: number | undefined, claim: Fields): Promise<Fields> {
+  if (waitMs === undefined) return ask({ method: 'POST', path: `${path}/campaign`, body: claim })
+  const endMs = now().machineMs + waitMs
+  for (;;) {
+    const wait_ms = Math.ceil(Math.max(0, Math.min(longestWaitMs, endMs - now().machineMs)))
+    const answer = await ask({ method: 'POST', path: `${path}/campaign`, body: { ...claim, wait_ms } }, wait_ms)
+    if (answer['is_leader'] === true) return renewed(ask, path, claim, answer)
+    if (now().machineMs >= endMs) return answer
+  }
+}
+
+/** Waiting in line took unknown time: the lease counts from a renewal that is sent now. */
+async function renewed(ask: Ask, path: string, { node_id, lease_ttl_ms }: Fields, answer: Fields): Promise<Fields> {
+  const { term } = answer['leader'] as Leader
+  const body = { node_id, term, extend_by_ms: lease_ttl_ms }
+  const { ok, leader, current_leader } = await ask({ method: 'POST', path: `${path}/renew`, body })
+  return ok === true ? { ...answer, leader } : { ...answer, is_leader: false, leader: current_leader ?? null }
+}
+
+/** Gives the lease back. Without a term it is the one that runs: the service compares both. */
+export async function resign(name: string, flags: Sources['flags']): Promise<void> {
+  const group = argument('GROUP', name, nameOf)
+  const settings = settingsFrom(resignSettings, flags)
+  const { identity: node_id = hostname() } = settings
+  await asking(settings, async (ask) => {
+    const path = pathOf(group)
+    const term = settings.term ?? (await runningTerm(ask, path))
+    const answer = await ask({ method: 'POST', path: `${path}/resign`, body: { node_id, term } })
+    const done = answer['ok'] === true
+    if (settings.json) printJson(answer)
+    else if (done) print(`${node_id} leads ${group} no more: term ${term} has ended.`)
+    else print(`${node_id} does not lead ${group}: ${holderText(answer['current_leader'])}.`)
+    if (!done) process.exitCode = exitCodes.failed
+  })
+}
+
+async function runningTerm(ask: Ask, path: string): Promise<number> {
+  const { leader, highest_term } = await ask({ method: 'GET', path: `${path}/leader` })
+  return (leader as Leader | null)?.term ?? Math.max(1, Number(highest_term))
+}
+
+/** Who takes part. */
+export async function members(name: string, flags: Sources['flags']): Promise<void> {
+  const group = argument('GROUP', name, nameOf)
+  const settings = settingsFrom(listSettings, flags)
+  await asking(settings, async (ask) => {
+    const listed = listOf(await ask({ method: 'GET', path: `${pathOf(group)}/members` }), 'members')
+    if (settings.json) return listed.forEach(printJson)
+    const rows = listed.map(({ node_id, role, last_heartbeat_ms, metadata }) => [
+      String(node_id),
+      String(role),
+      typeof last_heartbeat_ms === 'number' ? timestamp(last_heartbeat_ms) : 'never',
+      metadataText(metadata),
+    ])
+    const sorted = rows.toSorted(([one = ''], [other = '']) => (one < other ? -1 : 1))
+    print(table(['NODE', 'ROLE', 'LAST HEARD OF', 'METADATA'], sorted))
+  })
+}
+
+/** What the service keeps, page by page. */
+export async function groups(flags: Sources['flags']): Promise<void> {
+  const settings = settingsFrom(listSettings, flags)
+  endWithReader()
+  await asking(settings, async (ask) => {
+    const all: Fields[] = []
+    for (let after: unknown = ''; typeof after === 'string';) {
+      const query = new URLSearchParams({ limit: String(pageSize), ...(after !== '' && { after }) })
+      const page = await ask({ method: 'GET', path: `/v1/groups?${query.toString()}` })
+      const listed = listOf(page, 'groups')
+      if (settings.json) listed.forEach(printJson)
+      else all.push(...listed)
+      after = page['next']
+    }
+    if (settings.json) return
+    if (all.length === 0) return print('There is no group.')
+    const rows = all.map(({ group_id, leader, highest_term, explicit }) => {
+      const held = leader as Leader | null
+      const left = held ? shortTime(held.lease_remaining_ms) : '-'
+      return [String(group_id), held?.node_id ?? '-', String(highest_term), left, explicit === true ? 'yes' : 'no']
+    })
+    print(table(['GROUP', 'LEADER', 'HIGHEST TERM', 'LEASE LEFT', 'DEFINED'], rows))
+  })
+}
+
+/** Asks the service that was chosen, and tells in words why it could not be asked. */
+async function asking(
+  settings: Credentials & { readonly url: string | undefined; readonly timeout: number },
+  action: (ask: Ask) => Promise<void>,
+): Promise<void> {
+  const service = await openChosenService(settings)
+  try {
+    await action((request, moreMs = 0) => within(settings.timeout + moreMs, (call) => service.request(request, call)))
+  } catch (error) {
+    throw failureOf(error)
+  } finally {
+    await service.close?.()
+  }
+}
+
+function pathOf(group: string): string {
+  return `/v1/groups/${encodeURIComponent(group)}`
+}
+
+function listOf(answer: Fields, name: string): Fields[] {
+  const list = answer[name]
+  if (Array.isArray(list)) return list as Fields[]
+  throw new CommandError(`The answer of the service has no list of ${name}.`, exitCodes.unavailable)
+}
+
+function holderText(leader: unknown): string {
+  if (!leader) return 'nobody does'
+  const { node_id, term, lease_remaining_ms } = leader as Leader
+  return printable(`${node_id} does, in term ${term}, for ${shortTime(lease_remaining_ms)} unless it is renewed`)
+}

@@ -1,0 +1,77 @@
+import { hostname } from 'node:os'
+import { describe, expect, test } from 'vitest'
+import { ask, campaign, linesOf, run, serve, temporaryFolder, tenure } from './tenure.ts'
+
+describe('the commands for a service', () => {
+  test('campaign, resign, members and groups answer people in words and tables', async () => {
+    const { url } = await serve(temporaryFolder())
+    const say = async (...args: string[]) => {
+      const { code, out, error } = await run([...args, '--url', url])
+      expect(error).toBe('')
+      return `${code} ${out}`
+    }
+    expect(await say('groups')).toBe('0 There is no group.\n')
+    expect(await run(['members', 'jobs', '--url', url])).toMatchObject({
+      code: 1,
+      out: '',
+      error: expect.stringMatching(/There is no group "jobs"\. Correct the name, /) as string,
+    })
+    expect(await say('campaign', 'jobs', '--identity', 'a', '--ttl', '1m', '--metadata', '{"zone":"x"}')).toMatch(
+      /^0 a leads jobs in term 1 for \d+\.\ds\.\n$/,
+    )
+    expect(await say('campaign', 'jobs', '--identity', 'b')).toMatch(
+      /^1 b does not lead jobs: a does, in term 1, for \d+\.\ds unless it is renewed\.\n$/,
+    )
+    expect(await say('members', 'jobs')).toMatch(
+      /^0 NODE +ROLE +LAST HEARD OF +METADATA\na +leader +\S+Z +\{"zone":"x"\}\nb +candidate +\S+Z\n$/,
+    )
+    expect(await say('groups')).toMatch(/^0 GROUP +LEADER .*\njobs +a +1 +\d+\.\ds +no\n$/)
+    expect(await say('resign', 'jobs', '--identity', 'b')).toMatch(/^1 b does not lead jobs: a does, in term 1, /)
+    expect(await say('resign', 'jobs', '--identity', 'a')).toBe('0 a leads jobs no more: term 1 has ended.\n')
+    expect(await say('resign', 'jobs', '--identity', 'b')).toBe('1 b does not lead jobs: nobody does.\n')
+    expect(await say('groups')).toMatch(/\njobs +- +1 +- +no\n$/)
+  })
+
+  test('they print the answers of the HTTP API as they are, as lines of JSON', async () => {
+    const { url } = await serve(temporaryFolder())
+    const env = { TENURE_URL: url, TENURE_JSON: 'true' }
+    const say = async (...args: string[]) => linesOf((await run(args, { env })).out)
+    const [won] = await say('campaign', 'jobs', '--ttl', '30s')
+    const byService = (await ask(`${url}/v1/groups/jobs/leader`)).body
+    expect(won).toMatchObject({ is_leader: true, leader: { node_id: hostname(), term: 1, lease_ttl_ms: 30_000 } })
+    expect(Object.keys(won?.['leader'] as object)).toEqual(Object.keys(byService['leader'] as object))
+    const listed = (await ask(`${url}/v1/groups/jobs/members`)).body
+    expect(await say('members', 'jobs')).toEqual(listed['members'])
+    expect(await say('groups')).toMatchObject([{ group_id: 'jobs', leader: { node_id: hostname() } }])
+    expect(await say('resign', 'jobs', '--term', '7')).toMatchObject([{ ok: false, error: 'NOT_LEADER' }])
+    expect(await say('resign', 'jobs')).toMatchObject([{ ok: true, leader: { term: 1 } }])
+  })
+
+  test('campaign waits in line, and its lease counts from a renewal that it sends then', async () => {
+    const { url } = await serve(temporaryFolder())
+    await campaign(url, 'jobs', 'a')
+    const waiting = tenure(['campaign', 'jobs', '--url', url, '--identity', 'b', '--wait', '1m', '--json'])
+    const inLine = async () => (await (await fetch(`${url}/metrics`)).text()).includes('tenure_waiting_campaigns 1')
+    await expect.poll(inLine, { timeout: 20_000 }).toBe(true)
+    expect(waiting.output.out).toBe('')
+    await ask(`${url}/v1/groups/jobs/resign`, { node_id: 'a', term: 1 })
+    expect(await waiting.ended).toBe(0)
+    const [answer] = linesOf(waiting.output.out)
+    expect(answer).toMatchObject({ is_leader: true, leader: { node_id: 'b', term: 2 } })
+    expect((await ask(`${url}/v1/groups/jobs/leader`)).body).toMatchObject({
+      leader: { version: (answer?.['leader'] as { version: string }).version },
+    })
+    const late = await run(['campaign', 'jobs', '--url', url, '--identity', 'c', '--wait', '1ms'])
+    expect(late).toMatchObject({ code: 1, out: expect.stringContaining('c does not lead jobs: b does') as string })
+  })
+
+  test('groups come in pages, and all are printed', async () => {
+    const { url } = await serve(temporaryFolder())
+    const ids = Array.from({ length: 1_005 }, (_, index) => `g${String(index).padStart(4, '0')}`)
+    for (let from = 0; from < ids.length; from += 50) {
+      await Promise.all(ids.slice(from, from + 50).map((group_id) => ask(`${url}/v1/groups`, { group_id })))
+    }
+    const { out } = await run(['groups', '--url', url, '--json'])
+    expect(linesOf(out).map(({ group_id }) => group_id)).toEqual(ids)
+  })
+})
