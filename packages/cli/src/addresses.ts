@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { CommandError, exitCodes } from './errors.ts'
 import { Refusal } from './refusal.ts'
 
 /** Where a server listens. */
@@ -27,4 +28,24 @@ function guess(text: string): string | undefined {
   if (/^[a-z\d.-]{1,253}$/i.test(text)) return `${text}:7070`
   const [, rest] = /^https?:\/\/([^/]{1,253})\/?$/i.exec(text) ?? []
   return rest
+}
+
+/** Why nothing can listen at an address; undefined if that is not what went wrong. */
+export function listenFailure(error: unknown, { host, port }: Address): CommandError | undefined {
+  const { code, syscall, message } = error as NodeJS.ErrnoException
+  const unavailable = (text: string) => new CommandError(text, exitCodes.unavailable, { cause: error })
+  if (syscall === 'getaddrinfo') return unavailable(`The host of --listen, "${host}", cannot be found.`)
+  if (syscall !== 'listen') return undefined
+  const why = {
+    EADDRINUSE: 'another program listens there. Choose another port with --listen, or 0 for a free one',
+    EADDRNOTAVAIL: 'this machine does not have that address',
+    EAFNOSUPPORT: 'this machine has no IPv6. Every address without it is 0.0.0.0',
+    EACCES: 'this user may not; ports below 1024 need a right of their own',
+  }[code ?? '']
+  return unavailable(`tenure cannot listen on ${formatAddress({ host, port })}: ${why ?? message}.`)
+}
+
+/** As {@link parseAddress} would take it. */
+export function formatAddress({ host, port }: Address): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -4,6 +4,7 @@ import { leaderCommand } from './commands/leader.ts'
 import { runCommand } from './commands/run.ts'
 import { serveCommand } from './commands/serve.ts'
 import { campaignCommand, groupsCommand, membersCommand, resignCommand } from './commands/service.ts'
+import { sidecarCommand } from './commands/sidecar.ts'
 import { watchCommand } from './commands/watch.ts'
 import { CommandError, exitCodes } from './errors.ts'
 
@@ -30,6 +31,7 @@ function commands(): Command[] {
     runCommand(),
     leaderCommand(),
     watchCommand(),
+    sidecarCommand(),
     serveCommand(),
     campaignCommand(),
     resignCommand(),

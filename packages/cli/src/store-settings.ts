@@ -1,6 +1,6 @@
 import { parseDuration } from './durations.ts'
 import { setting, toggle, type Chosen } from './settings.ts'
-import { fileOf, nameOf, textOf } from './values.ts'
+import { fileOf, nameOf, objectOf, textOf } from './values.ts'
 
 /** How a service knows who asks. Each file is read anew before each call; a token itself comes by TENURE_TOKEN only. */
 const credentialSettings = {
@@ -36,6 +36,11 @@ export const serviceSettings = {
 export const json = toggle('print JSON, one object to a line')
 
 export const identity = setting({ placeholder: 'name', help: 'who this is to the others' }, nameOf)
+
+export const metadata = setting(
+  { placeholder: 'json', help: 'shown to others while it leads, such as {"zone":"a"}' },
+  objectOf,
+)
 
 export const ttl = setting(
   { placeholder: 'duration', help: 'how long a lease lasts unless it is renewed', shownDefault: '15s' },

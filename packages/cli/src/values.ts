@@ -1,6 +1,7 @@
 /** What settings of several commands are read with. */
 import { accessSync, constants } from 'node:fs'
 import { resolve } from 'node:path'
+import type { JsonValue } from 'tenure'
 import { Refusal } from './refusal.ts'
 import type { From } from './settings.ts'
 
@@ -38,4 +39,16 @@ export function nameOf(text: string): string {
   const valid = length >= 1 && length <= 256 && !/[\u0000-\u001f\u007f-\u009f]/.test(text) && text.isWellFormed()
   if (!valid) throw new Refusal('must be text of 1 to 256 bytes of UTF-8 without control characters')
   return text
+}
+
+export function objectOf(text: string): Readonly<Record<string, JsonValue>> {
+  const rule = new Refusal('must be a JSON object, such as {"zone":"a"}')
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw rule
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw rule
+  return value as Record<string, JsonValue>
 }

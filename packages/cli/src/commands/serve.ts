@@ -1,5 +1,6 @@
 import type { RunningService, ServiceOptions } from '@tenure/service'
 import { Command } from 'commander'
+import { listenFailure } from '../addresses.ts'
 import { readConfigFile } from '../config-file.ts'
 import { CommandError, exitCodes } from '../errors.ts'
 import { addFlags, choose, mistypedVariables } from '../settings.ts'
@@ -131,23 +132,14 @@ const flagsByOption: Readonly<Record<string, string>> = {
 
 /** Why the service did not start, in the words of the command line. */
 function translate(error: unknown, { listen, data }: ServeSettings): CommandError {
-  const { code, syscall, message } = error as NodeJS.ErrnoException
+  const { code, message } = error as NodeJS.ErrnoException
   const unavailable = (text: string) => new CommandError(text, exitCodes.unavailable, { cause: error })
   const [, option, rest] = /^(host|(?:tls|authentication|limits)\.[\w.]+)\b(.*)$/s.exec(message) ?? []
   if (option !== undefined) {
     return new CommandError(`${flagsByOption[option] ?? option}${rest}`, exitCodes.usage, { cause: error })
   }
-  if (syscall === 'listen') {
-    const address = `${listen.host.includes(':') ? `[${listen.host}]` : listen.host}:${listen.port}`
-    const why = {
-      EADDRINUSE: 'another program listens there. Choose another port with --listen, or 0 for a free one',
-      EADDRNOTAVAIL: 'this machine does not have that address',
-      EAFNOSUPPORT: 'this machine has no IPv6. Every address without it is 0.0.0.0',
-      EACCES: 'this user may not; ports below 1024 need a right of their own',
-    }[code ?? '']
-    return unavailable(`The service cannot listen on ${address}: ${why ?? message}.`)
-  }
-  if (syscall === 'getaddrinfo') return unavailable(`The host of --listen, "${listen.host}", cannot be found.`)
+  const listening = listenFailure(error, listen)
+  if (listening) return listening
   if (code === undefined) return unavailable(message)
   return unavailable(`The data directory ${data} cannot be used: ${message}.`)
 }

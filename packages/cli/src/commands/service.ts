@@ -2,9 +2,8 @@
 import { Command } from 'commander'
 import { describe } from '../describe.ts'
 import { parseDuration } from '../durations.ts'
-import { Refusal } from '../refusal.ts'
 import { addFlags, setting } from '../settings.ts'
-import { identity, json, serviceSettings, ttl } from '../store-settings.ts'
+import { identity, json, metadata, serviceSettings, ttl } from '../store-settings.ts'
 import { countOf } from '../values.ts'
 
 const own = { ...identity, help: 'who this is to the others', shownDefault: 'the name of this host' }
@@ -14,7 +13,7 @@ export const campaignSettings = {
   identity: own,
   ttl,
   wait: setting({ placeholder: 'duration', help: 'wait in line for so long, if somebody else leads' }, parseDuration),
-  metadata: setting({ placeholder: 'json', help: 'shown to others while it leads, such as {"zone":"a"}' }, objectOf),
+  metadata,
   json,
 }
 
@@ -89,16 +88,4 @@ export function groupsCommand(): Command {
     const { groups } = await import('../ask/service.ts')
     await groups(flags)
   })
-}
-
-function objectOf(text: string): object {
-  const rule = new Refusal('must be a JSON object, such as {"zone":"a"}')
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw rule
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw rule
-  return value
 }
