@@ -64,8 +64,8 @@ function declare(folder) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  // The supervisor of `tenure run` is a program of its own.
-  const others = { service: ['index.ts'], cli: ['main.ts', 'run/supervisor.ts'] }
+  // The supervisor of `tenure run` and a candidate of `tenure demo` are programs of their own.
+  const others = { service: ['index.ts'], cli: ['main.ts', 'run/supervisor.ts', 'demo/candidate.ts'] }
   const folders = [library, ...Object.keys(others).map((name) => join(root, 'packages', name))]
   for (const folder of folders) rmSync(join(folder, 'dist'), { recursive: true, force: true })
   // Programs first: they run also while a type is wrong.

@@ -50,17 +50,17 @@ async function run(name: string, env: Record<string, string> = {}): Promise<stri
   return example.lines()
 }
 
-test('every example has a test here or, if it needs a cluster or the service, there; the demo has one of its own', () => {
+test('every example has a test here or, if it needs a cluster or the service, there', () => {
   const tested = ['examples.test.ts', 'kubernetes/example.test.ts', 'service/cron-example.test.ts']
     .map((file) => readFileSync(join(import.meta.dirname, file), 'utf8'))
     .join('\n')
-  const names = readdirSync(examples).filter((name) => name !== 'demo')
+  const names = readdirSync(examples)
   expect(names).toContain('first-program')
   for (const name of names) expect(tested).toMatch(new RegExp(`test\\(['"]${name}: `))
 })
 
 test('every example says on top what it shows, and imports the library by its name', () => {
-  for (const name of readdirSync(examples).filter((name) => name !== 'demo')) {
+  for (const name of readdirSync(examples)) {
     const text = readFileSync(join(examples, name, 'main.mjs'), 'utf8')
     expect(text, name).toMatch(/^\/\/ [A-Z].{40,}/)
     expect(text, name).toMatch(/ from 'tenure['/]/)

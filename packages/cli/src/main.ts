@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
+import { demoCommand } from './commands/demo.ts'
 import { leaderCommand } from './commands/leader.ts'
 import { runCommand } from './commands/run.ts'
 import { serveCommand } from './commands/serve.ts'
@@ -37,6 +38,7 @@ function commands(): Command[] {
     resignCommand(),
     membersCommand(),
     groupsCommand(),
+    demoCommand(),
   ]
 }
 

@@ -1,0 +1,86 @@
+import { every } from '../clock.ts'
+import { demoSettings } from '../commands/demo.ts'
+import { print } from '../output.ts'
+import { settingsFrom, type Sources } from '../settings.ts'
+import { interruptKey, listenToKeys } from '../terminal.ts'
+import { Fleet, harms, inMs, machineMs, seconds, type Harm } from './fleet.ts'
+import { View } from './view.ts'
+
+const keys: Readonly<Record<string, Harm>> = { k: 'kill', p: 'pause', c: 'cut', s: 'stop' }
+const signals = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
+
+/** Runs three candidates, and does harm to the leader every few seconds or when a key is pressed. */
+export function demo(flags: Sources['flags']): void {
+  const live = process.stdout.isTTY
+  const { endAfter, harmEvery } = settingsFrom(demoSettings, flags)
+  const endAfterMs = endAfter ?? (live ? Infinity : 20_000)
+  const order = Object.keys(harms) as Harm[]
+  const startedAtMs = machineMs()
+  let harmed = 0
+  let nextAtMs = Infinity
+  let ending = false
+
+  const log = (text: string) => {
+    const line = `[${seconds(machineMs() - startedAtMs).padStart(6)}] ${text}`
+    if (live) view.add(line)
+    else print(line)
+  }
+  // The next harm counts from an election, so that each can be watched to its end.
+  const fleet = new Fleet(log, () => (nextAtMs = machineMs() + harmEvery))
+  const view = new View(fleet)
+
+  const harm = (how: Harm) => {
+    nextAtMs = Infinity
+    fleet.harm(how)
+  }
+  const tick = () => {
+    const nowMs = machineMs()
+    if (nowMs >= startedAtMs + endAfterMs) return void end(0)
+    const next = order[harmed % order.length] ?? 'kill'
+    const words = next === 'cut' ? 'cut off' : next
+    view.draw(nextAtMs === Infinity ? '' : `by itself: ${words} in ${seconds(Math.max(0, nextAtMs - nowMs))}`)
+    if (nowMs < nextAtMs) return
+    harmed += 1
+    harm(next)
+  }
+  const end = async (code: number) => {
+    if (ending) return
+    ending = true
+    stopTicking()
+    await fleet.end()
+    view.close()
+    print(summary(fleet, machineMs() - startedAtMs))
+    process.exit(code)
+  }
+
+  // Whatever ends this program, the terminal and the processes are put in order.
+  process.on('exit', () => {
+    view.close()
+    fleet.endNow()
+  })
+  for (const [signal, code] of Object.entries(signals)) process.on(signal, () => void end(code))
+  // Whoever read what this prints is gone.
+  process.stdout.on('error', () => void end(0))
+  if (live) {
+    view.open()
+    listenToKeys((key) => {
+      const how = keys[key]
+      if (how) harm(how)
+      if (key === 'q' || key === interruptKey) void end(0)
+    })
+  } else {
+    print('Tenure: three processes, one leader. They share a folder of this machine; no server runs.')
+  }
+  fleet.start()
+  const stopTicking = every(100, tick)
+}
+
+function summary({ takeovers, highestTerm }: Fleet, tookMs: number): string {
+  const times = [...new Set(takeovers.map(({ harm }) => harm))].map((harm) => {
+    const sorted = takeovers.filter((one) => one.harm === harm).toSorted((a, b) => a.tookMs - b.tookMs)
+    return `${harms[harm]}: ${inMs(sorted[Math.floor(sorted.length / 2)]?.tookMs ?? 0)}`
+  })
+  const details = times.length > 0 ? ` (median after the leader was ${times.join(', ')})` : ''
+  const count = takeovers.length === 1 ? '1 take-over' : `${takeovers.length} take-overs`
+  return `${count} in ${seconds(tookMs)}, terms 1 to ${highestTerm}${details}.`
+}
