@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -60,7 +60,9 @@ test('every example has a test here or, if it needs a cluster or the service, th
 })
 
 test('every example says on top what it shows, and imports the library by its name', () => {
-  for (const name of readdirSync(examples)) {
+  const programs = readdirSync(examples).filter((name) => existsSync(join(examples, name, 'main.mjs')))
+  expect(programs).toContain('first-program')
+  for (const name of programs) {
     const text = readFileSync(join(examples, name, 'main.mjs'), 'utf8')
     expect(text, name).toMatch(/^\/\/ [A-Z].{40,}/)
     expect(text, name).toMatch(/ from 'tenure['/]/)
