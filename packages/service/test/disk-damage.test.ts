@@ -59,15 +59,20 @@ describe('data that is damaged is not served:', () => {
     await expect(state).rejects.toThrow(/newest commit is|older than what this directory has had/)
   })
 
-  const recordOf = (term: number) => `{"term":${term},"node":"a","attempt":"x","ttl":60000,"at":1}`
+  const jsonOf = (term: number) => `{"term":${term},"node":"a","attempt":"x","ttl":60000,"at":1}`
+  // With all that stands between the key and it.
+  const recordOf = (bytes: Buffer, term: number) =>
+    new RegExp(`(?<=group-${term - 7_000}).{8}[0-9a-z]+${jsonOf(term)}`).exec(bytes.toString('latin1'))?.[0] ?? ''
 
   test.each([
-    ['a single digit of a term', recordOf(6_123)],
-    ['a record in the place of another', recordOf(7_124)],
-  ])('%s', async (_name, other) => {
+    ['a single digit of a term', (bytes: Buffer) => recordOf(bytes, 7_123).replace('7123', '6123')],
+    ['a record in the place of another', (bytes: Buffer) => recordOf(bytes, 7_124)],
+  ])('%s', async (_name, instead) => {
     const directory = damaged((path) =>
       edit(path, (bytes) => {
-        const record = recordOf(7_123)
+        const record = recordOf(bytes, 7_123)
+        const other = instead(bytes)
+        expect(other).toHaveLength(record.length)
         // More than once: pages that were split still have what has moved.
         for (let at = bytes.indexOf(record); at > 0; at = bytes.indexOf(record)) bytes.write(other, at)
       }),
@@ -75,6 +80,19 @@ describe('data that is damaged is not served:', () => {
     const disk = await openDisk(directory)
     onTestFinished(() => disk.close())
     expect(() => [...disk.all()]).toThrow(/record of group "group-123" is damaged.+--after-restore/)
+  })
+
+  test('a group that stands there twice, in the place of another', async () => {
+    const directory = damaged((path) =>
+      edit(path, (bytes) => {
+        const record = `group-123${recordOf(bytes, 7_123)}`
+        const other = `group-124${recordOf(bytes, 7_124)}`
+        for (let at = bytes.indexOf(record); at > 0; at = bytes.indexOf(record)) bytes.write(other, at)
+      }),
+    )
+    const disk = await openDisk(directory)
+    onTestFinished(() => disk.close())
+    expect(() => [...disk.all()]).toThrow(/groups are missing/)
   })
 
   test.each<[string, (path: string) => void]>([

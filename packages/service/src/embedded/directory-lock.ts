@@ -3,6 +3,11 @@ import { join } from 'node:path'
 
 // Named by a variable because the package has no types.
 const lockPackage: string = 'fs-native-extensions'
+
+interface Locks {
+  tryLock(file: number): boolean
+  unlock(file: number): void
+}
 const digits = 16
 
 /**
@@ -14,9 +19,11 @@ export class DirectoryLock {
   /** Undefined in a directory that has never been used. */
   readonly commits: number | undefined
   readonly #file: number
+  readonly #locks: Locks
 
-  private constructor(file: number) {
+  private constructor(file: number, locks: Locks) {
     this.#file = file
+    this.#locks = locks
     const text = Buffer.alloc(digits)
     const length = readSync(file, text, 0, digits, 0)
     this.commits = length === 0 ? undefined : Number(text.toString()) || 0
@@ -25,8 +32,8 @@ export class DirectoryLock {
   static async take(directory: string): Promise<DirectoryLock> {
     const file = openSync(join(directory, 'lock'), constants.O_RDWR | constants.O_CREAT, 0o600)
     try {
-      const { tryLock } = (await import(lockPackage)) as { tryLock(fd: number): boolean }
-      if (tryLock(file)) return new DirectoryLock(file)
+      const locks = (await import(lockPackage)) as Locks
+      if (locks.tryLock(file)) return new DirectoryLock(file, locks)
       throw new Error(`The data directory ${directory} is in use by another process. One process serves it at a time.`)
     } catch (error) {
       closeSync(file)
@@ -44,6 +51,8 @@ export class DirectoryLock {
   }
 
   release(): void {
+    // Closing is not enough where another thread is just starting a process, which has the file too for a moment.
+    this.#locks.unlock(this.#file)
     closeSync(this.#file)
   }
 }

@@ -141,13 +141,15 @@ export class Disk {
   *all(): Iterable<{ id: string; stored: Stored }> {
     let left = this.#count()
     let newest = 0
+    let before = ''
     for (const { key, value } of this.#metas.getRange()) {
       newest = Math.max(newest, this.#decoded(key, value).commit)
     }
     for (const { key, value } of this.#groups.getRange({ snapshot: false })) {
       const decoded = this.#decoded(key, value)
       newest = Math.max(newest, decoded.commit)
-      left -= 1
+      if (key !== before) left -= 1
+      before = key
       yield { id: key, stored: decoded.value as Stored }
     }
     if (left !== 0) throw this.#damaged('groups are missing')
