@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
 import { demoCommand } from './commands/demo.ts'
+import { doctorCommand } from './commands/doctor.ts'
 import { leaderCommand } from './commands/leader.ts'
 import { runCommand } from './commands/run.ts'
 import { serveCommand } from './commands/serve.ts'
@@ -33,6 +34,7 @@ function commands(): Command[] {
     leaderCommand(),
     watchCommand(),
     sidecarCommand(),
+    doctorCommand(),
     serveCommand(),
     campaignCommand(),
     resignCommand(),

@@ -25,4 +25,4 @@ export { createElections, type Elections, type ElectionsOptions } from './styles
 export { lead, type LeadOptions } from './styles/lead.ts'
 export { LeaderElector, type LeaderCallbacks, type LeaderElectorOptions } from './styles/leader-elector.ts'
 export { Lease, Manager, type ManagerOptions } from './styles/manager.ts'
-export type { TimingOptions } from './timings.ts'
+export { resolveTimings, type TimingOptions, type Timings } from './timings.ts'

@@ -29,7 +29,12 @@ export interface Timings {
 const shortestLeaseMs = 100
 const endMs = 2 ** 31
 
-/** Fills in defaults and rejects what cannot be safe. */
+/**
+ * Fills in defaults and rejects what cannot be safe, as an elector does.
+ *
+ * @example
+ * const { renewIntervalMs, renewDeadlineMs } = resolveTimings({ leaseDurationMs: 15_000 })
+ */
 export function resolveTimings(options: TimingOptions): Timings {
   const { leaseDurationMs = 15_000 } = options
   checkDuration('leaseDurationMs', leaseDurationMs, shortestLeaseMs)

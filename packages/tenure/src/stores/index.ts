@@ -8,6 +8,7 @@ import { redactedUrl } from './redacted-url.ts'
 export { casStore, type CompareAndSwap, type VersionedValue } from './cas.ts'
 export { memoryStore, type MemoryStore } from './memory.ts'
 export { memoryTtlStorage } from './memory-ttl.ts'
+export { redactedUrl } from './redacted-url.ts'
 export { ttlStore, type TtlStorage } from './ttl.ts'
 
 // One for the whole process: two electors that each had their own would both lead.

@@ -1,0 +1,123 @@
+import { hostname } from 'node:os'
+import { resolveTimings, type LeaseStore, type Timings } from 'tenure'
+import { redactedUrl } from 'tenure/stores'
+import { randomId } from '../clock.ts'
+import { doctorSettings } from '../commands/doctor.ts'
+import { formatDuration } from '../durations.ts'
+import { exitCodes } from '../errors.ts'
+import { failureOf } from '../failures.ts'
+import { print, printJson, shortTime } from '../output.ts'
+import { settingsFrom, type Chosen, type Sources } from '../settings.ts'
+import { openChosenStore } from '../store.ts'
+import { clockRate, measure, watching, type ClockRate, type Latency, type Watching } from './examination.ts'
+import { Patient } from './patient.ts'
+import { answerBoundMs, judge, type Verdict } from './verdict.ts'
+
+type Settings = Chosen<typeof doctorSettings>
+
+/** Examines a store, and tells each finding as soon as it is there. */
+export async function doctor(flags: Sources['flags']): Promise<void> {
+  const settings = settingsFrom(doctorSettings, flags)
+  const timings = timingsOf(settings)
+  const store = await openChosenStore(settings)
+  const tell = (what: string, text: string) => {
+    if (!settings.json) print(`${what.padEnd(9)}${text}`)
+  }
+  try {
+    const verdict = await examine(store, settings, timings, tell)
+    if (verdict.verdict === 'unsafe') process.exitCode = exitCodes.failed
+  } finally {
+    await store.close?.()
+  }
+}
+
+function timingsOf({ ttl }: Settings): Timings {
+  try {
+    return resolveTimings({ leaseDurationMs: ttl })
+  } catch (error) {
+    throw failureOf(error)
+  }
+}
+
+async function examine(
+  store: LeaseStore,
+  settings: Settings,
+  timings: Timings,
+  tell: (what: string, text: string) => void,
+): Promise<Verdict> {
+  const url = redactedUrl(settings.store ?? '')
+  const patient = new Patient(store, {
+    election: settings.election ?? `tenure-doctor-${randomId().slice(0, 13)}`,
+    holder: settings.identity ?? hostname(),
+    leaseDurationMs: settings.ttl,
+    timeoutMs: settings.timeout,
+  })
+  const { expiry, terms } = store
+  const judges = expiry === 'own-clock' ? 'judges itself that a lease ran out' : 'leaves that to the candidates'
+  tell('store', `${url}: ${judges}; terms ${terms ? 'last' : 'do not last'}`)
+  const { answer: before, tookMs: connectMs } = await patient.read()
+  tell('connect', shortTime(connectMs))
+  await patient.acquire(before)
+  try {
+    await patient.renew()
+    const renew = await measure(settings.calls, () => patient.renew())
+    const read = await measure(settings.calls, () => patient.read())
+    tell('latency', `renew ${latencyText(renew)}; read ${latencyText(read)}`)
+    const clock = await clockRate(patient)
+    tell('clock', clockText(clock, timings))
+    const watch = await watching(patient)
+    tell('watch', watchText(watch))
+    await patient.release()
+    tell('rights', `read, acquire, renew and release are allowed`)
+    tell('timings', timingsText(timings))
+    const verdict = judge({ renew, clock, watching: watch, timings })
+    if (settings.json) {
+      const found = { store: url, expiry, terms, connectMs, latency: { renew, read }, clock: clock ?? null, watch }
+      printJson({ ...found, timings: jsonTimings(timings), ...verdict })
+    } else print(`\n${verdictText(verdict, timings)}`)
+    return verdict
+  } finally {
+    // Also when something failed on the way; without success it runs out by itself.
+    await patient.release().catch(() => {})
+  }
+}
+
+function latencyText({ medianMs, p99Ms, calls, failed }: Latency): string {
+  const troubles = failed > 0 ? `, ${failed} failed` : ''
+  return `median ${exactTime(medianMs)}, p99 ${exactTime(p99Ms)} (${calls} calls${troubles})`
+}
+
+function clockText(clock: ClockRate | undefined, { driftRatio }: Timings): string {
+  if (!clock) return 'not compared: the answers of this store hold no time of its own'
+  const percent = (share: number) => `${(share * 100).toFixed(2)} %`
+  const off = `${percent(clock.rate - 1)} off the speed of ours (give or take ${percent(clock.uncertainty)})`
+  return `${off}; ${percent(driftRatio)} is allowed. Its time of day is ${shortTime(Math.abs(clock.aheadMs))} ${clock.aheadMs < 0 ? 'behind' : 'ahead'}, which does not matter`
+}
+
+function watchText(watch: Watching): string {
+  return 'why' in watch ? `does not work: ${watch.why}` : `tells of a change after ${exactTime(watch.medianMs)}`
+}
+
+function timingsText(timings: Timings): string {
+  const { leaseDurationMs, renewIntervalMs, renewDeadlineMs } = timings
+  const answer = `${shortTime(answerBoundMs(timings))} for each answer`
+  return `lease ${formatDuration(leaseDurationMs)}: renewed every ${shortTime(renewIntervalMs)}, ${answer}, leadership ends after ${shortTime(renewDeadlineMs)} without one`
+}
+
+function jsonTimings({ maxFailedRenewals: _, ...timings }: Timings) {
+  return timings
+}
+
+function verdictText({ verdict, reasons }: Verdict, { leaseDurationMs }: Timings): string {
+  const ttl = formatDuration(leaseDurationMs)
+  const head = {
+    safe: `Safe: leases of ${ttl} hold with this store, from here.`,
+    tight: `Safe, with something to know about leases of ${ttl} with this store, from here:`,
+    unsafe: `Not safe: leases of ${ttl} do not hold with this store, from here.`,
+  }[verdict]
+  return [head, ...reasons].join('\n')
+}
+
+function exactTime(ms: number): string {
+  return ms < 10 ? `${ms.toFixed(1)}ms` : shortTime(ms)
+}

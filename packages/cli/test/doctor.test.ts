@@ -1,0 +1,125 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { fileStore } from 'tenure/stores/file'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from '../../service/test/auth-tokens.ts'
+import { startProxy } from '../../../test/servers/proxy.ts'
+import { judge, type Findings } from '../src/doctor/verdict.ts'
+import { ask, linesOf, run, serve, temporaryFolder } from './tenure.ts'
+
+const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
+
+describe('tenure doctor', () => {
+  test('finds a folder safe, says why, and leaves its election free', async () => {
+    const directory = temporaryFolder()
+    const url = pathToFileURL(directory).href
+    // A lease so long that no busy machine makes it tight.
+    const { code, out, error } = await run(['doctor', '--store', url, '--ttl', '10m', '--election', 'ward'])
+    expect({ code, error }).toEqual({ code: 0, error: '' })
+    expect(out).toMatch(/^store +file:.*: judges itself/m)
+    expect(out).toMatch(/^latency +renew median \S+, p99 \S+ \(30 calls\); read median \S+, p99 \S+ \(30 calls\)$/m)
+    expect(out).toMatch(/^watch +tells of a change after /m)
+    expect(out).toMatch(/^timings +lease 10m: renewed every 200\.0s|^timings +lease 10m: renewed every 3\.3m/m)
+    expect(out).toMatch(/\n\nSafe: leases of 10m hold with this store, from here\.\n$/)
+    const store = fileStore({ directory })
+    onTestFinished(() => store.close?.())
+    expect(await store.read('ward', call)).toMatchObject({ released: true, term: 1 })
+  })
+
+  test('compares its clock with that of a service', async () => {
+    const { url } = await serve(temporaryFolder())
+    const { code, out } = await run(['doctor', '--store', url, '--ttl', '10m', '--calls', '5', '--json'])
+    expect(code).toBe(0)
+    const [found] = linesOf(out)
+    expect(found).toMatchObject({
+      store: url,
+      verdict: 'safe',
+      terms: true,
+      latency: { renew: { calls: 5, failed: 0 } },
+    })
+    const { rate, uncertainty } = found?.['clock'] as { rate: number; uncertainty: number }
+    expect(Math.abs(rate - 1)).toBeLessThanOrEqual(uncertainty + 0.01)
+    const { body } = await ask(`${url}/v1/groups`)
+    expect(body['groups']).toMatchObject([
+      { group_id: expect.stringMatching(/^tenure-doctor-/) as string, leader: null, highest_term: 1 },
+    ])
+  })
+
+  test('finds a service that is too far away for the lease not safe, and says which lease would be', async () => {
+    const { url } = await serve(temporaryFolder())
+    const proxy = await startProxy(Number(new URL(url).port))
+    onTestFinished(() => proxy.stop())
+    proxy.set({ delayMs: 300 }, 'to-client')
+    const args = ['doctor', '--store', `http://127.0.0.1:${proxy.port}`, '--ttl', '1s', '--calls', '5']
+    const { code, out } = await run(args)
+    expect(code).toBe(1)
+    expect(out).toMatch(
+      /\n\nNot safe: leases of 1s do not hold .*\n1 renewal in 100 takes .* Choose --ttl \d+s or longer\.\n/,
+    )
+  })
+
+  test('leaves whoever leads alone', async () => {
+    const directory = temporaryFolder()
+    const store = fileStore({ directory })
+    onTestFinished(() => store.close?.())
+    const claim = { election: 'jobs', holder: 'a', attempt: 'a.1', leaseDurationMs: 60_000, afterTerm: 0, metadata: {} }
+    await store.acquire(claim, call)
+    const { code, error } = await run(['doctor', '--store', pathToFileURL(directory).href, '--election', 'jobs'])
+    expect(code).toBe(69)
+    expect(error).toContain('grants no lease of jobs: a leads it in term 1.')
+    expect(await store.read('jobs', call)).toMatchObject({ attempt: 'a.1', released: false })
+  })
+
+  test('says which right is missing, and to whom, with exit code 69', async () => {
+    const folder = temporaryFolder()
+    const keys = ecKeys()
+    writeFileSync(join(folder, 'keys.json'), JSON.stringify(jwkOf(keys.publicKey)))
+    const jwt = ['--jwt-keys', join(folder, 'keys.json'), '--jwt-issuer', issuer, '--jwt-audience', audience]
+    const { url } = await serve(join(folder, 'data'), jwt)
+    const nobody = await run(['doctor', '--store', url])
+    expect(nobody.code).toBe(69)
+    expect(nobody.error).toMatch(
+      /^tenure: It cannot read\. The election service at http\S+ does not know who asks \(401\)\..* --token-file/,
+    )
+    const token = signed({ alg: 'ES256', typ: 'JWT' }, claimsOf('node-1'), keys.privateKey)
+    const stranger = await run(['doctor', '--store', url], { env: { TENURE_TOKEN: token } })
+    expect(stranger.code).toBe(69)
+    expect(stranger.error).toMatch(/forbids it \(403\)\. .*Ask whoever runs the service for that right/)
+    const known = ['doctor', '--store', url, '--ttl', '10m', '--calls', '5', '--identity', 'node-1']
+    const allowed = await run([...known, '--election', 'payments-doctor'], { env: { TENURE_TOKEN: token } })
+    expect(allowed, allowed.error).toMatchObject({ code: 0 })
+    for (const { out, error } of [nobody, stranger, allowed]) expect(out + error).not.toContain(token)
+  })
+})
+
+describe('what the doctor says', () => {
+  const timings = {
+    leaseDurationMs: 15_000,
+    renewIntervalMs: 5_000,
+    renewDeadlineMs: 10_000,
+    retryIntervalMs: 2_000,
+    driftRatio: 0.01,
+    maxFailedRenewals: Infinity,
+  }
+  const latency = (p99Ms: number, failed = 0) => ({ calls: 30, failed, medianMs: 1, p99Ms, worstMs: p99Ms })
+  const healthy: Findings = { renew: latency(10), clock: undefined, watching: { medianMs: 5 }, timings }
+  const clock = (rate: number, uncertainty: number) => ({ rate, uncertainty, aheadMs: 0 })
+
+  test.each([
+    ['all is well', {}, 'safe', undefined],
+    ['an answer takes half its time', { renew: latency(1_250) }, 'safe', undefined],
+    ['an answer takes more', { renew: latency(1_251) }, 'tight', /costs a second try\. Choose --ttl 20s or longer/],
+    ['an answer takes too long', { renew: latency(2_501) }, 'unsafe', /would lose their leases\. Choose --ttl 45s or/],
+    ['a renewal failed', { renew: latency(10, 1) }, 'tight', /1 of 30 renewals failed/],
+    ['many renewals failed', { renew: latency(10, 4) }, 'unsafe', /4 of 30 renewals failed/],
+    ['a clock is 3 % fast', { clock: clock(1.03, 0.01) }, 'unsafe', /3\.0 % off/],
+    ['a clock is perhaps 3 % slow', { clock: clock(0.97, 0.03) }, 'safe', undefined],
+    ['there is no watch', { watching: { why: 'it is forbidden' } }, 'tight', /wait for the next poll: it is forbidden/],
+  ] as const)('when %s', (_, found, verdict, reason) => {
+    const said = judge({ ...healthy, ...found })
+    expect(said.verdict).toBe(verdict)
+    if (reason) expect(said.reasons).toEqual([expect.stringMatching(reason)])
+    else expect(said.reasons).toEqual([])
+  })
+})
