@@ -2,8 +2,8 @@
  * Whether a recorded history of one group could have come from a service that does one thing at a time.
  *
  * The model is a single lease: the highest term, its holder, and whether it is live. Each operation took effect at one
- * moment between its sending and its answer; one without an answer at any moment after its sending, or never. The
- * search goes through all orders that allow (Wing and Gong), as early in time as each can be.
+ * moment between its sending and its answer; one without an answer before its sender learned that there would be none,
+ * or never. The search goes through all orders that allow (Wing and Gong), as early in time as each can be.
  *
  * Time enters in one place: a live lease can end by itself at any moment that is not before `sent + duration` of any
  * grant or renewal that took effect in its term. That is sound, because the service counts from when it was asked,
@@ -12,7 +12,7 @@
  */
 export interface Operation {
   readonly sentMs: number
-  /** Infinity if there was no answer. */
+  /** Without an answer: when it was certain that nothing more would be done, because the service was gone. */
   readonly answeredMs: number
   readonly node: string
   readonly call:
@@ -42,7 +42,7 @@ interface State {
 /** Says what cannot be explained, or nothing. */
 export function unexplained(history: readonly Operation[]): string | undefined {
   const answered = history.filter(({ answer }) => answer).sort((a, b) => a.sentMs - b.sentMs)
-  const unanswered = guesses(history)
+  const unanswered = guesses(history).sort((a, b) => a.sentMs - b.sentMs)
   const start: State = { term: 0, node: '', live: false, untilMs: 0, nowMs: -Infinity }
   const stack: Place[] = [{ first: 0, done: [], state: start }]
   const seen = new Set<string>()
@@ -80,7 +80,9 @@ function next(answered: readonly Operation[], unanswered: readonly Operation[], 
   }
   const places: Place[] = []
   for (const operation of unanswered) {
-    const state = operation.sentMs > firstAnswerMs ? undefined : effect(operation, place.state)
+    if (operation.sentMs > firstAnswerMs) break
+    if (operation.answeredMs < place.state.nowMs) continue
+    const state = effect(operation, place.state)
     if (state && !sameLease(state, place.state)) places.push({ ...place, state })
   }
   for (const index of open) {
