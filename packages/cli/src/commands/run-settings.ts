@@ -3,18 +3,18 @@ import { usageError } from '../errors.ts'
 import { Refusal } from '../refusal.ts'
 import { restartPolicies } from '../run/restart.ts'
 import { setting, toggle, type Chosen } from '../settings.ts'
+import { identity, storeSettings, ttl } from '../store-settings.ts'
 import { nearest } from '../suggestions.ts'
+import { textOf } from '../values.ts'
 
+// How long an answer may take follows from the lease.
+const { timeout: _, ...place } = storeSettings
 const missedPolicies = ['skip', 'run-once'] as const
 
 /** All that can be set for `tenure run`. Flags, variables and help follow. */
 export const runSettings = {
-  store: setting({ placeholder: 'url', help: 'where the election is held: file:///dir, https://host, …' }, textOf),
-  ttl: setting(
-    { placeholder: 'duration', help: 'how long the lease lasts', shownDefault: '15s' },
-    parseDuration,
-    15_000,
-  ),
+  ...place,
+  ttl,
   grace: setting(
     {
       placeholder: 'duration',
@@ -28,10 +28,7 @@ export const runSettings = {
     parseDuration,
     30_000,
   ),
-  identity: setting(
-    { placeholder: 'name', help: 'what others see of this machine', shownDefault: "the host's name and a suffix" },
-    textOf,
-  ),
+  identity,
   once: toggle('end with 0 as soon as the command succeeded, and with 75 if leadership was lost'),
   restart: setting(
     {
@@ -75,11 +72,10 @@ export const runSettings = {
 
 export type RunSettings = Chosen<typeof runSettings>
 
-/** What no setting can know alone. Gives the settings with what must be there. */
-export function checkTogether(settings: RunSettings): RunSettings & { readonly store: string } {
-  const { store, once, restart, hold, every, atMostOncePer, restartDelay } = settings
+/** What no setting can know alone. */
+export function checkTogether(settings: RunSettings): void {
+  const { once, restart, hold, every, atMostOncePer, restartDelay } = settings
   const problems: string[] = []
-  if (store === undefined) problems.push('--store is missing: where is the election held? For one machine: file:///dir')
   if (once && restart === 'always') problems.push('--once ends after a success, so --restart must not be always.')
   if (once && hold) problems.push('--once ends after a success, so there is nothing to --hold.')
   if (restartDelay > 60_000)
@@ -91,13 +87,7 @@ export function checkTogether(settings: RunSettings): RunSettings & { readonly s
     if (hold) problems.push(`${flag} decides when the command runs, so --hold does not go with it.`)
   }
   if (every !== undefined && atMostOncePer !== undefined) problems.push('--every and --at-most-once-per: choose one.')
-  if (problems.length > 0 || store === undefined) throw usageError(problems)
-  return { ...settings, store }
-}
-
-function textOf(text: string): string {
-  if (text.trim() === '' || text.length > 1_024) throw new Refusal('must be text of 1 to 1024 characters')
-  return text
+  if (problems.length > 0) throw usageError(problems)
 }
 
 function oneOf<T extends string>(known: readonly T[]): (text: string) => T {

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { CommandError } from '../errors.ts'
-import { addFlags, choose, mistypedVariables } from '../settings.ts'
+import { addFlags, argument, mistypedVariables, settingsFrom } from '../settings.ts'
+import { nameOf } from '../values.ts'
 import { checkTogether, runSettings } from './run-settings.ts'
 
 /** `tenure run`: leadership for any program. */
@@ -41,18 +42,14 @@ Exit codes: the command's own (128 + n if signal n ended it, 127 if it was not f
 69 if the store cannot be had, 75 if leadership was lost with --once or --at-most-once-per.
 `
 
-async function run(
-  election: string,
-  words: readonly string[],
-  flags: Readonly<Record<string, unknown>>,
-): Promise<void> {
-  const environment = process.env
-  const chosen = choose(runSettings, { flags, environment, file: undefined, from: { directory: process.cwd() } })
-  const settings = checkTogether(chosen)
+async function run(name: string, words: readonly string[], flags: Readonly<Record<string, unknown>>): Promise<void> {
+  const settings = settingsFrom(runSettings, flags)
+  checkTogether(settings)
+  const election = argument('ELECTION', name, nameOf)
   const [{ prepare }, { Messages }] = await Promise.all([import('../run/prepare.ts'), import('../run/messages.ts')])
   const messages = new Messages()
   const conduct = prepare(election, words, settings)
-  for (const text of mistypedVariables(runSettings, environment)) messages.tell(text)
+  for (const text of mistypedVariables(runSettings, process.env)) messages.tell(text)
   try {
     process.exitCode = await conduct(messages)
   } catch (error) {

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { Elector, isTenureError, type ElectionEvent, type Leadership, type LeadershipLostError } from 'tenure'
 import { now, setTimer } from '../clock.ts'
 import { CommandError, exitCodes } from '../errors.ts'
+import { failureOf } from '../failures.ts'
 import { FenceFile } from './fence-file.ts'
 import type { Messages } from './messages.ts'
-import { openRunStore } from './open-store.ts'
 import type { Plan } from './plan.ts'
 import { takeSignals } from './signals.ts'
 import { Supervision, type Run, type RunEnd } from './supervision.ts'
@@ -81,7 +81,9 @@ export class Conductor {
   /** Runs the command once, from start to the end of its last process. */
   async execute(leadership: Leadership, more: Readonly<Record<string, string>> = {}): Promise<Executed | undefined> {
     const { command, args, timings, drainTimeoutMs } = this.plan
-    await this.#fence.update(leadership)
+    await this.#fence.update(leadership).catch((error: unknown) => {
+      throw new CommandError(`The file for the command cannot be written: ${messageOf(error)}`, exitCodes.failed)
+    })
     await this.#supervision.ready()
     if (!leadership.isLeader() || this.#stopping) return undefined
     const environment = { ...process.env, ...this.#environmentOf(leadership), ...more }
@@ -122,8 +124,7 @@ export class Conductor {
 
   async #campaign(mode: Mode): Promise<number> {
     const { plan } = this
-    const store = await openRunStore(plan.store, this.#supervision)
-    plan.checkStore(store)
+    const store = await plan.openStore(this.#supervision)
     const { leaseDurationMs, renewDeadlineMs, driftRatio, graceMs } = plan.timings
     const elector = new Elector({
       store,
@@ -163,7 +164,8 @@ export class Conductor {
       const verdict = await this.#reign(leadership, mode)
       if (!verdict) continue
       if ('code' in verdict) return verdict.code
-      await elector.stepDown({ cooldownMs: verdict.againAfterMs })
+      // After a loss there is nothing to give back, and the campaign goes on by itself.
+      if (leadership.isLeader()) await elector.stepDown({ cooldownMs: verdict.againAfterMs })
     }
   }
 
@@ -213,14 +215,13 @@ export class Conductor {
   }
 
   #noteError(error: unknown): void {
-    const text = messageOf(error)
+    const text = failureOf(error).message
     const atMs = now().machineMs
     const isKnown = this.#lastError?.text === text && atMs - this.#lastError.atMs < repeatedErrorMs
     if (!isKnown) this.#lastError = { text, atMs }
     // Something that no waiting will mend, before anything has begun.
     if (!this.#hasAnswered && isTenureError(error) && !error.retryable) {
-      const code = error.code === 'INVALID_TTL' ? exitCodes.usage : exitCodes.unavailable
-      return this.#fail(new CommandError(text, code, { cause: error }))
+      return this.#fail(failureOf(error))
     }
     if (!isKnown) this.tell(text)
   }

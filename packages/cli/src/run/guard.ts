@@ -1,6 +1,6 @@
 import { later, now, setTimer, untilMs, type Moment } from '../clock.ts'
 import type { Deadlines } from './protocol.ts'
-import { isGone, signalSession, type Session } from './session.ts'
+import { continueStopped, isGone, signalSession, type Session } from './session.ts'
 
 /** How often to look at the clock that counts sleep: no timer does. */
 const tickMs = 250
@@ -43,7 +43,8 @@ export class Guard {
   /** The lease was renewed. */
   extend(deadlines: Deadlines): void {
     this.#deadlines = deadlines
-    this.#check()
+    // Not at once: after a stop several renewals are read, and the last of them counts.
+    if (!this.#isGone) this.#arm()
   }
 
   /** Tells the command to end, and kills it at a moment or at the deadline, whichever is sooner. */
@@ -93,8 +94,7 @@ export class Guard {
       // Told at the deadline: a renewal that arrives after it no longer saves the command.
       if (!this.#ending) this.#killAt = this.#deadlines.killAt
       this.#send(this.#ending?.signal ?? 'SIGTERM')
-      // One that is stopped would not hear it.
-      this.#send('SIGCONT')
+      continueStopped(this.#options.session)
       this.#options.onTold?.()
     }
     if (this.#look()) return

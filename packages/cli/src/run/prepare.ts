@@ -1,14 +1,13 @@
 import { usageError } from '../errors.ts'
-import type { checkTogether } from '../commands/run-settings.ts'
+import type { RunSettings } from '../commands/run-settings.ts'
 import { Refusal } from '../refusal.ts'
 import { Conductor, type Mode } from './conductor.ts'
 import type { Messages } from './messages.ts'
 import { atMostOncePer, scheduled, service } from './modes.ts'
+import { openRunStore } from './open-store.ts'
 import type { Plan } from './plan.ts'
 import { parseCron, parseTimezone, Schedule } from './schedule.ts'
 import { divideLease } from './timings.ts'
-
-type Settings = ReturnType<typeof checkTogether>
 
 /** A run that begins this late was not missed: a take-over may have come in between. */
 const shortestToleranceMs = 60_000
@@ -17,7 +16,7 @@ const shortestToleranceMs = 60_000
 export function prepare(
   election: string,
   words: readonly string[],
-  settings: Settings,
+  settings: RunSettings,
 ): (messages: Messages) => Promise<number> {
   const [command = '', ...args] = words
   const timings = divideLease(settings.ttl, settings.grace)
@@ -25,22 +24,22 @@ export function prepare(
   const keepsRuns = settings.every !== undefined || settings.atMostOncePer !== undefined
   const plan: Plan = {
     election,
-    store: settings.store,
     identity: settings.identity,
     command,
     args,
     timings,
     drainTimeoutMs: settings.drainTimeout,
     storeTimeoutMs: settings.storeTimeout,
-    checkStore({ terms }) {
-      if (keepsRuns && !terms)
-        throw usageError(['This store keeps nothing between leaders, so no run could be noted in it.'])
+    async openStore(supervision) {
+      const store = await openRunStore(settings, supervision)
+      if (store.terms || !keepsRuns) return store
+      throw usageError(['This store keeps nothing between leaders, so no run could be noted in it.'])
     },
   }
   return (messages) => new Conductor(plan, messages).conduct(mode)
 }
 
-function modeOf(settings: Settings): Mode {
+function modeOf(settings: RunSettings): Mode {
   const { once, hold, restart, restartDelay, every, atMostOncePer: intervalMs, missed, ttl } = settings
   if (intervalMs !== undefined) return atMostOncePer(intervalMs)
   if (every === undefined) {

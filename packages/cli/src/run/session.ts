@@ -17,6 +17,7 @@ interface Process {
   readonly session: number
   readonly startedAt: string
   readonly isAlive: boolean
+  readonly isStopped: boolean
 }
 
 /** The session that a process leads, which was just started. */
@@ -26,8 +27,18 @@ export function sessionOf(id: number): Session {
 
 /** Sends a signal to every process of a session. Gives the error if somebody may not be signalled. */
 export function signalSession(session: Session, signal: NodeJS.Signals): Error | undefined {
-  // By groups: the kernel signals a group as a whole, so nobody in it can fork out of the way.
-  const groups = new Set((members(session) ?? [{ group: session.id }]).map(({ group }) => group))
+  return signalGroups(members(session) ?? [{ group: session.id }], signal)
+}
+
+/** Lets go on who is stopped: it would not hear anything else. Who is not sees nothing of it, where that is known. */
+export function continueStopped(session: Session): void {
+  const stopped = members(session)?.filter(({ isStopped }) => isStopped)
+  signalGroups(stopped ?? [{ group: session.id }], 'SIGCONT')
+}
+
+/** By groups: the kernel signals a group as a whole, so nobody in it can fork out of the way. */
+function signalGroups(processes: readonly { group: number }[], signal: NodeJS.Signals): Error | undefined {
+  const groups = new Set(processes.map(({ group }) => group))
   let refusal: Error | undefined
   for (const group of groups) {
     try {
@@ -92,7 +103,8 @@ function look(id: number): Process | undefined {
     // The name, in parentheses, may hold anything.
     const [state = '', , group, session, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ')
     const isAlive = !'ZXx'.includes(state) || readdirSync(`/proc/${id}/task`).length > 1
-    return { id, group: Number(group), session: Number(session), startedAt: rest[15] ?? '', isAlive }
+    const isStopped = state === 'T'
+    return { id, group: Number(group), session: Number(session), startedAt: rest[15] ?? '', isAlive, isStopped }
   } catch {
     return undefined
   }

@@ -85,8 +85,16 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
     child.once('error', (error: NodeJS.ErrnoException) => refuse(error.message, error.code))
     return
   }
-  let exit: { code: number | null; signal: NodeJS.Signals | null } = { code: null, signal: null }
+  let exit: { code: number | null; signal: NodeJS.Signals | null } | undefined
+  let isGone = false
   const session = sessionOf(pid)
+  // A process may be seen dead before its parent is told how it died.
+  const finish = () => {
+    if (!exit || !isGone) return
+    run = undefined
+    answer({ type: 'gone', run: id, ...exit })
+    if (isOrphan) leave()
+  }
   const guard = new Guard({
     session,
     deadlines,
@@ -96,9 +104,8 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
     // W has the same trouble, and tells it.
     onRefused: () => {},
     onGone: () => {
-      run = undefined
-      answer({ type: 'gone', run: id, ...exit })
-      if (isOrphan) leave()
+      isGone = true
+      finish()
     },
   })
   // These two mean something to the command alone; those of a terminal are for all.
@@ -112,6 +119,7 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
   child.once('exit', (code, signal) => {
     exit = { code, signal }
     guard.noteExit()
+    finish()
   })
   answer({ type: 'started', run: id, session })
 }

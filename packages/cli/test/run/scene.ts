@@ -1,0 +1,142 @@
+import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, vi } from 'vitest'
+import { program, temporaryFolder } from '../tenure.ts'
+
+const worker = join(import.meta.dirname, 'worker.mjs')
+
+export interface Line {
+  readonly what: string
+  readonly term: number
+  readonly pid: number
+  readonly at: number
+  readonly slot?: string
+}
+
+/** A run of `tenure run`, and the file in which its commands write. */
+export interface Wrapper {
+  readonly child: ChildProcess
+  readonly output: { out: string; error: string }
+  readonly ended: Promise<number | string>
+  readonly isOver: () => boolean
+  /** The process that watches over the command. */
+  supervisor(): number
+}
+
+export interface Scene {
+  readonly folder: string
+  readonly file: string
+  readonly store: string
+  run(args: readonly string[], options?: RunOptions): Wrapper
+  /** Runs the worker. */
+  work(args: readonly string[], worker?: readonly string[], options?: RunOptions): Wrapper
+  lines(): Line[]
+  /** Waits for a line of a term. */
+  wrote(what: string, term?: number): Promise<Line>
+}
+
+export interface RunOptions {
+  readonly env?: Record<string, string>
+  readonly stdio?: StdioOptions
+}
+
+export function scene(store?: string): Scene {
+  const folder = temporaryFolder()
+  const file = join(folder, 'work')
+  const url = store ?? `file://${join(folder, 'leases')}`
+  const run: Scene['run'] = (args, options) => start(['run', 'jobs', '--store', url, ...args], options)
+  const lines = () => linesOf(file)
+  return {
+    folder,
+    file,
+    store: url,
+    run,
+    work: (args, more = [], options = {}) =>
+      run([...args, '--', process.execPath, worker, '--file', file, ...more], options),
+    lines,
+    wrote: (what, term) =>
+      vi.waitUntil(() => lines().find((line) => line.what === what && (term === undefined || line.term === term)), {
+        timeout: 25_000,
+        interval: 20,
+      }),
+  }
+}
+
+function start(args: readonly string[], { env = {}, stdio = ['ignore', 'pipe', 'pipe'] }: RunOptions = {}): Wrapper {
+  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_')))
+  const child = spawn(process.execPath, [program, ...args], { env: { ...clean, ...env }, stdio })
+  const output = { out: '', error: '' }
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (output.out += text))
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (output.error += text))
+  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
+  let seen: number | undefined
+  const supervisor = () => (seen = childrenOf(child.pid ?? 0)[0] ?? seen ?? fail('no supervisor'))
+  onTestFinished(async () => {
+    // The supervisor ends the command when its wrapper is gone. Both may have been stopped by the test.
+    for (const pid of childrenOf(child.pid ?? 0)) signal(pid, 'SIGCONT')
+    child.kill('SIGKILL')
+    await ended
+  })
+  return { child, output, ended, isOver: () => child.exitCode !== null || child.signalCode !== null, supervisor }
+}
+
+function fail(text: string): never {
+  throw new Error(text)
+}
+
+export function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It is gone.
+  }
+}
+
+function linesOf(file: string): Line[] {
+  if (!existsSync(file)) return []
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line)
+}
+
+export function childrenOf(parent: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        const text = readFileSync(`/proc/${name}/stat`, 'utf8')
+        return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1]) === parent
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}
+
+/** The letter by which the kernel tells how a process is; Z if there is none. */
+export function stateOf(pid: number): string {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return text.charAt(text.lastIndexOf(')') + 2)
+  } catch {
+    return 'Z'
+  }
+}
+
+export function runs(pid: number): boolean {
+  return stateOf(pid) !== 'Z'
+}
+
+/** No moment at which two terms worked, and terms that rise. Gives the terms. */
+export function expectNoOverlap(lines: readonly Line[]): number[] {
+  const terms = [...new Set(lines.map(({ term }) => term))].sort((one, other) => one - other)
+  const spans = terms.map((term) => {
+    const times = lines.filter((line) => line.term === term).map(({ at }) => at)
+    return { term, from: Math.min(...times), to: Math.max(...times) }
+  })
+  for (const [index, span] of spans.slice(1).entries()) expect(span.from).toBeGreaterThan(spans[index]?.to ?? 0)
+  return terms
+}
