@@ -42,6 +42,8 @@ export const programs = {
   },
   openssl: { variable: 'TENURE_OPENSSL', binary: 'openssl', source: { aptPackage: 'openssl' } },
   cc: { variable: 'TENURE_CC', binary: 'cc', source: { aptPackage: 'build-essential' } },
+  zsh: { variable: 'TENURE_ZSH', binary: 'zsh', source: { aptPackage: 'zsh' } },
+  fish: { variable: 'TENURE_FISH', binary: 'fish', source: { aptPackage: 'fish' } },
   tmux: { variable: 'TENURE_TMUX', binary: 'tmux', source: { aptPackage: 'tmux' } },
   faketime: {
     variable: 'TENURE_FAKETIME',

@@ -11,7 +11,9 @@ export function describe(
     ...examples.map((example) => `  ${example}`),
     '',
     ...notes,
-    'Every option can be set in the environment too: --store is TENURE_STORE.',
+    ...(command.options.length > 0
+      ? ['Every option can be set in the environment too: --token-file is TENURE_TOKEN_FILE.']
+      : []),
     `Exit codes: ${exitCodes}.`,
   ]
   return command.addHelpText('after', text.join('\n'))

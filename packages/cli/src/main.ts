@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
+import { completionCommand } from './commands/completion.ts'
 import { demoCommand } from './commands/demo.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { leaderCommand } from './commands/leader.ts'
@@ -41,6 +42,7 @@ function commands(): Command[] {
     membersCommand(),
     groupsCommand(),
     demoCommand(),
+    completionCommand(),
   ]
 }
 

@@ -1,0 +1,61 @@
+import type { Branch, Values } from './tree.ts'
+
+/** A script that bash sources. */
+export function bashScript(branches: readonly Branch[]): string {
+  return `# Completion of tenure for bash. In ~/.bashrc: source <(tenure completion bash)
+_tenure() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command= flags= words= index
+  COMPREPLY=()
+  for ((index = 1; index < COMP_CWORD; index++)); do
+    case "\${COMP_WORDS[index]}" in
+      --)
+        compopt -o default
+        return
+        ;;
+      -*) ;;
+      *) [[ -n $command ]] || command="\${COMP_WORDS[index]}" ;;
+    esac
+  done
+  case "$command $previous" in
+${branches.flatMap(valueCases).join('\n')}
+  esac
+  case "$command" in
+${branches.map(commandCase).join('\n')}
+    '')
+      flags='--help --version'
+      words='${branches.map(({ name }) => name).join(' ')}'
+      ;;
+  esac
+  if [[ $current == -* ]]; then
+    COMPREPLY=($(compgen -W "$flags" -- "$current"))
+  else
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+  fi
+}
+complete -F _tenure tenure
+`
+}
+
+function valueCases({ name, flags }: Branch): string[] {
+  return flags.flatMap(({ name: flag, values }) => {
+    if (values === undefined) return []
+    return [`    '${name} ${flag}')`, ...reply(values).map((line) => `      ${line}`), '      return', '      ;;']
+  })
+}
+
+function reply(values: Values): string[] {
+  if (values === 'anything') return []
+  if (values === 'files') return ['compopt -o filenames', 'COMPREPLY=($(compgen -f -- "$current"))']
+  if (values === 'directories') return ['compopt -o filenames', 'COMPREPLY=($(compgen -d -- "$current"))']
+  // More may follow.
+  return ['compopt -o nospace', `COMPREPLY=($(compgen -W '${values.words.join(' ')}' -- "$current"))`]
+}
+
+function commandCase({ name, flags, words }: Branch): string {
+  return [
+    `    ${name})`,
+    `      flags='${flags.map((flag) => flag.name).join(' ')}'`,
+    `      words='${words.join(' ')}'`,
+    '      ;;',
+  ].join('\n')
+}

@@ -1,0 +1,57 @@
+import type { Command } from 'commander'
+
+/** What can stand for a value. */
+export type Values = { readonly words: readonly string[] } | 'files' | 'directories' | 'anything'
+
+export interface Flag {
+  readonly name: string
+  readonly help: string
+  /** Undefined: it takes none. */
+  readonly values: Values | undefined
+}
+
+export interface Branch {
+  readonly name: string
+  readonly help: string
+  readonly flags: readonly Flag[]
+  /** What stands there without a flag, if its words are known. */
+  readonly words: readonly string[]
+  /** A program of the user's own follows after `--`. */
+  readonly takesProgram: boolean
+}
+
+export const shells = ['bash', 'zsh', 'fish'] as const
+
+const urls = ['file:///', 'kubernetes://', 'http://', 'https://', 'memory:']
+const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+
+const valuesByPlaceholder: Readonly<Record<string, Values>> = {
+  file: 'files',
+  directory: 'directories',
+  url: { words: urls },
+  level: { words: levels },
+}
+
+/** The whole command as its parser knows it, so that nothing is completed that is not taken. */
+export function branchesOf(program: Command): Branch[] {
+  const help = program.createHelp()
+  return help.visibleCommands(program).map((command) => ({
+    name: command.name(),
+    help: help.subcommandDescription(command),
+    flags: help.visibleOptions(command).map(({ long, short, flags, description }) => {
+      const [, placeholder] = /[<[]([\w.-]+)[>\]]/.exec(flags) ?? []
+      return { name: long ?? short ?? '', help: description, values: valuesOf(placeholder) }
+    }),
+    words: wordsOf(command, program),
+    takesProgram: command.registeredArguments.some(({ variadic }) => variadic),
+  }))
+}
+
+function valuesOf(placeholder: string | undefined): Values | undefined {
+  return placeholder === undefined ? undefined : (valuesByPlaceholder[placeholder] ?? 'anything')
+}
+
+function wordsOf(command: Command, program: Command): readonly string[] {
+  if (command.name() === 'completion') return shells
+  return command.name() === 'help' ? program.commands.map((each) => each.name()) : []
+}
