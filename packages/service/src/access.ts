@@ -39,12 +39,14 @@ export const nobody: Identity = {
 /** Finds out who asks. */
 export interface Authenticator {
   identify(request: FastifyRequest): Identity | Promise<Identity>
+  /** How often keys and rights were read again: what was found out before that may not be so any more. */
+  readonly generation: number
   /** Reads keys and rights again. What cannot be read leaves everything as it was, and rejects. */
   reload(): Promise<void>
 }
 
 /** Without authentication everybody may do everything. */
-export const open: Authenticator = { identify: () => anybody, reload: async () => {} }
+export const open: Authenticator = { identify: () => anybody, generation: 0, reload: async () => {} }
 
 /** May take part in a group, for this node. A node can speak only for itself. */
 export function mayAct(identity: Identity, groupId: string, nodeId: string): void {

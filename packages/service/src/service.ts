@@ -9,7 +9,7 @@ import fastify, {
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Clock } from 'tenure'
-import { nobody, type Authenticator, type Identity } from './access.ts'
+import { nobody, validForMs, type Authenticator, type Identity } from './access.ts'
 import type { Tls } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
 import { guardConnections } from './connections.ts'
@@ -33,6 +33,8 @@ export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, Fasti
 declare module 'fastify' {
   interface FastifyRequest {
     identity: Identity
+    /** The authenticator's, when it found out who asks. */
+    generation: number
   }
   interface FastifyContextConfig {
     /** Of a method that a path does not have. */
@@ -115,6 +117,7 @@ export async function buildApp(service: Service): Promise<App> {
   parseJson(app)
   const others = otherMethods(app)
   app.decorateRequest('identity', null as never)
+  app.decorateRequest('generation', 0)
   admitRequests(app, service)
   app.setErrorHandler(answer)
   app.setNotFoundHandler(() => {
@@ -137,9 +140,27 @@ const mostUnderWay = 256
 type Connection = Socket & { [underWay]?: number }
 
 /** From the first line of a request to the knowledge of who sent it. Without promises: renewals are many. */
-function admitRequests(app: App, { state, authenticator, limits, metrics, options }: Service): void {
+function admitRequests(app: App, service: Service): void {
+  const { state, authenticator, limits, metrics, options } = service
   const { clusterId } = state
   const guard = new Guard(options.allowedHosts)
+  const identify = (request: FastifyRequest, done: (error?: Error) => void) => {
+    // Of before: whatever is read again while it is found out makes it outdated.
+    const { generation } = authenticator
+    const known = (identity: Identity) => {
+      request.identity = identity
+      request.generation = generation
+      done()
+    }
+    let identity: Identity | Promise<Identity>
+    try {
+      identity = authenticator.identify(request)
+    } catch (error) {
+      return done(error as Error)
+    }
+    if (identity instanceof Promise) identity.then(known, done)
+    else known(identity)
+  }
   app.addHook('onRequest', (request, reply, done) => {
     const connection: Connection = request.raw.socket
     const count = (connection[underWay] = (connection[underWay] ?? 0) + 1)
@@ -161,30 +182,33 @@ function admitRequests(app: App, { state, authenticator, limits, metrics, option
       request.identity = nobody
       return done()
     }
-    const admit = (identity: Identity) => {
-      request.identity = identity
+    identify(request, (error) => {
+      if (error) return done(error)
       try {
         limits.request(request)
-      } catch (error) {
-        return done(error as Error)
+      } catch (tooMuch) {
+        return done(tooMuch as Error)
       }
       done()
-    }
-    let identity: Identity | Promise<Identity>
-    try {
-      identity = authenticator.identify(request)
-    } catch (error) {
-      return done(error as Error)
-    }
-    if (identity instanceof Promise) identity.then(admit, done)
-    else admit(identity)
+    })
   })
+  // A body may take long to arrive, and rights may be gone when it is there.
+  const stillKnown = (request: FastifyRequest, done: (error?: Error) => void): void => {
+    if (request.identity === nobody || isStillKnown(service, request)) return done()
+    identify(request, (error) => (error ? done(error) : stillKnown(request, done)))
+  }
+  app.addHook('preHandler', (request, _reply, done) => stillKnown(request, done))
   app.addHook('onResponse', (request, reply, done) => {
     const connection: Connection = request.raw.socket
     connection[underWay] = (connection[underWay] ?? 1) - 1
     metrics.request(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000)
     done()
   })
+}
+
+/** Whether what was found out about who asks still holds. */
+export function isStillKnown({ authenticator, clock }: Service, { identity, generation }: FastifyRequest): boolean {
+  return generation === authenticator.generation && validForMs(identity, clock.wallMs()) > 0
 }
 
 function parseJson(app: App): void {

@@ -1,9 +1,12 @@
 import type { FastifyRequest } from 'fastify'
-import type { Service } from './service.ts'
+import { isStillKnown, type Service } from './service.ts'
 
-/** Runs with a signal that aborts when whoever asked has gone, or the service stops: nothing waits for them then. */
+/**
+ * Runs with a signal that aborts when whoever asked has gone, rights were read again, or the service stops: nothing
+ * waits for them then.
+ */
 export async function whileHere<T>(
-  { streams }: Service,
+  service: Service,
   request: FastifyRequest,
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
@@ -11,8 +14,8 @@ export async function whileHere<T>(
   const leave = () => controller.abort()
   const { socket } = request.raw
   socket.once('close', leave)
-  const forget = streams.add({ end: leave })
-  if (socket.destroyed) leave()
+  const forget = service.streams.add({ end: leave })
+  if (socket.destroyed || !isStillKnown(service, request)) leave()
   try {
     return await run(controller.signal)
   } finally {

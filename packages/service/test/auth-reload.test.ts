@@ -6,6 +6,7 @@ import { makeCertificate, type Certificate } from '../../tenure/test/kubernetes/
 import { systemClock } from '../src/clock.ts'
 import type { ServiceOptions } from '../src/index.ts'
 import { dns, makeAuthority } from './auth-certificates.ts'
+import { answers, expectRefused, json, open, request as message } from './attacks.ts'
 import { ask, startTestService, type TestService } from './auth-service.ts'
 import { audience, claimsOf, ecKeys, issuer, jwkOf, nowSeconds, rsaKeys, signed } from './auth-tokens.ts'
 
@@ -104,6 +105,57 @@ describe('keys that are read again', () => {
     const { calculateJwkThumbprint } = await import('jose')
     const kid = await calculateJwkThumbprint(rsa.publicKey.export({ format: 'jwk' }))
     expect(await statusOf(signed({ alg: 'RS256', kid }, claimsOf('node-1'), rsa.privateKey, 'RS256'))).toBe(200)
+  })
+})
+
+/** Sends the head of a request, and its body once `finish` is called. */
+async function begin(token: string, line: string, body: object) {
+  const text = JSON.stringify(body)
+  const socket = open(service.url)
+  const headers = [json, `Authorization: Bearer ${token}`, `Content-Length: ${text.length}`]
+  socket.write(message(service.url, line, headers))
+  const answer = answers(socket, 1)
+  // Until this one is answered, the head that was sent before has been read.
+  await statusOf(token)
+  return {
+    async finish() {
+      socket.write(text)
+      return (await answer)[0]
+    },
+  }
+}
+
+describe('a request whose body comes late', () => {
+  const claim = { node_id: 'node-1', lease_ttl_ms: 60_000 }
+
+  test('is judged by the keys of when it is whole', async () => {
+    await startWith({ keys: [first] })
+    const slow = [
+      await begin(tokenOne(), `POST ${path}/campaign`, claim),
+      await begin(tokenOne(), `POST ${path}/campaign`, { ...claim, wait_ms: 60_000 }),
+      await begin(tokenOne({ tenure: { admin: true } }), `PUT ${path}`, { allowed_nodes: [] }),
+    ]
+    service.write('keys.json', { keys: [second] })
+    await service.running.reload()
+    for (const { finish } of slow) expectRefused(await finish(), 401)
+    const { body } = await ask(service.url, tokenTwo(), 'GET', `${path}/leader`)
+    expect(body).toMatchObject({ leader: null, highest_term: 0 })
+  })
+
+  test('goes on if its key is still there', async () => {
+    await startWith({ keys: [first] })
+    const { finish } = await begin(tokenOne(), `POST ${path}/campaign`, claim)
+    service.write('keys.json', { keys: [first, second] })
+    await service.running.reload()
+    expect(await finish()).toMatchObject({ status: 200, body: { is_leader: true } })
+  })
+
+  test('comes to nothing if its token has run out meanwhile', async () => {
+    let aheadMs = 0
+    await startWith({ keys: [first] }, { clock: { ...systemClock, wallMs: () => Date.now() + aheadMs } })
+    const { finish } = await begin(tokenOne(), `POST ${path}/campaign`, claim)
+    aheadMs = 600_000
+    expectRefused(await finish(), 401)
   })
 })
 

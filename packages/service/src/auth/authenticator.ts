@@ -27,6 +27,7 @@ export async function createAuthenticator(
     throw new TypeError('authentication is empty; it must have jwt, certificates or both.')
   }
   let verifiers = await read(options, clock)
+  let generation = 0
   const identifyLater = async (request: FastifyRequest, pending: Promise<Identity>): Promise<Identity> => {
     const used = verifiers
     try {
@@ -46,8 +47,12 @@ export async function createAuthenticator(
         throw refused(error)
       }
     },
+    get generation() {
+      return generation
+    },
     async reload() {
       verifiers = await read(options, clock)
+      generation += 1
     },
   }
   return authenticator

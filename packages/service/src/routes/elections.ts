@@ -37,6 +37,7 @@ export function electionRoutes(app: App, service: Service): void {
       checkNodeId(body.node_id)
       const { metadata = {}, instance_start_uuid, request_id, attempt } = body
       checkMetadata(metadata)
+      if (limits.countsNewGroups && !(await state.leader(groupId)).lease) limits.newGroup(request)
       const claim = {
         groupId,
         nodeId: body.node_id,
@@ -49,7 +50,6 @@ export function electionRoutes(app: App, service: Service): void {
         waitMs: Math.min(body.wait_ms ?? 0, validForMs(request.identity, clock.wallMs())),
       }
       const run = (signal: AbortSignal) => state.campaign(claim, signal)
-      if (limits.countsNewGroups && !(await state.leader(groupId)).lease) limits.newGroup(request)
       const waits = claim.waitMs > 0
       const verdict = await (waits ? limits.waiting(request, () => whileHere(service, request, run)) : run(here))
       metrics.campaign(verdict.granted)
