@@ -4,8 +4,9 @@ import { ServiceError } from '../errors.ts'
 import type { Change } from '../feed.ts'
 import type { Follower, Policy, Verdict } from '../state.ts'
 import type { Disk } from './disk.ts'
-import { Group, viewOf, type Lease } from './group.ts'
+import { firstTerm, Group, storedOf, viewOf, type Lease } from './group.ts'
 import type { Stored } from './records.ts'
+import { ServingClock } from './serving-clock.ts'
 
 /** What the embedded state is opened with. */
 export interface EmbeddedStateOptions {
@@ -29,7 +30,7 @@ const patienceMs = 5_000
 /** The groups in memory, how one of them is changed, and those who are told. */
 export class Core {
   readonly groups = new Map<string, Group>()
-  readonly clock: Clock
+  readonly clock: ServingClock
   readonly disk: Disk
   readonly options: EmbeddedStateOptions
   readonly followers = new Set<Follower>()
@@ -41,7 +42,7 @@ export class Core {
 
   constructor(disk: Disk, options: EmbeddedStateOptions) {
     this.disk = disk
-    this.clock = options.clock
+    this.clock = new ServingClock(options.clock)
     this.options = options
     this.#run = options.clock.randomId()
   }
@@ -50,14 +51,15 @@ export class Core {
     if (this.groups.size >= this.options.maxGroups) {
       throw new ServiceError('RATE_LIMITED', `This service keeps at most ${this.options.maxGroups} groups.`)
     }
-    const group = new Group(groupId, this.disk.termFloor)
+    const group = new Group(groupId, firstTerm(this.disk.restores))
     this.groups.set(groupId, group)
     return group
   }
 
   /** What came to nothing leaves no group behind. */
   forgetIfEmpty(group: Group): void {
-    const used = group.lease || group.definition || group.busy || group.line?.size || group.term > this.disk.termFloor
+    const used =
+      group.lease || group.definition || group.busy || group.line?.size || group.term > firstTerm(this.disk.restores)
     if (!used && this.groups.get(group.id) === group) this.groups.delete(group.id)
   }
 
@@ -72,6 +74,13 @@ export class Core {
     const allowed = group.definition?.allowedNodes
     if (!allowed || allowed.includes(nodeId)) return
     throw new ServiceError('UNAUTHORIZED', `Node "${nodeId}" is not allowed in group "${group.id}".`)
+  }
+
+  /** What the disk is to keep of a group as it is. */
+  stored(group: Group, lease: Lease | undefined = group.lease): Stored {
+    // A hold that is over must not be imposed again by the next restart.
+    group.freeInMs(this.clock.monotonicMs())
+    return storedOf(group, lease)
   }
 
   /**
@@ -162,7 +171,7 @@ export class Core {
 }
 
 /** A disk that answers neither way for long: whoever asked is told that it is not known. The write itself goes on. */
-function patiently<T>(write: Promise<T>): Promise<T> {
+export function patiently<T>(write: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     // Real time: no clock that a test has in hand moves a disk.
     const timer = systemClock.setTimer(patienceMs, () => {

@@ -2,7 +2,7 @@ import { ServiceError } from '../errors.ts'
 import type { Definition, GroupView, MemberView, Metadata } from '../state.ts'
 import type { Core } from './core.ts'
 import type { Endings } from './endings.ts'
-import { storedDefinition, storedOf, type Group } from './group.ts'
+import { storedDefinition, type Group } from './group.ts'
 import type { Members } from './members.ts'
 
 /** Groups as people define, list and delete them, and who takes part. */
@@ -31,7 +31,7 @@ export class Definitions {
       if (before && !replace) {
         throw new ServiceError('CONFLICT', `Group "${groupId}" exists with another definition. PUT changes it.`)
       }
-      const stored = { ...storedOf(group), ...storedDefinition(definition), deleted: undefined }
+      const stored = { ...this.#core.stored(group), ...storedDefinition(definition), deleted: undefined }
       return await this.#core.commit(group, stored, () => {
         group.definition = definition
         group.deleted = false
@@ -76,9 +76,11 @@ export class Definitions {
     }
     // Its lease has been promised to somebody: nobody else leads before it is over, also after a restart.
     const heldMs = leftMs > 0 ? (lease?.promisedMs ?? 0) : 0
-    const ended = { ...storedOf(group), ended: true, deleted: true, allowed: undefined, min: undefined, max: undefined }
+    const nothing = { allowed: undefined, min: undefined, max: undefined, carry: undefined }
+    const ended = { ...this.#core.stored(group), ...nothing, ended: true, deleted: true }
     await this.#core.commit(group, { ...ended, ...(heldMs > 0 && { heldMs }) }, () => {
       group.definition = undefined
+      group.carry = ''
       group.deleted = true
       this.#members.forget(groupId)
       if (lease && leftMs > 0) group.hold = { untilMs: lease.expiresAtMs, heldMs }

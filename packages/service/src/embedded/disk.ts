@@ -1,6 +1,5 @@
 import { mkdirSync, statSync, truncateSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { ServiceError } from '../errors.ts'
 import { checkHeader, prepareLockFile, remedy, sync } from './data-file.ts'
@@ -10,8 +9,8 @@ import { decodeRecord, encodeRecord, type Decoded, type Stored } from './records
 interface Meta {
   readonly format: 1
   readonly clusterId: string
-  /** No term at or below it is granted any more. */
-  readonly termFloor: number
+  /** How often a backup was put back. Each time terms are skipped, in every group. */
+  readonly restores: number
 }
 
 /** What LMDB tells of itself, as far as it is used here. */
@@ -37,8 +36,6 @@ export interface DiskOptions {
   /** The data come from a backup: that they are older than they were is meant. */
   readonly restored: boolean
 }
-
-const skippedTerms = 1_000_000
 
 /**
  * The data directory: LMDB, held by one process at a time.
@@ -89,7 +86,7 @@ export class Disk {
       this.#groups = this.#root.openDB({ name: 'groups', encoding: 'string' })
       const meta = this.#readMeta()
       this.#isNew = meta === undefined
-      this.#meta = meta ?? { format: 1, clusterId: newId(), termFloor: 0 }
+      this.#meta = meta ?? { format: 1, clusterId: newId(), restores: 0 }
     } catch (error) {
       void this.#root.close()
       throw error
@@ -100,8 +97,8 @@ export class Disk {
     return this.#meta.clusterId
   }
 
-  get termFloor(): number {
-    return this.#meta.termFloor
+  get restores(): number {
+    return this.#meta.restores
   }
 
   static async open(options: DiskOptions): Promise<Disk> {
@@ -184,11 +181,9 @@ export class Disk {
     for (const key of range) yield key
   }
 
-  /** After a restored backup nobody knows which terms have been granted since, so a great many are skipped. */
-  async raiseTermFloor(): Promise<void> {
-    let highest = this.#meta.termFloor
-    for (const { stored } of this.all()) highest = Math.max(highest, stored.term)
-    this.#meta = { ...this.#meta, termFloor: highest + skippedTerms }
+  /** Records from before are known by the number that stands in them. */
+  async noteRestore(): Promise<void> {
+    this.#meta = { ...this.#meta, restores: this.#meta.restores + 1 }
     await this.#durable(this.#metas, 'meta', this.#meta)
   }
 
@@ -199,7 +194,8 @@ export class Disk {
 
   /** Resolves once it would survive a power cut. */
   async write(id: string, stored: Stored): Promise<void> {
-    await this.#durable(this.#groups, id, stored)
+    const { restores } = this.#meta
+    await this.#durable(this.#groups, id, restores > 0 ? { ...stored, restores } : stored)
   }
 
   #durable(to: Database<string, string>, key: string, value: object): Promise<void> {
@@ -211,7 +207,7 @@ export class Disk {
 
   async #drain(): Promise<void> {
     // Those that come in the same turn go together.
-    await nextTurn()
+    await new Promise((resolve) => setImmediate(resolve))
     while (this.#queue.length > 0) {
       const batch = this.#queue
       this.#queue = []

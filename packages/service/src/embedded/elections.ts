@@ -2,7 +2,7 @@ import { ServiceError } from '../errors.ts'
 import type { CampaignClaim, HeldClaim, MaybePromise, RenewClaim, Verdict } from '../state.ts'
 import type { Core } from './core.ts'
 import type { Endings } from './endings.ts'
-import { Lease, noMetadata, storedOf, type Group, type Waiter } from './group.ts'
+import { Lease, noMetadata, type Group, type Waiter } from './group.ts'
 import { firstInLine, leaveLine, waitInLine } from './line.ts'
 import type { Members } from './members.ts'
 
@@ -13,6 +13,8 @@ export class Elections {
   readonly #core: Core
   readonly #endings: Endings
   readonly #members: Members
+  /** Writes under way that lengthen a lease or change its carry. */
+  readonly #adding = new WeakMap<Group, Promise<unknown>>()
 
   constructor(core: Core, endings: Endings, members: Members) {
     this.#core = core
@@ -33,6 +35,9 @@ export class Elections {
         if (this.#core.groups.get(claim.groupId) !== group) {
           return await this.campaign({ ...claim, waitMs: Math.max(0, deadlineMs - nowMs) }, signal)
         }
+        // What was so when it came may have changed while it waited.
+        if (!this.#core.options.implicitGroups) this.#core.known(claim.groupId)
+        if (signal.aborted) return await this.#endings.settle(group)
         this.#core.checkAllowed(group, claim.nodeId)
         this.#checkTtl(group, 'lease_ttl_ms', claim.ttlMs)
         const { lease } = group
@@ -47,7 +52,7 @@ export class Elections {
           const turn = first === undefined || first === place
           if (turn && group.freeInMs(nowMs) === 0) return await this.#grant(group, claim)
         }
-        if (nowMs >= deadlineMs || signal.aborted) {
+        if (nowMs >= deadlineMs) {
           this.#members.note(group.id, claim.nodeId, claim.metadata, clock.wallMs())
           return await this.#endings.settle(group)
         }
@@ -62,7 +67,9 @@ export class Elections {
   renew(claim: RenewClaim): MaybePromise<Verdict> {
     const group = this.#core.groups.get(claim.groupId)
     if (!group) return nothing
-    if (group.busy) return this.#core.settled(group).then(() => this.renew(claim))
+    const later = () => this.#core.settled(group).then(() => this.renew(claim))
+    // A write that only adds to the lease takes nothing away from it: what needs no disk need not wait for that one.
+    if (group.busy && group.busy !== this.#adding.get(group)) return later()
     const { lease } = group
     const nowMs = this.#core.clock.monotonicMs()
     if (!lease || !this.#matches(lease, claim) || !lease.isLive(nowMs)) return this.#endings.settle(group)
@@ -71,7 +78,8 @@ export class Elections {
     const untilMs = nowMs + extendByMs
     const longer = extendByMs > lease.promisedMs
     const written = longer || (carry !== undefined && carry !== group.carry) || this.#core.isDoubtful(group)
-    return written ? this.#renewOnDisk(lease, claim, untilMs) : this.#renewed(lease, extendByMs, untilMs)
+    if (!written) return this.#renewed(lease, extendByMs, untilMs)
+    return group.busy ? later() : this.#renewOnDisk(lease, claim, untilMs)
   }
 
   async resign(claim: HeldClaim): Promise<Verdict> {
@@ -136,7 +144,7 @@ export class Elections {
       ttlMs: claim.ttlMs,
       expiresAtMs: Infinity,
     })
-    const { ended: _ended, heldMs: _heldMs, deleted: _deleted, ...stored } = storedOf(group, lease)
+    const { ended: _ended, heldMs: _heldMs, deleted: _deleted, ...stored } = this.#core.stored(group, lease)
     return this.#core.commit(group, stored, () => {
       const before = group.lease
       if (before && !before.ended) this.#endings.ended(before, 'expired')
@@ -154,19 +162,21 @@ export class Elections {
   /** The holder is told that it still leads. */
   async #confirm(group: Group): Promise<Verdict> {
     if (!this.#core.isDoubtful(group)) return this.#core.verdict(group, true)
-    return this.#core.commit(group, storedOf(group), () => this.#core.verdict(group, true))
+    return this.#core.commit(group, this.#core.stored(group), () => this.#core.verdict(group, true))
   }
 
   /** A promise that is longer than the disk knows must survive a crash, and so must a carry. */
   async #renewOnDisk(lease: Lease, { extendByMs, carry }: RenewClaim, untilMs: number): Promise<Verdict> {
     const { group } = lease
     const promisedMs = Math.max(lease.promisedMs, extendByMs)
-    const stored = { ...storedOf(group), ttl: promisedMs, ...(carry !== undefined && { carry }) }
-    return this.#core.commit(group, stored, () => {
+    const stored = { ...this.#core.stored(group), ttl: promisedMs, ...(carry !== undefined && { carry }) }
+    const committing = this.#core.commit(group, stored, () => {
       lease.promisedMs = promisedMs
       if (carry !== undefined) group.carry = carry
       return this.#renewed(lease, extendByMs, untilMs)
     })
+    if (group.busy) this.#adding.set(group, group.busy)
+    return committing
   }
 
   #renewed(lease: Lease, ttlMs: number, untilMs: number): Verdict {

@@ -12,7 +12,7 @@ import type {
   RenewClaim,
   Verdict,
 } from '../state.ts'
-import { Core, type EmbeddedStateOptions } from './core.ts'
+import { Core, patiently, type EmbeddedStateOptions } from './core.ts'
 import { Definitions } from './definitions.ts'
 import { Disk } from './disk.ts'
 import { Elections } from './elections.ts'
@@ -49,7 +49,7 @@ export class EmbeddedState implements ElectionState {
     const { directory, clock, afterRestore } = options
     const disk = await Disk.open({ directory, newId: () => clock.randomId(), restored: afterRestore })
     try {
-      if (afterRestore) await disk.raiseTermFloor()
+      if (afterRestore) await disk.noteRestore()
       return new EmbeddedState(disk, options)
     } catch (error) {
       await disk.close()
@@ -127,6 +127,7 @@ export class EmbeddedState implements ElectionState {
     this.#core.closed = true
     this.#endings.close()
     this.#pruning.cancel()
-    await this.#core.disk.close()
+    this.#core.clock.stop()
+    await patiently(this.#core.disk.close())
   }
 }

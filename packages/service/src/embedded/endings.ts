@@ -2,7 +2,7 @@ import type { Timer } from 'tenure'
 import type { Verdict } from '../state.ts'
 import type { Core } from './core.ts'
 import { ExpiryQueue } from './expiry-queue.ts'
-import { storedOf, type Group, type Lease } from './group.ts'
+import { type Group, type Lease } from './group.ts'
 import { wakeLine } from './line.ts'
 
 const retryMs = 1_000
@@ -40,12 +40,13 @@ export class Endings {
     if (lease.ended || group.lease !== lease) return
     // Meanwhile it may have been renewed.
     if (reason === 'expired' && lease.isLive(this.#core.clock.monotonicMs())) return
-    await this.#core.commit(group, { ...storedOf(group), ended: true }, () => this.ended(lease, reason))
+    await this.#core.commit(group, { ...this.#core.stored(group), ended: true }, () => this.ended(lease, reason))
   }
 
   /** For a lease of which the disk knows that it is over. */
   ended(lease: Lease, reason: 'expired' | 'resigned' | 'deleted'): void {
     lease.ended = true
+    if (reason !== 'expired') this.#queue.endedEarly()
     this.#core.tell('LEADER_LOST', lease, reason)
     wakeLine(lease.group)
   }

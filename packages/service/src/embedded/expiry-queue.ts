@@ -12,6 +12,7 @@ export class ExpiryQueue<T extends Expiring> {
   // Two lists of one order: a million small objects would take three times the memory.
   readonly #times: number[] = []
   readonly #items: T[] = []
+  #endedEarly = 0
 
   add(item: T): void {
     const times = this.#times
@@ -25,6 +26,21 @@ export class ExpiryQueue<T extends Expiring> {
       index = above
     }
     this.#put(index, atMs, item)
+  }
+
+  get size(): number {
+    return this.#items.length
+  }
+
+  /** One of them has ended before its time: when they are many, their places are cleared, lest they pile up. */
+  endedEarly(): void {
+    this.#endedEarly += 1
+    if (this.#endedEarly < 1_000 || this.#endedEarly < this.#items.length / 2) return
+    this.#endedEarly = 0
+    const live = this.#items.filter(({ ended }) => !ended)
+    this.#items.length = 0
+    this.#times.length = 0
+    for (const item of live) this.add(item)
   }
 
   /** When to look again; undefined if nothing can run out. */

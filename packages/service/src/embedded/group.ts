@@ -42,6 +42,16 @@ export class Lease {
   }
 }
 
+const skippedTerms = 1_000_000
+
+/**
+ * The term that a group counts on from. After a restored backup nobody knows which terms have been granted since, so a
+ * great many are skipped, in each group above its own.
+ */
+export function firstTerm(restores: number, term = 0): number {
+  return Math.min(term + restores * skippedTerms, Number.MAX_SAFE_INTEGER)
+}
+
 /** Although nobody leads, nobody may. */
 export interface Hold {
   readonly untilMs: number
@@ -76,12 +86,15 @@ export class Group {
 
   /** How long nobody may lead although nobody does. */
   freeInMs(nowMs: number): number {
-    return this.hold ? Math.max(0, this.hold.untilMs - nowMs) : 0
+    if (!this.hold) return 0
+    const leftMs = this.hold.untilMs - nowMs
+    if (leftMs <= 0) this.hold = undefined
+    return Math.max(0, leftMs)
   }
 }
 
 /** What the disk keeps of a group as it is. */
-export function storedOf(group: Group, lease: Lease | undefined = group.lease): Stored {
+export function storedOf(group: Group, lease: Lease | undefined): Stored {
   const { definition, hold } = group
   return {
     term: group.term,

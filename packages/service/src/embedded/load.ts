@@ -1,7 +1,7 @@
 import type { Definition } from '../state.ts'
 import type { Core } from './core.ts'
 import type { Endings } from './endings.ts'
-import { Group, Lease, noMetadata } from './group.ts'
+import { firstTerm, Group, Lease, noMetadata } from './group.ts'
 import type { Stored } from './records.ts'
 
 /** Brings all groups into memory. Every lease found counts from now, for the longest that was promised in its term. */
@@ -9,7 +9,7 @@ export function load(core: Core, endings: Endings): void {
   const nowMs = core.clock.monotonicMs()
   const names = new Names()
   for (const { id, stored } of core.disk.all()) {
-    const group = groupOf(id, stored, { nowMs, names, termFloor: core.disk.termFloor })
+    const group = groupOf(id, stored, { nowMs, names, restores: core.disk.restores })
     core.groups.set(id, group)
     if (group.lease && !group.lease.ended) endings.add(group.lease)
   }
@@ -19,11 +19,12 @@ export function load(core: Core, endings: Endings): void {
 interface Start {
   readonly nowMs: number
   readonly names: Names
-  readonly termFloor: number
+  readonly restores: number
 }
 
-function groupOf(id: string, stored: Stored, { nowMs, names, termFloor }: Start): Group {
-  const group = new Group(id, Math.max(stored.term, termFloor))
+function groupOf(id: string, stored: Stored, { nowMs, names, restores }: Start): Group {
+  const restoresSince = restores - (stored.restores ?? 0)
+  const group = new Group(id, firstTerm(restoresSince, stored.term))
   group.carry = stored.carry ?? ''
   group.deleted = stored.deleted ?? false
   group.definition = definitionOf(stored)
@@ -41,7 +42,7 @@ function groupOf(id: string, stored: Stored, { nowMs, names, termFloor }: Start)
   })
   lease.ended = stored.ended ?? false
   // From a backup: higher terms may have been granted since, so it must not lead again. Its holder may believe it does.
-  if (!lease.ended && lease.term <= termFloor) {
+  if (!lease.ended && restoresSince > 0) {
     lease.ended = true
     group.hold = { untilMs: nowMs + ttlMs, heldMs: ttlMs }
   }

@@ -12,7 +12,7 @@ export interface Stored {
   readonly ttl?: number
   readonly at?: number
   readonly meta?: Readonly<Record<string, unknown>>
-  readonly carry?: string
+  readonly carry?: string | undefined
   /** Nobody leads in this term any more. */
   readonly ended?: boolean
   /** Although the term was ended by force, nobody may lead for so long. */
@@ -20,6 +20,8 @@ export interface Stored {
   readonly min?: number | undefined
   readonly max?: number | undefined
   readonly allowed?: readonly string[] | undefined
+  /** How often a backup had been put back when this was written. */
+  readonly restores?: number
   /** The group was deleted; only its term lives on. */
   readonly deleted?: boolean | undefined
 }
