@@ -32,8 +32,28 @@ test('other routes are asked with the same addresses, and answer as they are', a
     ok: false,
     error: 'NOT_LEADER',
   })
+  for (const put of [{}, { allowed_nodes: ['a'] }]) {
+    expect(await store.request({ method: 'PUT', path: `${path}-defined`, body: put }, call)).toMatchObject({
+      ok: true,
+      group: { group_id: 'asked-directly-defined', explicit: true },
+    })
+  }
   const wrong = store.request({ method: 'POST', path: `${path}/campaign`, body: { node_id: 'b' } }, call)
   await expect(wrong).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
+  await store.close?.()
+})
+
+test('a claim that is outdated is refused with the lease that was given back', async () => {
+  const store = serviceStore({ url: service.url })
+  const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
+  const claim = { election: 'given-back', holder: 'a', attempt: '1', leaseDurationMs: 10_000, metadata: {} }
+  const won = await store.acquire({ ...claim, afterTerm: 0 }, call)
+  if (!won.ok) throw new Error('It was not granted.')
+  const { version } = won.record
+  await store.release({ ...claim, term: 1, version }, call)
+  const outcome = await store.acquire({ ...claim, attempt: '2', afterTerm: 0 }, call)
+  expect(outcome).toMatchObject({ ok: false, highestTerm: 1, record: { term: 1, holder: 'a', released: true } })
+  expect(outcome).not.toHaveProperty('retryAfterMs')
   await store.close?.()
 })
 

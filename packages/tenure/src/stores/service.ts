@@ -141,7 +141,7 @@ class ServiceLeases implements ServiceStore {
   }
 
   request(...[request, call]: Parameters<ServiceStore['request']>): Promise<Reply['body']> {
-    return this.#cluster.call(request, call, ({ body }) => body)
+    return this.#cluster.call(request, call, ({ body }) => body, [200, 201])
   }
 
   #post(

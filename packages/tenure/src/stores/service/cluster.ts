@@ -36,11 +36,12 @@ export class Cluster {
     })
   }
 
-  /** Sends a request within one deadline for all addresses, and gives what `take` makes of the answer. */
+  /** Sends a request within one deadline for all addresses, and gives what `take` makes of an expected answer. */
   call<T>(
     request: Pick<HttpCall, 'method' | 'path' | 'body'>,
     { signal, timeoutMs = defaultTimeoutMs }: CallOptions,
     take: (reply: Reply) => T,
+    expected: readonly number[] = [200],
   ): Promise<T> {
     const deadlineMs = this.#clock.monotonicMs() + timeoutMs
     return this.#anyMember(signal, async ({ name, http }, othersLeft) => {
@@ -48,7 +49,7 @@ export class Cluster {
       // A share for each address: one that hangs must not use up the time of those that would answer.
       const share = { signal, timeoutMs: leftMs / (othersLeft + 1) }
       const answer = await http.request({ ...request, ...share, headers: this.#headers() })
-      const reply = this.#judge(name, answer)
+      const reply = this.#judge(name, answer, expected)
       try {
         return take(reply)
       } catch (error) {
@@ -112,12 +113,12 @@ export class Cluster {
     return this.#id === undefined ? {} : { [clusterHeader]: this.#id }
   }
 
-  #judge(name: string, answer: HttpAnswer): Reply {
+  #judge(name: string, answer: HttpAnswer, expected: readonly number[]): Reply {
     const { status, headers, text } = answer
     this.#checkCluster(name, answer)
     const body = jsonOf(headers, text)
     const refused = status === 409 && body?.['error'] === 'NOT_LEADER'
-    if (status !== 200 && !refused) throw errorOf(name, answer)
+    if (!expected.includes(status) && !refused) throw errorOf(name, answer)
     if (!body) throw misunderstood(name, `${status} without an object of JSON`, status)
     this.#adopt(name, answer)
     return { refused, body }

@@ -20,14 +20,15 @@ export function standingOf(election: string, body: Fields, field: 'leader' | 'cu
     return { record, retryAfterMs: number(leader as Fields, 'lease_remaining_ms', (ms) => ms >= 0) }
   }
   const { retry_after_ms: retry, previous_leader: previous } = body
+  // Free, also where this claim did not get it: the time to wait is then no more than a courtesy.
+  if (previous !== undefined) return { record: recordOf(election, previous, true), retryAfterMs: undefined }
   // Nobody leads, and nobody may yet: the group was deleted while its lease ran.
   if (retry !== undefined) {
     // Rounded up as well.
     const waitMs = number(body, 'retry_after_ms', (ms) => ms >= 0)
     return { record: undefined, retryAfterMs: Math.max(0, waitMs - 1) }
   }
-  const record = previous === undefined ? undefined : recordOf(election, previous, true)
-  return { record, retryAfterMs: undefined }
+  return { record: undefined, retryAfterMs: undefined }
 }
 
 /** A refusal. */

@@ -113,6 +113,17 @@ describe('a refusal', () => {
     })
   })
 
+  test('of an outdated claim shows a lease that is free as released, whatever time to wait is told', async () => {
+    const service = await fakeService(
+      json(200, { is_leader: false, leader: null, previous_leader: other, highest_term: 8, retry_after_ms: 100 }),
+    )
+    expect(await storeOf({ url: service.url }).acquire(claim, call)).toEqual({
+      ok: false,
+      record: { ...record, holder: 'bob', attempt: 'b.1', term: 8, released: true },
+      highestTerm: 8,
+    })
+  })
+
   test('where nobody ever led shows nobody', async () => {
     const service = await fakeService(json(409, { ...refused, current_leader: null, highest_term: 0 }))
     expect(await storeOf({ url: service.url }).renew(held, call)).toEqual({ ok: false, highestTerm: 0 })
