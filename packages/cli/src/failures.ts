@@ -55,7 +55,7 @@ const exitCodesByCode: Partial<Record<ErrorCode, number>> = {
 /** Why a store or a service could not be asked: what happened, to what, and what to do. */
 export function failureOf(error: unknown): CommandError {
   if (error instanceof CommandError) return error
-  const message = error instanceof Error ? error.message : String(error)
+  const message = inOurWords(error instanceof Error ? error.message : String(error))
   const code = isTenureError(error) ? error.code : undefined
   if (code === 'INVALID_OPTION' || code === 'UNKNOWN_STORE') {
     const text = message.replace(/^Option "(\w+)"/, (_, name: string) => names[name] ?? name)
@@ -64,6 +64,11 @@ export function failureOf(error: unknown): CommandError {
   const known = adviceOf(error) ?? (code && adviceByCode[code]) ?? adviceForWho(error)
   const text = known === undefined ? message : `${message.replace(/\.?$/, '.')} ${known}`
   return new CommandError(text, (code && exitCodesByCode[code]) ?? exitCodes.unavailable, { cause: error })
+}
+
+/** What the library advises to whoever writes a program. */
+function inOurWords(message: string): string {
+  return message.replace(/ Pass its path to fromKubeConfig\(\), .*$/s, ' Set KUBECONFIG to the path of one.')
 }
 
 /** A service that does not know who asks; a cluster says itself what it wants. */

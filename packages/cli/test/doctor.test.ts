@@ -17,7 +17,7 @@ describe('tenure doctor', () => {
     // A lease so long that no busy machine makes it tight.
     const { code, out, error } = await run(['doctor', '--store', url, '--ttl', '10m', '--election', 'ward'])
     expect({ code, error }).toEqual({ code: 0, error: '' })
-    expect(out).toMatch(/^store +file:.*: judges itself/m)
+    expect(out).toMatch(/^store +file:.*: the store judges that a lease ran out; terms last$/m)
     expect(out).toMatch(/^latency +renew median \S+, p99 \S+ \(30 calls\); read median \S+, p99 \S+ \(30 calls\)$/m)
     expect(out).toMatch(/^watch +tells of a change after /m)
     expect(out).toMatch(/^timings +lease 10m: renewed every 200\.0s|^timings +lease 10m: renewed every 3\.3m/m)

@@ -53,8 +53,8 @@ async function examine(
     timeoutMs: settings.timeout,
   })
   const { expiry, terms } = store
-  const judges = expiry === 'own-clock' ? 'judges itself that a lease ran out' : 'leaves that to the candidates'
-  tell('store', `${url}: ${judges}; terms ${terms ? 'last' : 'do not last'}`)
+  const judges = expiry === 'own-clock' ? 'the store judges' : 'candidates judge'
+  tell('store', `${url}: ${judges} that a lease ran out; terms ${terms ? 'last' : 'do not last'}`)
   const { answer: before, tookMs: connectMs } = await patient.read()
   tell('connect', shortTime(connectMs))
   await patient.acquire(before)
