@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Clock } from 'tenure'
 import type { Beginning } from './beginning.ts'
-import type { Change } from './feed.ts'
+import type { Change, Entry } from './feed.ts'
 import { frameOf, type Hub, type Subscriber } from './hub.ts'
 import type { Endless } from './streams.ts'
 
@@ -88,8 +88,8 @@ export class EventStream implements Endless, Subscriber {
         if (this.#ended || !(await this.#drained())) return
       } else {
         position = hub.feed.position
-        const frames = entries.flatMap((entry) => (wanted.has(entry.change.groupId) ? [hub.frameOf(entry)] : []))
-        if (!(await this.#writeAll(frames))) return
+        const missed = entries.filter(({ change }) => wanted.has(change.groupId))
+        if (!(await this.#writeAll(this.#missedFrames(missed)))) return
       }
     }
   }
@@ -122,6 +122,11 @@ export class EventStream implements Endless, Subscriber {
     }
   }
 
+  /** Each is made when it is sent: thousands of them would keep everybody else waiting. */
+  *#missedFrames(entries: readonly Entry[]): Iterable<Buffer> {
+    for (const entry of entries) yield this.#options.hub.frameOf(entry)
+  }
+
   /** Lasts until the reader has fallen behind or gone. Resolves to the position of the last thing it was sent. */
   #live(): Promise<number> {
     const { hub, groups } = this.#options
@@ -139,15 +144,26 @@ export class EventStream implements Endless, Subscriber {
   async #writeAll(frames: Iterable<Buffer>): Promise<boolean> {
     let piece: Buffer[] = []
     let bytes = 0
+    let unbroken = 0
     for (const frame of frames) {
       piece.push(frame)
       bytes += frame.length
       if (bytes < pieceBytes) continue
       if (!this.#write(Buffer.concat(piece)) && !(await this.#drained())) return false
+      unbroken += bytes
+      // The kernel may take all of it at once, and others want to be answered meanwhile.
+      if (unbroken >= waitingBytes) {
+        await this.#pause()
+        unbroken = 0
+      }
       piece = []
       bytes = 0
     }
     return piece.length === 0 || this.#write(Buffer.concat(piece)) || this.#drained()
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => void this.#options.clock.setTimer(0, resolve))
   }
 
   /** Waits until the reader has read what waits for it. False: the stream is over. */

@@ -5,8 +5,8 @@ import type { ElectionState } from './state.ts'
 /** What somebody who watches is told through. */
 export interface Subscriber {
   readonly wantsRenewals: boolean
-  /** `frame` is the change as it is sent to streams, made once for all of them. A renewal has no entry. */
-  tell(change: Change, frame: () => Buffer, entry: Entry | undefined): void
+  /** `frame` is the change as it is sent to streams, made once for all of them. */
+  tell(change: Change, frame: () => Buffer): void
 }
 
 /** Brings changes to those who watch. */
@@ -75,15 +75,22 @@ export class Hub {
     let made: Buffer | undefined
     const frame = () => (made ??= entry ? this.frameOf(entry) : frameOf(this.describe(change)))
     for (const subscriber of subscribers) {
-      if (!renewal || subscriber.wantsRenewals) subscriber.tell(change, frame, entry)
+      if (!renewal || subscriber.wantsRenewals) subscriber.tell(change, frame)
     }
   }
 }
 
+const data = 'data: '
+
 /** One event of a stream. Without a name, so that the browser's `onmessage` gets it. */
 export function frameOf(event: WatchedEvent, cursor?: string): Buffer {
   const id = cursor === undefined ? '' : `id: ${cursor}\n`
-  return Buffer.from(`${id}data: ${JSON.stringify(event)}\n\n`)
+  return Buffer.from(`${id}${data}${JSON.stringify(event)}\n\n`)
+}
+
+/** The event alone, as JSON. */
+export function jsonOf(frame: Buffer): string {
+  return frame.toString('utf8', frame.indexOf(data) + data.length, frame.length - 2)
 }
 
 function once(run: () => void): () => void {

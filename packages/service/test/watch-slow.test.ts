@@ -126,6 +126,20 @@ test(
   },
 )
 
+test('what a reader has missed is put into words as it reads', { timeout: 90_000 }, async () => {
+  const { url } = await start({ answerTimeoutMs: 60_000 })
+  const { cursor } = (await (await fetch(`${url}${path}`)).json()) as { cursor: string }
+  for (let turn = 0; turn < 4; turn++) await tenTermsOfEach(url)
+  const before = process.memoryUsage().arrayBuffers
+  // 17 MB.
+  const reader = new Reader(url, path, cursor)
+  await vi.waitFor(async () => expect(await figure(url, 'tenure_watchers')).toBe(1), 10_000)
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(12 * 2 ** 20)
+  reader.read()
+  await vi.waitFor(() => expect(reader.told).toHaveLength(4_000), 30_000)
+  for (const [at, { id }] of reader.told.entries()) expect(id).toBe(cursor.replace(/\d+$/, String(at + 1)))
+})
+
 test('two hundred readers that stand still cost the service little', { timeout: 90_000 }, async () => {
   const { url } = await serveProcess(newDirectory())
   const group = `${url}/v1/groups/g`

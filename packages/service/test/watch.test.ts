@@ -223,6 +223,47 @@ test('a long poll without news moves on with the feed', async () => {
   expect(positionOf(String(answer['cursor']))).toBeGreaterThan(positionOf(String(cursor)))
 })
 
+test('a poll of much that was missed answers with a part of it, and the next one goes on there', async () => {
+  const group = newGroup()
+  const terms = 160
+  let { cursor } = await poll(group, {})
+  // Half of them small, half of them large.
+  for (let turn = 1; turn <= terms; turn++) {
+    await resign(group, await campaign(group, { metadata: turn <= terms / 2 ? {} : { text: 'x'.repeat(4_000) } }))
+  }
+  const told: string[] = []
+  const parts: { events: number; bytes: number }[] = []
+  while (told.length < 2 * terms) {
+    const answer = await poll(group, { cursor: String(cursor), wait_ms: '0' })
+    const events = answer['events'] as Record<string, unknown>[]
+    expect(events).not.toEqual([])
+    told.push(...events.map(({ type, term }) => `${String(type)} ${String(term)}`))
+    parts.push({ events: events.length, bytes: JSON.stringify(events).length })
+    cursor = answer['cursor']
+  }
+  expect(told).toEqual(
+    Array.from({ length: terms }, (_, at) => [`LEADER_CHANGED ${at + 1}`, `LEADER_LOST ${at + 1}`]).flat(),
+  )
+  expect(Math.max(...parts.map(({ events }) => events))).toBeLessThanOrEqual(256)
+  expect(Math.max(...parts.map(({ bytes }) => bytes))).toBeLessThan(270_000)
+  expect(await poll(group, { cursor: String(cursor), wait_ms: '0' })).toMatchObject({ events: [] })
+})
+
+test('a poll is not told of more renewals at once than of anything else', async () => {
+  const group = newGroup()
+  const term = await campaign(group)
+  const { cursor } = await poll(group, {})
+  const before = await watchers()
+  const polled = poll(group, { cursor: String(cursor), renewals: 'true' })
+  await vi.waitFor(async () => expect(await watchers()).toBe(before + 1), patienceMs)
+  const renewals = Array.from({ length: 1_000 }, () => ({ group_id: group, term, extend_by_ms: 60_000 }))
+  await ask('POST', '/v1/renew', { node_id: 'a', renewals })
+  const { events, cursor: next } = (await polled) as { events: { type: string }[]; cursor: string }
+  expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['RENEWED']))
+  expect(events).toHaveLength(256)
+  expect(next).toBe(cursor)
+})
+
 test('who has gone is forgotten at once', async () => {
   const before = await watchers()
   const group = newGroup()

@@ -4,6 +4,7 @@ import { mayRead, validForMs } from '../access.ts'
 import { beginning } from '../beginning.ts'
 import { ServiceError } from '../errors.ts'
 import { EventStream } from '../event-stream.ts'
+import { jsonOf } from '../hub.ts'
 import * as schema from '../schemas.ts'
 import type { App, Service } from '../service.ts'
 import { whileHere } from '../while-here.ts'
@@ -11,6 +12,9 @@ import { whileHere } from '../while-here.ts'
 const longestWaitMs = 60_000
 /** How long a stream may stand still. */
 const patienceMs = 15_000
+/** What one poll is told at most, apart from how things stand: the rest comes with the next one. */
+const mostEvents = 256
+const mostLength = 256 * 1024
 
 export function watchRoutes(app: App, service: Service): void {
   const response = schema.watchResponses
@@ -72,7 +76,8 @@ async function watch(service: Service, request: FastifyRequest, reply: FastifyRe
   const start = { groups, renewals: query.renewals === 'true', from }
   try {
     if (request.headers.accept?.includes('text/event-stream')) return await stream(service, request, reply, start)
-    return await poll(service, request, start, Number(query.wait_ms ?? 25_000))
+    const answer = await poll(service, request, start, Number(query.wait_ms ?? 25_000))
+    return await reply.type('application/json; charset=utf-8').send(answer)
   } finally {
     leave()
   }
@@ -127,29 +132,42 @@ async function firstOf(service: Service, request: FastifyRequest, groups: readon
   })
 }
 
-async function poll(service: Service, request: FastifyRequest, start: Start, waitMs: number) {
+/** The answer as JSON: to compare every event with its schema once more takes longer than all the rest. */
+async function poll(service: Service, request: FastifyRequest, start: Start, waitMs: number): Promise<string> {
   const { hub, state, clock } = service
-  const answer = (events: schema.WatchedEvent[], position: number) => ({
-    events,
-    cursor: hub.feed.cursorAt(position),
-    cluster_id: state.clusterId,
-  })
+  const events: string[] = []
+  let length = 0
+  /** False if that is enough for one answer. */
+  const add = (json: string) => {
+    events.push(json)
+    length += json.length
+    return events.length < mostEvents && length < mostLength
+  }
+  const answer = (position: number) => {
+    const rest = JSON.stringify({ cursor: hub.feed.cursorAt(position), cluster_id: state.clusterId })
+    return `{"events":[${events.join()}],${rest.slice(1)}`
+  }
   const { groups, from } = start
   if (typeof from !== 'number') {
-    const { events, position } = await beginning(service, groups, from === 'gap')
-    return answer(events, position)
+    const begin = await beginning(service, groups, from === 'gap')
+    for (const event of begin.events) add(JSON.stringify(event))
+    return answer(begin.position)
   }
   const wanted = new Set(groups)
-  const missed = hub.feed.after(from)?.filter(({ change }) => wanted.has(change.groupId)) ?? []
-  const events = missed.map(({ change }) => hub.describe(change))
-  if (events.length > 0) return answer(events, hub.feed.position)
+  for (const entry of hub.feed.after(from) ?? []) {
+    if (wanted.has(entry.change.groupId) && !add(jsonOf(hub.frameOf(entry)))) return answer(entry.position)
+  }
+  if (events.length > 0) return answer(hub.feed.position)
   const leftMs = validForMs(request.identity, clock.wallMs())
   let wake = () => {}
+  let position: number | undefined
   const leave = hub.subscribe(groups, {
     wantsRenewals: start.renewals,
-    tell(change) {
-      events.push(hub.describe(change))
+    tell(_change, frame) {
       wake()
+      if (add(jsonOf(frame()))) return
+      position = hub.feed.position
+      leave()
     },
   })
   try {
@@ -169,7 +187,7 @@ async function poll(service: Service, request: FastifyRequest, start: Start, wai
         }),
     )
     // The position of this moment, with all that was told until now: nothing lies between this answer and the next.
-    return answer(events, hub.feed.position)
+    return answer(position ?? hub.feed.position)
   } finally {
     leave()
   }
