@@ -106,6 +106,20 @@ test('tenure ends the command in time although its supervisor is stopped and the
   signal(served.child.pid ?? 0, 'SIGCONT')
 })
 
+test.each(['file', 'service'] as const)(
+  'a supervisor that is stopped before its time is replaced before anything starts, on a store of kind %s',
+  { timeout: 60_000 },
+  async (kind) => {
+    const both = await two(kind)
+    const stopped = both.second.supervisor()
+    signal(stopped, 'SIGSTOP')
+    both.first.child.kill('SIGTERM')
+    await vi.waitUntil(() => both.on.lines().some(({ term }) => term > 1), { timeout: 40_000 })
+    expect(runs(stopped)).toBe(false)
+    expectNoOverlap(both.on.lines())
+  },
+)
+
 test('a new supervisor takes the place of one that died, and the campaign goes on', async () => {
   const on = scene()
   const wrapper = on.work([...lease, '--restart-delay', '100ms'])

@@ -78,7 +78,7 @@ export class Conductor {
     }
   }
 
-  /** Runs the command once, from start to the end of its last process. */
+  /** Runs the command once, from start to the end of its last process. Gives nothing if it was too late for that. */
   async execute(leadership: Leadership, more: Readonly<Record<string, string>> = {}): Promise<Executed | undefined> {
     const { command, args, timings, drainTimeoutMs } = this.plan
     await this.#fence.update(leadership).catch((error: unknown) => {
@@ -105,6 +105,8 @@ export class Conductor {
     this.#run = undefined
     leadership.signal.removeEventListener('abort', onAbort)
     this.tell(describe(end))
+    // Refused because it came too late, as after a pause of this machine.
+    if (end.type === 'not-started' && end.code === undefined) return undefined
     return { end, wasTold: run.wasTold, lastedMs: now().machineMs - startedAtMs }
   }
 

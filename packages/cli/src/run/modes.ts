@@ -12,8 +12,7 @@ const longestSleepMs = 10_000
 
 /** What ends `tenure run`, however it was meant to go on: somebody asked for it, or the command cannot be started. */
 function finalCode({ end }: Executed, { stopping }: Conductor): number | undefined {
-  if (stopping) return codeOf(end)
-  return end.type === 'not-started' && end.code !== undefined ? codeOf(end) : undefined
+  return stopping || end.type === 'not-started' ? codeOf(end) : undefined
 }
 
 function isLost(done: Executed | undefined, leadership: Leadership): boolean {

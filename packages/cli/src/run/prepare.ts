@@ -18,6 +18,7 @@ export function prepare(
   words: readonly string[],
   settings: RunSettings,
 ): (messages: Messages) => Promise<number> {
+  if (process.platform === 'win32') throw usageError(['tenure run needs process groups, which Windows does not have.'])
   const [command = '', ...args] = words
   const timings = divideLease(settings.ttl, settings.grace)
   const mode = modeOf(settings)
