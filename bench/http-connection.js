@@ -58,7 +58,7 @@ export class Connection {
     const end = head.indexOf('\r\n\r\n')
     if (end < 0) return
     const size = /\r\ncontent-length: (\d+)/i.exec(head)
-    if (!size) return void this.#failed?.(new Error(`An answer without a length: ${head}`))
+    if (!size) return this.#failed?.(new Error(`An answer without a length: ${head}`))
     if (this.#length < end + 4 + Number(size[1])) return
     const answer = whole ?? Buffer.concat(this.#chunks)
     this.#chunks = []
