@@ -17,6 +17,7 @@ export class Hub {
   readonly #byGroup = new Map<string, Set<Subscriber>>()
   readonly #maxWatchers: number
   #watchers = 0
+  #places = 0
   #renewalWatchers = 0
 
   constructor(
@@ -36,11 +37,15 @@ export class Hub {
     return this.#watchers
   }
 
-  /** Takes a place among the watchers. Returns what gives it back, or nothing if all are taken. */
-  enter(): (() => void) | undefined {
-    if (this.#watchers >= this.#maxWatchers) return undefined
+  /** Takes places among the watchers. Returns what gives them back, or nothing if all are taken. */
+  enter(places: number): (() => void) | undefined {
+    if (this.#places >= this.#maxWatchers) return undefined
     this.#watchers += 1
-    return once(() => void (this.#watchers -= 1))
+    this.#places += places
+    return once(() => {
+      this.#watchers -= 1
+      this.#places -= places
+    })
   }
 
   /** Tells of every change from now on. Returns what ends it. */

@@ -20,13 +20,16 @@ export interface LimitOptions {
   readonly answerTimeoutMs: number
   /** Campaigns that wait in line at once, of everybody. Default: 20,000. */
   readonly maxWaiting: number
-  /** Requests of a subject, with twice as many at once; renewals and resignations do not count. Default: 1,000. */
+  /**
+   * Requests of a subject, with twice as many at once; renewals and resignations do not count. One about many groups
+   * counts once for each ten of them. Default: 1,000.
+   */
   readonly requestsPerSecond: number
   /** Renewals and resignations of a subject, each lease in a batch by itself. Default: 50,000. */
   readonly renewalsPerSecond: number
   /** Groups that campaigns of a subject bring into being, as many at once. Default: 36,000. */
   readonly newGroupsPerHour: number
-  /** Watches of a subject at once. Default: 2,000. */
+  /** Watches of a subject at once, each for fifty groups at most: one of more takes several. Default: 2,000. */
   readonly watchesPerSubject: number
   /** Campaigns of a subject that wait in line at once. Default: 2,000. */
   readonly waitingPerSubject: number
@@ -70,6 +73,14 @@ export function limitsFrom(given: Partial<LimitOptions> | undefined, authenticat
 // So that leaders are not lost because the same subject campaigns too much.
 const renewing = new Set(['/v1/groups/:group_id/renew', '/v1/groups/:group_id/resign', '/v1/renew'])
 
+const groupsPerRequest = 10
+const groupsPerWatch = 50
+
+/** Each group that is watched takes memory, so a watch of many counts as several. */
+export function watchWeight(groups: number): number {
+  return Math.ceil(groups / groupsPerWatch)
+}
+
 /** Counts what each subject does, and refuses what is too much. */
 export class Limits {
   readonly options: LimitOptions
@@ -98,6 +109,12 @@ export class Limits {
     if (budget.isLimited) this.#take(budget, request, 1, 'requests')
   }
 
+  /** The groups that one request asks about, of which it has paid for the first ten. */
+  groups(request: FastifyRequest, count: number): void {
+    const weight = Math.ceil(count / groupsPerRequest) - 1
+    if (weight > 0 && this.#requests.isLimited) this.#take(this.#requests, request, weight, 'requests')
+  }
+
   /** The leases of a batch, of which the request itself was the first. */
   batch(request: FastifyRequest, leases: number): void {
     if (this.#renewals.isLimited) this.#take(this.#renewals, request, leases - 1, 'renewals')
@@ -111,9 +128,9 @@ export class Limits {
     this.#take(this.#newGroups, request, 1, 'new groups')
   }
 
-  /** Runs what watches. */
-  watching<T>(request: FastifyRequest, run: () => Promise<T>): Promise<T> {
-    return this.#holding(this.#watches, request, 'watches', run)
+  /** Runs what watches so many groups. */
+  watching<T>(request: FastifyRequest, groups: number, run: () => Promise<T>): Promise<T> {
+    return this.#holding(this.#watches, request, 'watches', run, watchWeight(groups))
   }
 
   /** How many wait in line. */
@@ -131,8 +148,14 @@ export class Limits {
     if (waitMs > 0) throw tooMany(what, waitMs)
   }
 
-  async #holding<T>(places: Places, request: FastifyRequest, what: string, run: () => Promise<T>): Promise<T> {
-    const leave = places.enter(this.#subjectOf(request))
+  async #holding<T>(
+    places: Places,
+    request: FastifyRequest,
+    what: string,
+    run: () => Promise<T>,
+    weight = 1,
+  ): Promise<T> {
+    const leave = places.enter(this.#subjectOf(request), weight)
     if (!leave) throw tooMany(what, 5_000)
     try {
       return await run()
@@ -211,15 +234,15 @@ export class Places {
     return this.#all
   }
 
-  /** Returns what leaves the place, once; undefined if there is none. */
-  enter(subject: string): (() => void) | undefined {
+  /** Returns what leaves the places, once; undefined if there is none. Who gets one gets all that it weighs. */
+  enter(subject: string, weight = 1): (() => void) | undefined {
     const held = this.#held.get(subject) ?? 0
     if (held >= this.#mostEach || this.#all >= this.#most) return undefined
-    this.#held.set(subject, held + 1)
-    this.#all += 1
+    this.#held.set(subject, held + weight)
+    this.#all += weight
     return () => {
-      this.#all -= 1
-      const others = (this.#held.get(subject) ?? 1) - 1
+      this.#all -= weight
+      const others = (this.#held.get(subject) ?? weight) - weight
       if (others === 0) this.#held.delete(subject)
       else this.#held.set(subject, others)
     }

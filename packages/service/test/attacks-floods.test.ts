@@ -57,6 +57,32 @@ describe('a subject', () => {
     expect(await renew(second, 'node-2', 190)).toMatchObject({ status: 200 })
   })
 
+  test('pays for each ten groups that it asks about at once', async () => {
+    const url = await authenticated({ requestsPerSecond: 10 })
+    const list = Array.from({ length: 100 }, (_, at) => `payments-${at}`).join()
+    for (const path of [`/v1/watch?groups=${list}`, '/v1/groups?limit=100']) {
+      const token = tokenFor(`node-of-${path.length}`)
+      // Twenty at once, and each of these is worth ten.
+      const asked = await Promise.all(Array.from({ length: 5 }, () => ask(url, token, 'GET', path)))
+      expect(asked.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(2)
+      expect(asked.find(({ status }) => status === 429)).toMatchObject(tooMany)
+    }
+  })
+
+  test('takes a place for each fifty groups that it watches at once', async () => {
+    const url = await authenticated({ watchesPerSubject: 2 })
+    const many = `/v1/watch?groups=${Array.from({ length: 51 }, (_, at) => `payments-${at}`).join()}`
+    const one = () => ask(url, first, 'GET', '/v1/groups/payments-1/watch')
+    const stream = open(url)
+    const headers = [`Authorization: Bearer ${first}`, 'Accept: text/event-stream']
+    stream.write(request(url, `GET ${many}`, headers))
+    await new Promise((resolve) => stream.once('data', resolve))
+    expect(await one()).toMatchObject(tooMany)
+    stream.destroy()
+    await expect.poll(one).toMatchObject({ status: 200 })
+    expect(await ask(url, first, 'GET', many)).toMatchObject({ status: 200 })
+  })
+
   test('brings only so many groups into being', async () => {
     const url = await authenticated({ newGroupsPerHour: 3 })
     const tried = (group: string) => campaignOf(url, first, 'node-1', group)

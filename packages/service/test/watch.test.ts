@@ -305,6 +305,19 @@ test('there is a limit to watchers', async () => {
   await vi.waitFor(async () => expect((await fetch(`${small.url}/v1/groups/g/watch`)).status).toBe(200), patienceMs)
 })
 
+test('a watch of many groups takes the place of several', async () => {
+  const small = await start({ maxWatchers: 3 })
+  onTestFinished(() => small.close())
+  const many = Array.from({ length: 101 }, (_, at) => `g${at}`).join()
+  const source = new EventSource(`${small.url}/v1/watch?groups=${many}`)
+  onTestFinished(() => source.close())
+  await source.until((told) => told.length === 101)
+  expect((await fetch(`${small.url}/v1/groups/g/watch`)).status).toBe(429)
+  expect(await (await fetch(`${small.url}/metrics`)).text()).toMatch(/^tenure_watchers 1$/m)
+  source.close()
+  await vi.waitFor(async () => expect((await fetch(`${small.url}/v1/groups/g/watch`)).status).toBe(200), patienceMs)
+})
+
 test('a quiet stream shows that it lives, and keeps its cursor young', async () => {
   const speed = 50
   const quick = await start({

@@ -52,6 +52,7 @@ export function groupRoutes(app: App, service: Service): void {
     },
     async (request) => {
       const { limit = '100' } = request.query
+      service.limits.groups(request, Number(limit))
       const after = request.query.after === undefined ? undefined : seal.open(request.query.after)
       if (request.query.after !== undefined && after === undefined) {
         throw new ServiceError('INVALID_REQUEST', 'after was not given out by this service since it started.')

@@ -5,6 +5,7 @@ import { beginning } from '../beginning.ts'
 import { ServiceError } from '../errors.ts'
 import { EventStream } from '../event-stream.ts'
 import { jsonOf } from '../hub.ts'
+import { watchWeight } from '../limits.ts'
 import * as schema from '../schemas.ts'
 import type { App, Service } from '../service.ts'
 import { whileHere } from '../while-here.ts'
@@ -36,7 +37,9 @@ export function watchRoutes(app: App, service: Service): void {
       config: { failures: [404] },
     },
     (request, reply) =>
-      service.limits.watching(request, () => watch(service, request, reply, [request.params.group_id], request.query)),
+      service.limits.watching(request, 1, () =>
+        watch(service, request, reply, [request.params.group_id], request.query),
+      ),
   )
   app.get(
     '/v1/watch',
@@ -57,7 +60,10 @@ export function watchRoutes(app: App, service: Service): void {
       if (groups.length > schema.mostWatched) {
         throw new ServiceError('INVALID_REQUEST', `groups must be at most ${schema.mostWatched}.`)
       }
-      return service.limits.watching(request, () => watch(service, request, reply, groups, request.query))
+      service.limits.groups(request, groups.length)
+      return service.limits.watching(request, groups.length, () =>
+        watch(service, request, reply, groups, request.query),
+      )
     },
   )
 }
@@ -71,7 +77,7 @@ interface Query {
 async function watch(service: Service, request: FastifyRequest, reply: FastifyReply, groups: string[], query: Query) {
   for (const group of groups) mayRead(request.identity, group)
   const from = startOf(service, request, query)
-  const leave = service.hub.enter()
+  const leave = service.hub.enter(watchWeight(groups.length))
   if (!leave) throw new ServiceError('RATE_LIMITED', 'Too many watch already.', { details: { retry_after_ms: 5_000 } })
   const start = { groups, renewals: query.renewals === 'true', from }
   try {
