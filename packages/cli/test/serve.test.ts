@@ -129,5 +129,8 @@ test('help is shown without loading the service: in not much more time than Node
     return Math.min(...times)
   }
   const bareMs = timeMs(['-e', '0'])
-  expect(timeMs([program, '--help']) / bareMs).toBeLessThan(2.2)
+  const helpMs = timeMs([program, '--help'])
+  expect(helpMs / bareMs).toBeLessThan(2.2)
+  // Where others keep the machine busy, Node itself takes longer than this.
+  if (bareMs < 60) expect(helpMs).toBeLessThan(150)
 })

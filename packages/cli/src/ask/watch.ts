@@ -19,17 +19,21 @@ export async function watch(name: string, flags: Readonly<Record<string, unknown
   const settings = settingsFrom(watchSettings, flags)
   const store = await openChosenStore(settings)
   endWithReader()
-  const live = process.stdout.isTTY && !settings.json
+  const live = process.stdout.isTTY && !settings.json && settings.changes === undefined
   const view = live ? new View(election, () => observation.end()) : undefined
+  const { changes: most = Infinity } = settings
+  let shown = 0
   const observation = new Observation({
     store,
     election,
     timeoutMs: settings.timeout,
     onChange: (change) => {
-      if (view) view.show(change)
-      else if (change.type === 'renewed' && !settings.renewals) return
-      else if (settings.json) printJson(jsonOf(election, change, observation.remainingMs()))
+      if (view) return view.show(change)
+      if (shown >= most || (change.type === 'renewed' && !settings.renewals)) return
+      shown += 1
+      if (settings.json) printJson(jsonOf(election, change, observation.remainingMs()))
       else print(`${timestamp(wallMs())}  ${sentence(election, change)}`)
+      if (shown === most) observation.end()
     },
     onTrouble: (error) => {
       const text = `${failureOf(error).message} It is tried again.`

@@ -2,6 +2,7 @@ import type { RunningService, ServiceOptions } from '@tenure/service'
 import { Command } from 'commander'
 import { listenFailure } from '../addresses.ts'
 import { readConfigFile } from '../config-file.ts'
+import { describe } from '../describe.ts'
 import { CommandError, exitCodes } from '../errors.ts'
 import { addFlags, choose, mistypedVariables } from '../settings.ts'
 import { stopOnSignals } from '../stopping.ts'
@@ -14,18 +15,20 @@ export function serveCommand(): Command {
     .description('Run the election service over HTTP, on a data directory.')
     .option('--config <file>', 'settings as JSON; flags and environment come first')
   addFlags(command, serveSettings)
-  return command
-    .addHelpText(
-      'after',
-      [
-        '',
-        'Every option can be set in the environment too (--min-ttl is TENURE_MIN_TTL), and in the file (minTtl).',
-        'Without authentication (--jwt-keys or --tls-client-ca) it listens on loopback only.',
-        'SIGHUP reads keys, certificates and rights again. SIGTERM and SIGINT end it without losing anything.',
-        'Exit codes: 0, 2 for wrong settings, 69 if the data or the address cannot be had, 1 if stopping took too long.',
-      ].join('\n'),
-    )
-    .action((flags: Record<string, unknown>) => serve(flags))
+  return describe(command, {
+    examples: [
+      'tenure serve',
+      'tenure serve --listen :7070 --data /var/lib/tenure --tls-cert service.pem --tls-key service.key \\',
+      '  --jwt-keys keys.json --jwt-issuer https://issuer.example --jwt-audience tenure',
+    ],
+    notes: [
+      'Without authentication (--jwt-keys or --tls-client-ca) it listens on loopback only.',
+      'SIGHUP reads keys, certificates and rights again. SIGTERM and SIGINT end it without losing anything.',
+      'Options can stand in the file too, by other names: --min-ttl is minTtl there.',
+      '',
+    ],
+    exitCodes: '0, 2 for wrong settings, 69 if the data or the address cannot be had, 1 if stopping took too long',
+  }).action((flags: Record<string, unknown>) => serve(flags))
 }
 
 async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {

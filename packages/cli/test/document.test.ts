@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { findBlocks, readDocument, type Block } from '../../../test/documents.ts'
+import { freePort, type RunningServer } from '../../../test/servers/server.ts'
+import { serve } from '../../../test/service/serve.ts'
+import { common, rowsOf, tables } from './option-tables.ts'
+import { program, run } from './tenure.ts'
+
+const document = 'docs/cli.md'
+const text = readDocument(document)
+
+/** A block of commands with what it prints, as it is shown below it. */
+interface Example {
+  readonly block: Block
+  readonly shown: readonly Block[]
+}
+
+const examples: Example[] = []
+for (const block of findBlocks(document, text)) {
+  const [language, ...more] = block.info
+  if (language === 'sh' && !more.includes('norun')) examples.push({ block, shown: [] })
+  else if (language === 'text' || language === 'json') {
+    const last = examples.pop()
+    if (last) examples.push({ ...last, shown: [...last.shown, block] })
+  }
+}
+
+describe('the commands of the document, from top to bottom', () => {
+  let service: RunningServer
+  let folder: string
+  let port: number
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'tenure-document-'))
+    writeFileSync(join(folder, 'tenure'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`, { mode: 0o755 })
+    service = await serve('--min-ttl', '1s')
+    port = await freePort()
+  })
+  afterAll(async () => {
+    await service.stop()
+    rmSync(folder, { recursive: true })
+  })
+
+  test.for(examples.map((example) => [`${document}:${example.block.line}`, example] as const))(
+    '%s',
+    async ([, { block, shown }]) => {
+      const places = [
+        ['http://127.0.0.1:7070', service.url],
+        ['127.0.0.1:4040', `127.0.0.1:${port}`],
+        ['file:///var/lib/leases', `file://${folder}/leases`],
+      ] as const
+      const commands = places.reduce((script, [place, here]) => script.replaceAll(place, here), block.code)
+      const { stdout } = await promisify(execFile)('bash', ['-e', '-c', commands], {
+        env: { ...process.env, PATH: `${folder}:${process.env['PATH'] ?? ''}` },
+      })
+      const said = places.reduce((output, [place, here]) => output.replaceAll(here, place), stdout)
+      if (shown.every(({ info }) => info[0] === 'json')) {
+        const lines = said.split('\n').filter(Boolean)
+        expect(lines.map((line) => steady(JSON.parse(line)))).toEqual(shown.map(({ code }) => steady(JSON.parse(code))))
+      } else expect(withoutTimes(said)).toBe(withoutTimes(shown.map(({ code }) => `${code}\n`).join('')))
+    },
+  )
+})
+
+const volatile = /^(at|acquiredAt|renewedAt|remainingMs|lease_remaining_ms)$/
+
+/** The same, with what differs from run to run replaced by its type. */
+function steady(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, volatile.test(key) ? typeof inner : steady(inner)]),
+  )
+}
+
+/** Times, how much was measured, and the width of columns differ from run to run. */
+function withoutTimes(output: string): string {
+  return output
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+    .replaceAll(/-?\d+(\.\d+)?(ms|s|m)\b/g, 'DURATION')
+    .replaceAll(/-?\d+\.\d+ %/g, 'SHARE')
+    .replaceAll(/ahead|behind/g, 'ahead')
+    .replaceAll(/ +/g, ' ')
+}
+
+test('the document lists every option of every command, and no other', () => {
+  const [head = '', ...sections] = text.split(/^## tenure /m)
+  const listed = (section: string) => section.split('\n').filter((line) => /^\| `--/.test(line))
+  expect(listed(head)).toEqual(rowsOf(common))
+  const found = new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), section]))
+  for (const [name, table] of Object.entries(tables)) {
+    const section = [...found].find(([title]) => title.split(', ').includes(name))?.[1] ?? ''
+    expect(listed(section), name).toEqual(expect.arrayContaining(rowsOf(table, common)))
+  }
+  const all = new Set([...Object.values(tables).flatMap((table) => rowsOf(table, common)), ...rowsOf(common)])
+  expect(listed(text).filter((row) => !all.has(row))).toEqual([])
+})
+
+test('the document and the examples of each help name every command', async () => {
+  const { out } = await run(['--help'])
+  const names = [...out.matchAll(/^ {2}([a-z]+) .*/gm)].map(([, name]) => name ?? '').filter((name) => name !== 'help')
+  expect(names.length).toBeGreaterThan(10)
+  for (const name of names) {
+    expect(text).toMatch(new RegExp(`^\\| \\[\`tenure .*\\b${name}\\b`, 'm'))
+    const help = await run([name, '--help'])
+    expect(help).toMatchObject({ code: 0, error: '' })
+    expect(help.out, name).toContain(`tenure ${name}`)
+    expect(help.out, name).toContain('Exit codes: ')
+    expect(help.out, name).toMatch(/^Examples:\n {2}\S/m)
+  }
+})
