@@ -52,9 +52,24 @@ export async function bundle(source, target) {
 async function bundleOne(folder, entries) {
   const input = entries.map((entry) => join(folder, 'src', entry))
   const built = await rolldown({ input, platform: 'node', external: /^[^./]/ })
-  await built.write({ dir: join(folder, 'dist'), format: 'esm', entryFileNames: '[name].js' })
+  await built.write({
+    dir: join(folder, 'dist'),
+    format: 'esm',
+    entryFileNames: '[name].js',
+    codeSplitting: {
+      groups: [
+        // What the command line needs to read its arguments, in one file: nobody should wait for help.
+        { name: 'arguments', test: argumentModules },
+        // Its other programs read none.
+        { name: 'clock', test: /cli[\\/]src[\\/]clock\.ts$/, priority: 1 },
+      ],
+    },
+  })
   await built.close()
 }
+
+const argumentModules =
+  /cli[\\/]src[\\/](?:commands[\\/].+|addresses|config-file|describe|durations|errors|refusal|settings|store-settings|suggestions|values|run[\\/]restart)\.ts$/
 
 /** @param {string} folder */
 function declare(folder) {

@@ -119,18 +119,23 @@ test.each(['127.0.0.1:0', '[::1]:0', 'localhost:0'])('it listens on %s', async (
   expect(await ask(`${url}/readyz`)).toMatchObject({ status: 200 })
 })
 
-test('help is shown without loading the service: in not much more time than Node itself needs to start', () => {
+test('help is shown in not much more time than Node itself needs to start', () => {
   const timeMs = (args: string[]) => {
-    const times = Array.from({ length: 7 }, () => {
-      const startedAtMs = performance.now()
-      execFileSync(process.execPath, args)
-      return performance.now() - startedAtMs
-    })
-    return Math.min(...times)
+    const startedAtMs = performance.now()
+    execFileSync(process.execPath, args)
+    return performance.now() - startedAtMs
   }
-  const bareMs = timeMs(['-e', '0'])
-  const helpMs = timeMs([program, '--help'])
+  // In turns: what else the machine does then slows both down.
+  const times = Array.from({ length: 12 }, () => [timeMs(['-e', '0']), timeMs([program, '--help'])] as const)
+  const bareMs = Math.min(...times.map(([bare]) => bare))
+  const helpMs = Math.min(...times.map(([, help]) => help))
   expect(helpMs / bareMs).toBeLessThan(2.2)
-  // Where others keep the machine busy, Node itself takes longer than this.
   if (bareMs < 60) expect(helpMs).toBeLessThan(150)
+})
+
+test('help is shown without loading the library or the service', async () => {
+  const { ended, output } = tenure(['--help'], { env: { NODE_DEBUG: 'esm' } })
+  expect(await ended).toBe(0)
+  expect(output.error).toContain('/commander/')
+  expect(output.error).not.toMatch(/tenure\/dist|service\/dist|fastify|croner/)
 })
