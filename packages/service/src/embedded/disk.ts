@@ -64,6 +64,7 @@ export class Disk {
   /** The data were put back from a backup. */
   readonly #restored: boolean
   #meta: Meta
+  #lastCommit: number
   #queue: Write[] = []
   #draining: Promise<void> | undefined
   #broken: ServiceError | undefined
@@ -84,6 +85,7 @@ export class Disk {
       if (statSync(path).size < bytes) truncateSync(path, bytes)
       this.#metas = this.#root.openDB({ name: 'meta', encoding: 'string' })
       this.#groups = this.#root.openDB({ name: 'groups', encoding: 'string' })
+      this.#lastCommit = this.#commits()
       const meta = this.#readMeta()
       this.#isNew = meta === undefined
       this.#meta = meta ?? { format: 1, clusterId: newId(), restores: 0 }
@@ -119,7 +121,7 @@ export class Disk {
   async #begin(): Promise<void> {
     if (this.#isNew) await this.#durable(this.#metas, 'meta', this.#meta)
     if (this.#lock.commits !== undefined) return
-    this.#lock.note(this.#commits())
+    this.#lock.note(this.#lastCommit)
     this.#lock.sync()
     // A new file is lost with its directory's entry.
     for (const path of [this.#directory, dirname(this.#directory)]) sync(path, 'r')
@@ -223,10 +225,11 @@ export class Disk {
   async #commit(batch: readonly Write[]): Promise<ServiceError | undefined> {
     if (this.#broken) return this.#broken
     try {
-      const commit = this.#commits() + 1
+      const commit = this.#lastCommit + 1
       await this.#root.batch(() => {
         for (const { to, key, value } of batch) void to.put(key, encodeRecord(key, value, commit))
       })
+      this.#lastCommit = commit
       this.#lock.note(commit)
       return undefined
     } catch (cause) {

@@ -47,12 +47,13 @@ export function encodeRecord(key: string, value: object, commit: number): string
 
 /** Undefined if it is not what was written. */
 export function decodeRecord(key: string, record: string): Decoded | undefined {
-  const text = record.slice(checksumLength)
-  if (!record.startsWith(checksumOf(key, text))) return undefined
-  const start = text.indexOf('{')
-  return { value: JSON.parse(text.slice(start)), commit: Number.parseInt(text.slice(0, start), 36) }
+  const start = record.indexOf('{')
+  if (start < checksumLength || !record.startsWith(checksumOf(key, record.slice(checksumLength)))) return undefined
+  return { value: JSON.parse(record.slice(start)), commit: Number.parseInt(record.slice(checksumLength, start), 36) }
 }
 
 function checksumOf(key: string, text: string): string {
-  return crc32(text, crc32(key)).toString(16).padStart(checksumLength, '0')
+  return crc32(key + text)
+    .toString(16)
+    .padStart(checksumLength, '0')
 }
