@@ -38,6 +38,8 @@ export interface Scene {
 }
 
 export interface RunOptions {
+  /** Another build of the command. */
+  readonly command?: string
   readonly env?: Record<string, string>
   readonly stdio?: StdioOptions
 }
@@ -64,22 +66,29 @@ export function scene(store?: string): Scene {
   }
 }
 
-function start(args: readonly string[], { env = {}, stdio = ['ignore', 'pipe', 'pipe'] }: RunOptions = {}): Wrapper {
+function start(args: readonly string[], options: RunOptions = {}): Wrapper {
+  const { command = program, env = {}, stdio = ['ignore', 'pipe', 'pipe'] } = options
   const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_')))
-  const child = spawn(process.execPath, [program, ...args], { env: { ...clean, ...env }, stdio })
+  const child = spawn(process.execPath, [command, ...args], { env: { ...clean, ...env }, stdio })
   const output = { out: '', error: '' }
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (output.out += text))
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (output.error += text))
   const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
   let seen: number | undefined
   const supervisor = () => (seen = childrenOf(child.pid ?? 0)[0] ?? seen ?? fail('no supervisor'))
-  onTestFinished(async () => {
-    // The supervisor ends the command when its wrapper is gone. Both may have been stopped by the test.
-    for (const pid of childrenOf(child.pid ?? 0)) signal(pid, 'SIGCONT')
-    child.kill('SIGKILL')
-    await ended
-  })
+  onTestFinished(() => clearAway(child, ended))
   return { child, output, ended, isOver: () => child.exitCode !== null || child.signalCode !== null, supervisor }
+}
+
+/** The supervisor ends the command when its wrapper is gone; a mutant may not. Any of them may be stopped. */
+async function clearAway(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
+  const supervisors = childrenOf(child.pid ?? 0)
+  const all = [...supervisors, ...supervisors.flatMap((pid) => childrenOf(pid))]
+  for (const pid of supervisors) signal(pid, 'SIGCONT')
+  child.kill('SIGKILL')
+  await vi.waitUntil(() => !all.some((pid) => runs(pid)), { timeout: 3_000 }).catch(() => {})
+  for (const pid of all) for (const target of [pid, -pid]) signal(target, 'SIGKILL')
+  await ended
 }
 
 function fail(text: string): never {
@@ -130,13 +139,24 @@ export function runs(pid: number): boolean {
   return stateOf(pid) !== 'Z'
 }
 
-/** No moment at which two terms worked, and terms that rise. Gives the terms. */
-export function expectNoOverlap(lines: readonly Line[]): number[] {
-  const terms = [...new Set(lines.map(({ term }) => term))].sort((one, other) => one - other)
-  const spans = terms.map((term) => {
+/** Terms that began to work before the one below had ended, by how many milliseconds. */
+export function overlaps(lines: readonly Line[]): { term: number; byMs: number }[] {
+  const spans = termsOf(lines).map((term) => {
     const times = lines.filter((line) => line.term === term).map(({ at }) => at)
     return { term, from: Math.min(...times), to: Math.max(...times) }
   })
-  for (const [index, span] of spans.slice(1).entries()) expect(span.from).toBeGreaterThan(spans[index]?.to ?? 0)
-  return terms
+  return spans
+    .slice(1)
+    .map(({ term, from }, index) => ({ term, byMs: (spans[index]?.to ?? 0) - from }))
+    .filter(({ byMs }) => byMs >= 0)
+}
+
+/** No moment at which two terms worked, and terms that rise. Gives the terms. */
+export function expectNoOverlap(lines: readonly Line[]): number[] {
+  expect(overlaps(lines)).toEqual([])
+  return termsOf(lines)
+}
+
+function termsOf(lines: readonly Line[]): number[] {
+  return [...new Set(lines.map(({ term }) => term))].sort((one, other) => one - other)
 }

@@ -1,0 +1,148 @@
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { rolldown } from 'rolldown'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { startProxy } from '../../../test/servers/proxy.ts'
+import { overlaps, scene, signal, type Scene } from './run/scene.ts'
+import { program, serve, temporaryFolder } from './tenure.ts'
+
+const cli = join(import.meta.dirname, '..')
+const lease = ['--ttl', '3s']
+
+/** Each leads two wrappers, of which the first leads, into one trap. Gives where their commands wrote. */
+const scenarios = {
+  async 'tenure is stopped past its lease'(command: string) {
+    const { on, first } = await two(command, { worker: ['--stubborn'] })
+    first.child.kill('SIGSTOP')
+    await secondWorks(on)
+    return on
+  },
+  async 'the supervisor is stopped, and tenure is cut off'(command: string) {
+    const served = await serve(temporaryFolder())
+    const proxy = await startProxy(Number(new URL(served.url).port))
+    onTestFinished(() => proxy.stop())
+    const through = ['--store', `http://127.0.0.1:${proxy.port}`]
+    const { on, first } = await two(command, { worker: ['--stubborn'], store: served.url, through })
+    signal(first.supervisor(), 'SIGSTOP')
+    proxy.set('blackhole')
+    await secondWorks(on)
+    return on
+  },
+  async 'tenure is killed over a child in a group of its own'(command: string) {
+    const { on, first } = await two(command, { worker: ['--fork', 'group'] })
+    await vi.waitUntil(() => new Set(on.lines().map(({ pid }) => pid)).size === 2, { timeout: 20_000 })
+    first.child.kill('SIGKILL')
+    await secondWorks(on)
+    // It is nobody's any more.
+    for (const { pid, term } of on.lines()) if (term === 1) signal(pid, 'SIGKILL')
+    return on
+  },
+  async 'tenure is told to stop over a slow command'(command: string) {
+    const { on, first } = await two(command, { worker: ['--slow', '1500'] })
+    first.child.kill('SIGTERM')
+    await secondWorks(on)
+    return on
+  },
+  async 'tenure is killed while the supervisor takes its time'(command: string) {
+    const { on, first } = await two(command, {})
+    const supervisor = first.supervisor()
+    signal(supervisor, 'SIGSTOP')
+    first.child.kill('SIGKILL')
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    signal(supervisor, 'SIGCONT')
+    await secondWorks(on)
+    return on
+  },
+}
+
+async function two(
+  command: string,
+  { worker = [], store, through = [] }: { worker?: readonly string[]; store?: string; through?: readonly string[] },
+) {
+  const on = scene(store)
+  const first = on.work([...lease, ...through, '--identity', 'first'], worker, { command })
+  await on.wrote('begin', 1)
+  const second = on.work(lease, [], { command })
+  await vi.waitUntil(() => second.output.error.includes('first leads'), { timeout: 20_000 })
+  return { on, first }
+}
+
+async function secondWorks(on: Scene): Promise<void> {
+  await on.wrote('begin', 2)
+  await vi.waitUntil(() => on.lines().filter(({ term }) => term === 2).length > 30, { timeout: 20_000 })
+}
+
+interface Mutant {
+  readonly name: string
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+  readonly caughtWhen: keyof typeof scenarios
+}
+
+const mutants: readonly Mutant[] = [
+  {
+    name: 'the supervisor leaves it all to tenure',
+    file: 'run/supervisor.ts',
+    find: "  answer({ type: 'started', run: id, session })",
+    replace: "  guard.stop()\n  answer({ type: 'started', run: id, session })",
+    caughtWhen: 'tenure is stopped past its lease',
+  },
+  {
+    name: 'tenure leaves it all to the supervisor',
+    file: 'run/supervision.ts',
+    find: '    if (this.#order) this.#guard.end(this.#order.signal, this.#order.killAt)',
+    replace: '    this.#guard.stop()',
+    caughtWhen: 'the supervisor is stopped, and tenure is cut off',
+  },
+  {
+    name: 'only the first process group is ended',
+    file: 'run/session.ts',
+    find: 'if (!ids || startedAt === undefined) return undefined',
+    replace: 'if (ids) return undefined',
+    caughtWhen: 'tenure is killed over a child in a group of its own',
+  },
+  {
+    name: 'the lease is released before the command has ended',
+    file: 'run/conductor.ts',
+    find: 'leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))',
+    replace: 'leadership.waitUntil(Promise.resolve(settle))',
+    caughtWhen: 'tenure is told to stop over a slow command',
+  },
+  {
+    name: 'the sign of life ends with tenure',
+    file: 'run/supervision.ts',
+    find: '      await supervisor.hold(sign, server)',
+    replace: '      await supervisor.ready',
+    caughtWhen: 'tenure is killed while the supervisor takes its time',
+  },
+]
+
+/** Builds the command with one mistake in it. Gives the path of its program. */
+async function build({ name, file, find, replace }: Mutant): Promise<string> {
+  const folder = join(cli, '.mutants', name.replaceAll(' ', '-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  for (const each of ['src', 'bin', 'package.json']) cpSync(join(cli, each), join(folder, each), { recursive: true })
+  const path = join(folder, 'src', file)
+  const parts = readFileSync(path, 'utf8').split(find)
+  expect(parts, `the text to replace in ${file}`).toHaveLength(2)
+  writeFileSync(path, parts.join(replace))
+  const input = ['main.ts', 'run/supervisor.ts'].map((entry) => join(folder, 'src', entry))
+  const built = await rolldown({ input, platform: 'node', external: /^[^./]/ })
+  await built.write({ dir: join(folder, 'dist'), format: 'esm', entryFileNames: '[name].js' })
+  await built.close()
+  return join(folder, 'bin/tenure.js')
+}
+
+describe.each(Object.entries(scenarios))('when %s', (name, scenario) => {
+  test('no two commands run at once', { timeout: 90_000 }, async () => {
+    expect(overlaps((await scenario(program)).lines())).toEqual([])
+  })
+
+  const own = mutants.filter(({ caughtWhen }) => caughtWhen === name)
+  test.each(own)('but they do if $name', { timeout: 90_000 }, async (mutant) => {
+    expect(overlaps((await scenario(await build(mutant))).lines())).toMatchObject([{ term: 2 }])
+  })
+})
