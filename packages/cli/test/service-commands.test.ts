@@ -56,10 +56,10 @@ describe('the commands for a service', () => {
     expect(waiting.output.out).toBe('')
     await ask(`${url}/v1/groups/jobs/resign`, { node_id: 'a', term: 1 })
     expect(await waiting.ended).toBe(0)
-    const [answer] = linesOf(waiting.output.out)
+    const [answer = {}] = linesOf(waiting.output.out)
     expect(answer).toMatchObject({ is_leader: true, leader: { node_id: 'b', term: 2 } })
     expect((await ask(`${url}/v1/groups/jobs/leader`)).body).toMatchObject({
-      leader: { version: (answer?.['leader'] as { version: string }).version },
+      leader: { version: (answer['leader'] as { version: string }).version },
     })
     const late = await run(['campaign', 'jobs', '--url', url, '--identity', 'c', '--wait', '1ms'])
     expect(late).toMatchObject({ code: 1, out: expect.stringContaining('c does not lead jobs: b does') as string })

@@ -68,7 +68,7 @@ async function examine(
     const watch = await watching(patient)
     tell('watch', watchText(watch))
     await patient.release()
-    tell('rights', `read, acquire, renew and release are allowed`)
+    tell('rights', 'read, acquire, renew and release are allowed')
     tell('timings', timingsText(timings))
     const verdict = judge({ renew, clock, watching: watch, timings })
     if (settings.json) {
@@ -104,8 +104,9 @@ function timingsText(timings: Timings): string {
   return `lease ${formatDuration(leaseDurationMs)}: renewed every ${shortTime(renewIntervalMs)}, ${answer}, leadership ends after ${shortTime(renewDeadlineMs)} without one`
 }
 
-function jsonTimings({ maxFailedRenewals: _, ...timings }: Timings) {
-  return timings
+/** Without what has no end, which JSON does not know. */
+function jsonTimings({ leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio }: Timings) {
+  return { leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio }
 }
 
 function verdictText({ verdict, reasons }: Verdict, { leaseDurationMs }: Timings): string {
