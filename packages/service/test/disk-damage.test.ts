@@ -123,3 +123,7 @@ test('data that was put back is noticed, and served after it was said to be', as
   expect(again.restores).toBe(1)
   expect([...again.all()]).toHaveLength(groups)
 })
+
+test.skipIf(process.platform !== 'linux')('a place in which no directory can be made is refused at once', async () => {
+  await expect(openDisk('/proc/nowhere/data')).rejects.toThrow(/ENOENT/)
+})

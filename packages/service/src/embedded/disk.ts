@@ -1,5 +1,5 @@
-import { mkdirSync, statSync, truncateSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, mkdirSync, statSync, truncateSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { ServiceError } from '../errors.ts'
 import { checkHeader, prepareLockFile, remedy, sync } from './data-file.ts'
@@ -105,7 +105,7 @@ export class Disk {
 
   static async open(options: DiskOptions): Promise<Disk> {
     const { directory } = options
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    makeDirectory(resolve(directory))
     const lock = await DirectoryLock.take(directory)
     try {
       const disk = new Disk(lock, options)
@@ -257,5 +257,17 @@ export class Disk {
     await this.#root.close()
     this.#lock.sync()
     this.#lock.release()
+  }
+}
+
+/** Node's own way to make parents too never ends where a parent is there and takes no children, as in /proc. */
+function makeDirectory(directory: string): void {
+  if (existsSync(directory)) return
+  makeDirectory(dirname(directory))
+  try {
+    mkdirSync(directory, { mode: 0o700 })
+  } catch (error) {
+    // Somebody else may have made it meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }

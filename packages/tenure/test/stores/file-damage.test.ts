@@ -253,6 +253,14 @@ describe('a disk that fails grants nothing', () => {
     expect(await store.renew(record, call())).toMatchObject({ ok: true })
   })
 
+  test.skipIf(process.platform !== 'linux')('a place in which no directory can be made', async () => {
+    const store = openStore({ directory: '/proc/nowhere/leases' })
+    await expect(store.acquire(claim(), call())).rejects.toMatchObject({
+      code: 'BACKEND_UNAVAILABLE',
+      cause: expect.objectContaining({ code: 'ENOENT' }),
+    })
+  })
+
   test('a directory that went away, and one that cannot be made', async () => {
     const { directory, store, record } = await heldLease()
     await rename(directory, `${directory}.gone`)

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { mkdir, open, rename, rm, statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { isTenureError, TenureError } from '../../errors.ts'
 
 // Magic numbers of statfs(2) for file systems whose locks may be local to one host, or kept by a program.
@@ -34,7 +35,7 @@ export function sharedFilesystem(type: number): string | undefined {
 export async function prepareDirectory(directory: string, allowNetworkFilesystem: boolean): Promise<void> {
   let type = await filesystemType(directory)
   if (type === undefined) {
-    await mkdir(directory, { recursive: true })
+    await makeDirectory(directory)
     type = await filesystemType(directory)
   }
   const name = type === undefined ? undefined : sharedFilesystem(type)
@@ -45,6 +46,16 @@ export async function prepareDirectory(directory: string, allowNetworkFilesystem
       'Use a local directory, or another store for elections between machines; if locks and renames of this ' +
       'file system are known to hold for all hosts, set allowNetworkFilesystem.',
   )
+}
+
+/** Node's own way to make parents too never ends where a parent is there and takes no children, as in /proc. */
+async function makeDirectory(directory: string): Promise<void> {
+  if ((await filesystemType(directory)) !== undefined) return
+  await makeDirectory(dirname(directory))
+  await mkdir(directory).catch((error: unknown) => {
+    // Somebody else may have made it meanwhile.
+    if (errnoOf(error) !== 'EEXIST') throw error
+  })
 }
 
 async function filesystemType(directory: string): Promise<number | undefined> {
