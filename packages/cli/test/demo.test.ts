@@ -45,7 +45,7 @@ function expectNothingLeft(folder: string, pids: number[]): void {
 
 test('without a terminal the demo shows a take-over for each harm, with rising terms, and ends by itself', async () => {
   const folder = temporaryFolder()
-  const { child, output } = startDemo(folder, '--end-after', '14s', '--harm-every', '500ms')
+  const { child, output } = startDemo(folder, '--end-after', '13s', '--harm-every', '500ms')
   const [code] = await once(child, 'exit')
   const { text } = output
   expect(code, text).toBe(0)
@@ -61,8 +61,9 @@ test('without a terminal the demo shows a take-over for each harm, with rising t
   const tookMs = (harm: string) => takeovers.filter(([, how]) => how === harm).map((groups) => Number(groups[6]))
   for (const harm of ['killed', 'paused', 'cut off', 'stopped'])
     expect(tookMs(harm), `${harm}\n${text}`).not.toEqual([])
-  // A death and a release are noticed; a pause or a cut looks like neither, so the lease has to run out.
-  for (const ms of [...tookMs('killed'), ...tookMs('stopped')]) expect(ms).toBeLessThan(leaseDurationMs / 2)
+  // A death and a release are noticed; a pause or a cut looks like neither, so the lease has to run out. Of each only
+  // the first: after that so many have been harmed that nobody may be there to take over.
+  for (const harm of ['killed', 'stopped']) expect(tookMs(harm)[0], text).toBeLessThan(leaseDurationMs / 2)
   for (const ms of [...tookMs('paused'), ...tookMs('cut off')]) expect(ms).toBeGreaterThan(leaseDurationMs / 4)
   expect(text).toMatch(/node-. knows that it lost term \d+ \(expired\)/)
   expectNothingLeft(folder, pidsIn(text))
