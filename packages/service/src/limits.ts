@@ -112,12 +112,22 @@ export class Limits {
   /** The groups that one request asks about, of which it has paid for the first ten. */
   groups(request: FastifyRequest, count: number): void {
     const weight = Math.ceil(count / groupsPerRequest) - 1
-    if (weight > 0 && this.#requests.isLimited) this.#take(this.#requests, request, weight, 'requests')
+    if (weight > 0 && this.#requests.isLimited) this.#take(this.#requests, request, weight, 'requests', 1)
+  }
+
+  /**
+   * Groups that were passed over for a request: known only afterwards, so it is not refused for them. By the thousand:
+   * what one pays must not tell how many groups of others there are.
+   */
+  passedOver(request: FastifyRequest, count: number): void {
+    const weight = Math.floor(count / 1_000) * 10
+    if (weight === 0 || !this.#requests.isLimited) return
+    this.#requests.charge(this.#subjectOf(request), weight, this.#clock.monotonicMs())
   }
 
   /** The leases of a batch, of which the request itself was the first. */
   batch(request: FastifyRequest, leases: number): void {
-    if (this.#renewals.isLimited) this.#take(this.#renewals, request, leases - 1, 'renewals')
+    if (this.#renewals.isLimited) this.#take(this.#renewals, request, leases - 1, 'renewals', 1)
   }
 
   get countsNewGroups(): boolean {
@@ -143,8 +153,8 @@ export class Limits {
     return this.#holding(this.#waiting, request, 'campaigns that wait', run)
   }
 
-  #take(budget: Budget, request: FastifyRequest, weight: number, what: string): void {
-    const waitMs = budget.take(this.#subjectOf(request), weight, this.#clock.monotonicMs())
+  #take(budget: Budget, request: FastifyRequest, weight: number, what: string, paid = 0): void {
+    const waitMs = budget.take(this.#subjectOf(request), weight, this.#clock.monotonicMs(), paid)
     if (waitMs > 0) throw tooMany(what, waitMs)
   }
 
@@ -194,8 +204,22 @@ export class Budget {
     return this.#buckets.size
   }
 
-  /** How long to wait; 0 if it was taken. */
-  take(subject: string, weight: number, nowMs: number): number {
+  /** How long to wait; 0 if it was taken. `paid` was taken for the same thing just before. */
+  take(subject: string, weight: number, nowMs: number, paid = 0): number {
+    const bucket = this.#bucketOf(subject, nowMs)
+    // What weighs more than the bucket holds is let through from a full one, and paid for afterwards.
+    const needed = Math.min(weight, this.#burst - paid)
+    if (bucket.tokens < needed) return Math.max(1, Math.ceil((needed - bucket.tokens) / this.#perMs))
+    bucket.tokens -= weight
+    return 0
+  }
+
+  /** Takes it in any case. */
+  charge(subject: string, weight: number, nowMs: number): void {
+    this.#bucketOf(subject, nowMs).tokens -= weight
+  }
+
+  #bucketOf(subject: string, nowMs: number): { tokens: number; atMs: number } {
     const bucket = this.#buckets.get(subject) ?? { tokens: this.#burst, atMs: nowMs }
     // The first one is that which nobody used for longest: it is the fullest, and least is lost with it.
     this.#buckets.delete(subject)
@@ -206,11 +230,7 @@ export class Budget {
     }
     bucket.tokens = Math.min(this.#burst, bucket.tokens + Math.max(0, nowMs - bucket.atMs) * this.#perMs)
     bucket.atMs = nowMs
-    // What weighs more than the bucket holds is let through from a full one, and paid for afterwards.
-    const needed = Math.min(weight, this.#burst)
-    if (bucket.tokens < needed) return Math.max(1, Math.ceil((needed - bucket.tokens) / this.#perMs))
-    bucket.tokens -= weight
-    return 0
+    return bucket
   }
 }
 

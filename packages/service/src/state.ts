@@ -89,6 +89,20 @@ export interface GroupView {
   readonly lease: LeaseView | undefined
 }
 
+export interface PageOptions {
+  readonly after: string | undefined
+  readonly limit: number
+  /** Of the others nothing is told, neither that they are there nor how many. Default: all are shown. */
+  isShown?(groupId: string): boolean
+}
+
+export interface Page {
+  readonly groups: GroupView[]
+  readonly next: string | undefined
+  /** How many were looked at and not shown. */
+  readonly passedOver: number
+}
+
 export interface MemberView {
   readonly nodeId: string
   readonly role: 'leader' | 'candidate' | 'allowed'
@@ -121,7 +135,8 @@ export interface ElectionState {
     options: { replace: boolean },
   ): Promise<'created' | 'same' | 'replaced'>
   group(groupId: string): MaybePromise<GroupView>
-  groups(options: { after: string | undefined; limit: number }): Promise<{ groups: GroupView[]; more: boolean }>
+  /** By id. `next` is what to go on after; there may be nothing more to show then, and a page may be short before. */
+  groups(options: PageOptions): Promise<Page>
   remove(groupId: string, options: { force: boolean }): Promise<void>
 
   heartbeat(groupId: string, nodeId: string, metadata: Metadata): MaybePromise<void>

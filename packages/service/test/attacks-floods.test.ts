@@ -69,6 +69,14 @@ describe('a subject', () => {
     }
   })
 
+  test('may send a batch that is worth more than it may ever ask at once, and then none for a while', async () => {
+    const url = await authenticated({ renewalsPerSecond: 10 })
+    const renewals = Array.from({ length: 50 }, () => ({ group_id: 'payments-1', term: 1, extend_by_ms: 1_000 }))
+    const renew = () => ask(url, first, 'POST', '/v1/renew', { node_id: 'node-1', renewals })
+    expect(await renew()).toMatchObject({ status: 200 })
+    expect(await renew()).toMatchObject(tooMany)
+  })
+
   test('takes a place for each fifty groups that it watches at once', async () => {
     const url = await authenticated({ watchesPerSubject: 2 })
     const many = `/v1/watch?groups=${Array.from({ length: 51 }, (_, at) => `payments-${at}`).join()}`
@@ -247,6 +255,13 @@ describe('a budget', () => {
     expect(budget.take('a', 1, 0)).toBe(31 * 64)
     expect(budget.take('a', 50, 50 * 64 - 1)).toBe(1)
     expect(budget.take('a', 50, 50 * 64)).toBe(0)
+  })
+
+  test('can be charged for what nobody knew before', () => {
+    const budget = new Budget(1 / 64, 20)
+    budget.charge('a', 25, 0)
+    expect(budget.take('a', 1, 0)).toBe(6 * 64)
+    expect(budget.take('a', 1, 6 * 64)).toBe(0)
   })
 
   test('remembers the newest subjects only', () => {

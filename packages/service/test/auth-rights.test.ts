@@ -119,6 +119,41 @@ describe('a node', () => {
     expect(await ask(a, 'GET', `/v1/groups?after=~${'A'.repeat(208)}`)).toMatchObject({ status: 400 })
   })
 
+  test('learns nothing of other groups from where its pages begin and end', async () => {
+    const spy = token('spy', { groups: ['zebra', 'zulu'] })
+    for (const group_id of ['zebra', 'zulu']) await ask(admin, 'POST', '/v1/groups', { group_id })
+    const list = async (query: string) => (await ask(spy, 'GET', `/v1/groups?${query}`)).body
+    const shown = (page: Record<string, unknown>) =>
+      (page['groups'] as { group_id: string }[]).map(({ group_id }) => group_id)
+    /** Everything it can be told, but for seals, which are never the same twice. */
+    const told = async () => {
+      const pages: unknown[] = []
+      for (const limit of [1, 2, 3, 100]) {
+        for (const start of ['', '&after=zebra', '&after=zulu']) {
+          const page = await list(`limit=${limit}${start}`)
+          pages.push([shown(page), String(page['next']).length])
+        }
+      }
+      return pages
+    }
+    const before = await told()
+    expect(before[0]).toEqual([['zebra'], expect.any(Number)])
+    expect(before[3]).toEqual([['zebra', 'zulu'], 'null'.length])
+    for (const group_id of ['aaa', 'zebra-2', 'zz']) await ask(admin, 'POST', '/v1/groups', { group_id })
+    expect(await told()).toEqual(before)
+    for (const name of ['aaa', 'zebra-2', 'nothing-at-all']) {
+      expect(await ask(spy, 'GET', `/v1/groups?after=${name}`)).toMatchObject(forbidden)
+    }
+    const { next } = await list('limit=1')
+    expect(next).not.toContain('zebra')
+    const second = await list(`limit=1&after=${String(next)}`)
+    expect([shown(second), second['next']]).toEqual([['zulu'], null])
+    expect((await ask(reader, 'GET', '/v1/groups?after=zebra&limit=1')).body).toMatchObject({
+      groups: [{ group_id: 'zebra-2' }],
+      next: 'zebra-2',
+    })
+  })
+
   test('cannot define or delete groups', async () => {
     const group_id = newGroup('payments')
     expect(await ask(a, 'POST', '/v1/groups', { group_id })).toMatchObject(forbidden)

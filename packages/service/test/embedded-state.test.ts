@@ -83,7 +83,10 @@ describe('a campaign', () => {
         details: { min_ttl_ms: 1_000, max_ttl_ms: 60_000 },
       })
     }
-    await expect(scene.state.groups({ after: undefined, limit: 9 })).resolves.toEqual({ groups: [], more: false })
+    await expect(scene.state.groups({ after: undefined, limit: 9 })).resolves.toMatchObject({
+      groups: [],
+      next: undefined,
+    })
   })
 })
 
@@ -239,11 +242,25 @@ describe('a group', () => {
     const scene = await open()
     for (const groupId of ['c', 'a', 'b']) await scene.campaign('x', { groupId })
     const ids = async (after: string | undefined, limit: number) => {
-      const { groups, more } = await scene.state.groups({ after, limit })
-      return [...groups.map(({ groupId }) => groupId), more]
+      const { groups, next } = await scene.state.groups({ after, limit })
+      return [groups.map(({ groupId }) => groupId), next]
     }
-    expect(await ids(undefined, 2)).toEqual(['a', 'b', true])
-    expect(await ids('b', 2)).toEqual(['c', false])
+    expect(await ids(undefined, 2)).toEqual([['a', 'b'], 'b'])
+    expect(await ids('b', 2)).toEqual([['c'], undefined])
+  })
+
+  test('is found behind many that are not to be shown, a good number of them at a time', async () => {
+    const scene = await open({ maxGroups: 20_000 })
+    const others = Array.from({ length: 10_000 }, (_, at) => `g${String(at).padStart(5, '0')}`)
+    await Promise.all([...others, 'shown'].map((groupId) => scene.campaign('x', { groupId })))
+    const page = async (after: string | undefined) => {
+      const isShown = (groupId: string) => groupId === 'shown'
+      const { groups, next, passedOver } = await scene.state.groups({ after, limit: 1, isShown })
+      return [groups.map(({ groupId }) => groupId), next, passedOver]
+    }
+    expect(await page(undefined)).toEqual([[], 'g09999', 10_000])
+    expect(await page('g09999')).toEqual([['shown'], undefined, 0])
+    expect(await page('g00000')).toEqual([['shown'], undefined, 9_999])
   })
 
   test('knows its members: those allowed, those who campaigned, and those who gave a sign of life', async () => {

@@ -1,9 +1,12 @@
 import { ServiceError } from '../errors.ts'
-import type { Definition, GroupView, MemberView, Metadata } from '../state.ts'
+import type { Definition, GroupView, MemberView, Metadata, Page, PageOptions } from '../state.ts'
 import type { Core } from './core.ts'
 import type { Endings } from './endings.ts'
 import { storedDefinition, type Group } from './group.ts'
 import type { Members } from './members.ts'
+
+/** Ids that one page may pass over: others wait meanwhile. */
+const mostLooked = 10_000
 
 /** Groups as people define, list and delete them, and who takes part. */
 export class Definitions {
@@ -46,21 +49,25 @@ export class Definitions {
     return this.#view(this.#core.known(groupId))
   }
 
-  async groups({
-    after,
-    limit,
-  }: {
-    readonly after: string | undefined
-    readonly limit: number
-  }): Promise<{ groups: GroupView[]; more: boolean }> {
+  async groups({ after, limit, isShown = () => true }: PageOptions): Promise<Page> {
     const page: Group[] = []
+    let last = after
+    let next: string | undefined
+    let looked = 0
     for (const id of this.#core.disk.idsAfter(after)) {
       const group = this.#core.groups.get(id)
-      if (group && !group.deleted) page.push(group)
-      if (page.length > limit) break
+      const shown = group && !group.deleted && isShown(id) ? group : undefined
+      // A full page looks on until there is something for the next one.
+      if (looked === mostLooked || (shown && page.length === limit)) {
+        next = last
+        break
+      }
+      if (shown) page.push(shown)
+      last = id
+      looked += 1
     }
-    const groups = await Promise.all(page.slice(0, limit).map((group) => this.#view(group)))
-    return { groups, more: page.length > limit }
+    const groups = await Promise.all(page.map((group) => this.#view(group)))
+    return { groups, next, passedOver: looked - page.length }
   }
 
   async remove(groupId: string, { force }: { readonly force: boolean }): Promise<void> {

@@ -9,6 +9,8 @@ import type {
   MaybePromise,
   MemberView,
   Metadata,
+  Page,
+  PageOptions,
   RenewClaim,
   Verdict,
 } from '../state.ts'
@@ -93,7 +95,7 @@ export class EmbeddedState implements ElectionState {
     return this.#definitions.group(groupId)
   }
 
-  groups(options: { after: string | undefined; limit: number }): Promise<{ groups: GroupView[]; more: boolean }> {
+  groups(options: PageOptions): Promise<Page> {
     return this.#definitions.groups(options)
   }
 

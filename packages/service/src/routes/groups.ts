@@ -52,18 +52,22 @@ export function groupRoutes(app: App, service: Service): void {
     },
     async (request) => {
       const { limit = '100' } = request.query
+      const { identity } = request
       service.limits.groups(request, Number(limit))
       const after = request.query.after === undefined ? undefined : seal.open(request.query.after)
       if (request.query.after !== undefined && after === undefined) {
         throw new ServiceError('INVALID_REQUEST', 'after was not given out by this service since it started.')
       }
-      const { groups, more } = await state.groups({ after, limit: Number(limit) })
-      const isVisible = ({ groupId }: GroupView) => canRead(request.identity, groupId)
-      const last = more ? groups.at(-1) : undefined
+      // Whoever chose any place to begin at could find out what lies behind it.
+      if (after !== undefined && after === request.query.after) mayRead(identity, after)
+      const isShown = (groupId: string) => canRead(identity, groupId)
+      const { groups, next, passedOver } = await state.groups({ after, limit: Number(limit), isShown })
+      service.limits.passedOver(request, passedOver)
+      const seesAll = identity.reader || identity.admin
       return {
-        groups: groups.filter(isVisible).map((group) => viewOf(group, clock.wallMs())),
+        groups: groups.map((group) => viewOf(group, clock.wallMs())),
         // A page can end at a group that is not shown, and its name must not be shown either.
-        next: last ? (isVisible(last) ? last.groupId : seal.close(last.groupId)) : null,
+        next: next === undefined ? null : seesAll ? next : seal.close(next),
       }
     },
   )
