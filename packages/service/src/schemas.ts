@@ -108,7 +108,13 @@ export const CampaignBody = Type.Object(
     wait_ms: Type.Optional(
       Type.Integer({ minimum: 0, maximum: 60_000, description: 'How long to wait in line.', examples: [0] }),
     ),
-    attempt: Type.Optional(Text(256, 'Names this candidacy: it is granted one term at most, ever.', 'b0b5')),
+    attempt: Type.Optional(
+      Text(
+        256,
+        'Names this candidacy: it gets its own lease back while that lasts, and nothing right after. With `after_term` it is granted one term at most, ever.',
+        'b0b5',
+      ),
+    ),
     after_term: Type.Optional(
       Type.Integer({
         minimum: 0,
@@ -270,11 +276,11 @@ const definition = {
         min_ttl_ms: Type.Optional(Milliseconds('The shortest lease.', 2000)),
         max_ttl_ms: Type.Optional(Milliseconds('The longest lease.', 15000)),
       },
-      { additionalProperties: false, description: 'Bounds of new leases. Left out: the service’s own.' },
+      { additionalProperties: false, description: 'Bounds of leases. Left out: the service’s own.' },
     ),
   ),
   allowed_nodes: Type.Optional(
-    Type.Array(NodeId, { maxItems: 1_000, description: 'Who may take part. Left out: all.' }),
+    Type.Array(NodeId, { maxItems: 1_000, description: 'Who may campaign, and send heartbeats. Left out: all.' }),
   ),
 }
 const definitionExample = {
@@ -296,10 +302,10 @@ const Group = named(
         min_ttl_ms: Type.Integer({ description: 'The shortest lease.', examples: [2000] }),
         max_ttl_ms: Type.Integer({ description: 'The longest lease.', examples: [15000] }),
       },
-      { description: 'Bounds of new leases.' },
+      { description: 'Bounds of leases.' },
     ),
     allowed_nodes: Type.Union([Type.Array(Type.String()), Type.Null()], {
-      description: 'Who may take part. Null: all.',
+      description: 'Who may campaign, and send heartbeats. Null: all.',
     }),
     explicit: Type.Boolean({ description: 'Whether somebody defined it; else it came into being by a campaign.' }),
     highest_term: Term,
@@ -322,7 +328,9 @@ export const GroupsAnswer = named(
   'GroupsAnswer',
   Type.Object(
     {
-      groups: Type.Array(Group, { description: 'Those of this page that one may see, by id.' }),
+      groups: Type.Array(Group, {
+        description: 'Those that one may see, by id. Fewer than `limit` where many others lie in between.',
+      }),
       next: Type.Union([Type.String(), Type.Null()], { description: 'For `after` of the next page. Null: the last.' }),
     },
     { description: 'A page of groups.' },
@@ -442,7 +450,7 @@ const WatchAnswer = named(
   }),
 )
 export const watchText =
-  'With `Accept: text/event-stream` the answer is a stream of Server-Sent Events, each of them a WatchEvent with an `id` that is a cursor. Otherwise it is a long poll: without a cursor it tells how things stand, with one it waits for what comes after.'
+  'With `Accept: text/event-stream` the answer is a stream of Server-Sent Events, each of them a WatchEvent with an `id` that is a cursor. Otherwise it is a long poll: without a cursor it tells how things stand, with one it waits for what comes after. It tells at most 256 changes, or about 256 KB of them, at once: the rest comes with the next one.'
 
 /** A watch answers in one of two ways. */
 export const watchResponses = {

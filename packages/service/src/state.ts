@@ -47,7 +47,7 @@ export interface CampaignClaim {
   readonly nodeId: string
   /** The same one again is the same candidacy: it gets its term back. */
   readonly attempt: string
-  /** Whether this attempt may be granted one term only, ever. */
+  /** Whether this attempt gets nothing more once its lease is over, as long as that is the newest. */
   readonly attemptIsOnce: boolean
   readonly ttlMs: number
   readonly metadata: Metadata

@@ -209,6 +209,20 @@ describe('a campaign that waits', () => {
   })
 })
 
+test('a changed definition binds new leases: who leads goes on, within the new bounds, and then campaigns no more', async () => {
+  const group = newGroup()
+  await campaign(group, 'a')
+  const policy = { min_ttl_ms: 2_000, max_ttl_ms: 9_000 }
+  expect(await ask('PUT', `/v1/groups/${group}`, { policy, allowed_nodes: ['b'] })).toMatchObject({ status: 200 })
+  const renew = (extend_by_ms: number) =>
+    ask('POST', `/v1/groups/${group}/renew`, { node_id: 'a', term: 1, extend_by_ms })
+  expect(await renew(9_000)).toMatchObject({ status: 200, body: { leader: { node_id: 'a', term: 1 } } })
+  expect(await renew(9_001)).toMatchObject({ status: 400, body: { error: 'INVALID_TTL' } })
+  await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
+  expect(await campaign(group, 'a')).toMatchObject({ status: 403 })
+  expect(await campaign(group, 'b')).toMatchObject({ body: { is_leader: true, leader: { term: 2 } } })
+})
+
 test('pages of groups show every group once, also while others come and go', async () => {
   const own = Array.from({ length: 7 }, (_, index) => `page-${index}`)
   for (const group_id of own) await ask('POST', '/v1/groups', { group_id })

@@ -98,7 +98,8 @@ export function groupRoutes(app: App, service: Service): void {
         operationId: 'putGroup',
         tags,
         summary: 'Define or change a group',
-        description: 'A changed policy holds for new leases and renewals.',
+        description:
+          'The bounds hold for campaigns and renewals from then on. Who leads keeps its lease and renews it, also if it is not allowed any more.',
         params: schema.GroupParams,
         body: schema.PutGroupBody,
         response: { 200: schema.GroupAnswer, 201: schema.GroupAnswer },
