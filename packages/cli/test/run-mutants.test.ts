@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { rolldown } from 'rolldown'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startProxy } from '../../../test/servers/proxy.ts'
-import { overlaps, scene, signal, type Scene } from './run/scene.ts'
+import { overlaps, scene, signal, stopBetweenRenewals, type Scene } from './run/scene.ts'
 import { program, serve, temporaryFolder } from './tenure.ts'
 
 const cli = join(import.meta.dirname, '..')
@@ -13,7 +13,7 @@ const lease = ['--ttl', '3s']
 const scenarios = {
   async 'tenure is stopped past its lease'(command: string) {
     const { on, first } = await two(command, { worker: ['--stubborn'] })
-    first.child.kill('SIGSTOP')
+    await stopBetweenRenewals(on, first)
     await secondWorks(on)
     return on
   },

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { expectNoOverlap, runs, scene, signal, type Scene, type Wrapper } from './run/scene.ts'
+import { expectNoOverlap, runs, scene, signal, stopBetweenRenewals, type Scene, type Wrapper } from './run/scene.ts'
 import { serve, temporaryFolder } from './tenure.ts'
 
 const ttlMs = 4_000
@@ -60,7 +60,7 @@ describe.each(['file', 'service'] as const)('on a store of kind %s, no two comma
   test.each(workers)('when tenure is stopped past its lease over %s', async (_, worker) => {
     const both = await two(kind, worker)
     if (worker.length > 1) await forked(both.on)
-    both.first.child.kill('SIGSTOP')
+    await stopBetweenRenewals(both.on, both.first)
     await expectTakeOver(both)
     both.first.child.kill('SIGCONT')
     // It goes on as a standby.

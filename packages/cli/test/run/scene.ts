@@ -139,6 +139,20 @@ export function runs(pid: number): boolean {
   return stateOf(pid) !== 'Z'
 }
 
+/**
+ * Stops a wrapper just after it has renewed. In the midst of that it could hold the lock of the file store, and then
+ * nobody leads for as long as it is stopped.
+ */
+export async function stopBetweenRenewals({ folder }: Scene, { child }: Wrapper): Promise<void> {
+  const record = join(folder, 'leases/jobs.json')
+  if (existsSync(record)) {
+    const before = readFileSync(record, 'utf8')
+    await vi.waitUntil(() => readFileSync(record, 'utf8') !== before, { timeout: 20_000, interval: 10 })
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+  child.kill('SIGSTOP')
+}
+
 /** Terms that began to work before the one below had ended, by how many milliseconds. */
 export function overlaps(lines: readonly Line[]): { term: number; byMs: number }[] {
   const spans = termsOf(lines).map((term) => {
