@@ -213,7 +213,9 @@ test('a changed definition binds new leases: who leads goes on, within the new b
   const group = newGroup()
   await campaign(group, 'a')
   const policy = { min_ttl_ms: 2_000, max_ttl_ms: 9_000 }
-  expect(await ask('PUT', `/v1/groups/${group}`, { policy, allowed_nodes: ['b'] })).toMatchObject({ status: 200 })
+  expect(await ask('PUT', `/v1/groups/${group}`, { policy, allowed_nodes: ['b'] })).toMatchObject({
+    body: { ok: true },
+  })
   const renew = (extend_by_ms: number) =>
     ask('POST', `/v1/groups/${group}/renew`, { node_id: 'a', term: 1, extend_by_ms })
   expect(await renew(9_000)).toMatchObject({ status: 200, body: { leader: { node_id: 'a', term: 1 } } })
