@@ -23,7 +23,7 @@ export function parseAddress(text: string): Address {
 }
 
 function guess(text: string): string | undefined {
-  if (/^\d{1,5}$/.test(text)) return `127.0.0.1:${text}`
+  if (/^\d+$/.test(text)) return Number(text) <= 65_535 ? `127.0.0.1:${text}` : undefined
   if (isIP(text) === 6) return `[${text}]:7070`
   if (/^[a-z\d.-]{1,253}$/i.test(text)) return `${text}:7070`
   const [, rest] = /^https?:\/\/([^/]{1,253})\/?$/i.exec(text) ?? []
@@ -37,7 +37,7 @@ export function listenFailure(error: unknown, { host, port }: Address): CommandE
   if (syscall === 'getaddrinfo') return unavailable(`The host of --listen, "${host}", cannot be found.`)
   if (syscall !== 'listen') return undefined
   const why = {
-    EADDRINUSE: 'another program listens there. Choose another port with --listen, or 0 for a free one',
+    EADDRINUSE: 'another program listens there. Choose another port with --listen; port 0 takes a free one',
     EADDRNOTAVAIL: 'this machine does not have that address',
     EAFNOSUPPORT: 'this machine has no IPv6. Every address without it is 0.0.0.0',
     EACCES: 'this user may not; ports below 1024 need a right of their own',

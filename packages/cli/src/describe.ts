@@ -11,9 +11,10 @@ export function describe(
     ...examples.map((example) => `  ${example}`),
     '',
     ...notes,
-    ...(command.options.length > 0
-      ? ['Every option can be set in the environment too: --token-file is TENURE_TOKEN_FILE.']
-      : []),
+    ...command.options.slice(0, 1).map(({ long = '' }) => {
+      const variable = `TENURE_${long.replace('--', '').replaceAll('-', '_').toUpperCase()}`
+      return `Every option can be set in the environment too: ${long} is ${variable}.`
+    }),
     `Exit codes: ${exitCodes}.`,
   ]
   return command.addHelpText('after', text.join('\n'))

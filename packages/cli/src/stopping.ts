@@ -64,7 +64,8 @@ async function reload(running: Running, log: Log): Promise<void> {
   try {
     await running.reload()
     log.info('keys, certificates and rights were read again')
-  } catch (err) {
-    log.error({ err }, 'keys, certificates and rights stay as they were')
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    log.error({ reason }, 'keys, certificates and rights stay as they were')
   }
 }

@@ -274,7 +274,11 @@ function readOn({ raw }: FastifyRequest, reply: Reply): void {
 /** What the framework refuses, in our words. */
 function translate(error: FastifyError): ServiceError {
   const { code, statusCode = 500, validation } = error
-  if (validation) return new ServiceError('INVALID_REQUEST', `${error.message}.`)
+  if (validation) {
+    const { additionalProperty: unknown } = validation[0]?.params ?? {}
+    const text = typeof unknown === 'string' ? ` ${JSON.stringify(unknown.slice(0, 64))} is not known.` : ''
+    return new ServiceError('INVALID_REQUEST', `${error.message}.${text}`)
+  }
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ServiceError('TOO_LARGE', 'The body is too large.')
   // The framework repeats the path in full.
   if (code === 'FST_ERR_BAD_URL' || code === 'FST_ERR_MAX_PARAM_LENGTH') {

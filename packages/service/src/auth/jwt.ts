@@ -25,6 +25,7 @@ export interface JwtOptions {
 }
 
 const longestToken = 8_192
+const mostTried = 4
 const mostRemembered = 10_000
 
 interface Known {
@@ -85,28 +86,34 @@ export class TokenVerifier {
   async #examine(token: string): Promise<Known> {
     const [header, payload, signature, ...more] = token.split('.').map(bytesOf)
     if (!header || !payload || !signature || more.length > 0) throw new Refusal('the token is malformed')
-    const { key, algorithm } = this.#keyFor(objectOf(header))
-    try {
-      await compactVerify(token, key, { algorithms: [algorithm] })
-    } catch {
-      throw new Refusal('the signature of the token is wrong')
+    for (const { key, algorithm } of this.#keysFor(objectOf(header))) {
+      try {
+        await compactVerify(token, key, { algorithms: [algorithm] })
+        return this.#claims(objectOf(payload))
+      } catch (error) {
+        if (error instanceof Refusal) throw error
+      }
     }
-    return this.#claims(objectOf(payload))
+    throw new Refusal('the signature of the token is wrong')
   }
 
-  /** By `kid` alone; keys that a token brings along or points to (`jwk`, `jku`, `x5c`, `x5u`) are not looked at. */
-  #keyFor({ alg, kid, crit, b64, typ }: Readonly<Record<string, unknown>>) {
+  /**
+   * By `kid`, or all of its algorithm where it names none, as while keys are rotated. Keys that a token brings along or
+   * points to (`jwk`, `jku`, `x5c`, `x5u`) are not looked at.
+   */
+  #keysFor({ alg, kid, crit, b64, typ }: Readonly<Record<string, unknown>>) {
     if (crit !== undefined) throw new Refusal('the token has a critical extension')
     if (b64 !== undefined) throw new Refusal('the token has the extension b64')
     // Signed by the same issuer for something else, such as a logout.
     if (typ !== undefined && !(typeof typ === 'string' && /^(?:application\/)?(?:at\+)?jwt$/i.test(typ))) {
       throw new Refusal('the token is of another type')
     }
-    if (kid === undefined && this.#keys.size > 1) throw new Refusal('the token names no key, and there are many')
-    const key = kid === undefined ? [...this.#keys.values()][0] : typeof kid === 'string' && this.#keys.get(kid)
-    if (!key) throw new Refusal('the token names an unknown key')
-    if (alg !== key.algorithm) throw new Refusal('the token names another algorithm than its key has')
-    return key
+    const named = typeof kid === 'string' ? this.#keys.get(kid) : undefined
+    if (kid !== undefined && !named) throw new Refusal('the token names an unknown key')
+    const keys = (named ? [named] : [...this.#keys.values()]).filter(({ algorithm }) => algorithm === alg)
+    if (keys.length === 0) throw new Refusal('the token names another algorithm than its key has')
+    // Each costs a check of a signature.
+    return keys.slice(0, mostTried)
   }
 
   #claims(claims: Readonly<Record<string, unknown>>): Known {
