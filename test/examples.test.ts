@@ -50,8 +50,9 @@ async function run(name: string, env: Record<string, string> = {}): Promise<stri
   return example.lines()
 }
 
-test('every example has a test here or, if it needs a cluster or the service, there', () => {
-  const tested = ['examples.test.ts', 'kubernetes/example.test.ts', 'service/cron-example.test.ts']
+test('every example has a test here or, if it needs a cluster, the service or the command, there', () => {
+  const recipes = readdirSync(join(import.meta.dirname, 'recipes')).map((file) => `recipes/${file}`)
+  const tested = ['examples.test.ts', 'kubernetes/example.test.ts', 'service/cron-example.test.ts', ...recipes]
     .map((file) => readFileSync(join(import.meta.dirname, file), 'utf8'))
     .join('\n')
   const names = readdirSync(examples)

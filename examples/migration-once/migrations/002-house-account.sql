@@ -1,0 +1,1 @@
+insert into accounts (id, balance) values ('house', 100);

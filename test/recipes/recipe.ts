@@ -1,0 +1,101 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished, vi } from 'vitest'
+import { findBlocks, readDocument, root } from '../documents.ts'
+
+const document = 'docs/recipes.md'
+const program = join(root, 'packages/cli/bin/tenure.js')
+
+/** How long a test waits for something that happens soon, on a machine that is busy. */
+export const patience = { timeout: 25_000, interval: 20 }
+
+/** A block of the document that shows this language below this heading. */
+export function shown(heading: string, language: string, nth = 0): string {
+  const section = readDocument(document)
+    .split(/^## /m)
+    .find((text) => text.startsWith(`${heading}\n`))
+  const blocks = findBlocks(document, section ?? '').filter(({ info }) => info[0] === language && info[1] !== 'norun')
+  const block = blocks[nth]
+  if (!block) throw new Error(`${document} shows no ${language} below "${heading}"`)
+  return block.code
+}
+
+/** A file of an example. */
+export function exampleFile(...path: string[]): string {
+  return join(root, 'examples', ...path)
+}
+
+/** What a shell runs on one machine. */
+export interface Machine {
+  readonly child: ChildProcess
+  /** What it wrote to standard output and standard error. */
+  readonly output: { out: string; error: string }
+  /** The exit code, or the signal. */
+  readonly ended: Promise<number | string>
+  says(text: string): Promise<void>
+}
+
+/** A folder with `tenure` on the PATH, in which recipes are followed. */
+export interface Kitchen {
+  readonly folder: string
+  /** Puts a program there. */
+  put(name: string, text: string): string
+  /** The lines of a file there. */
+  lines(name: string): string[]
+  /** Follows a recipe as one machine of many. */
+  machine(script: string, env?: Record<string, string>): Machine
+}
+
+export function kitchen(env: Record<string, string>): Kitchen {
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-recipes-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
+  const put = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text, { mode: 0o755 })
+    return join(folder, name)
+  }
+  put('tenure', `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`)
+  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_')))
+  const common = { ...clean, PATH: `${folder}:${process.env['PATH'] ?? ''}`, FOLDER: folder, ...env }
+  return {
+    folder,
+    put,
+    lines(name) {
+      const file = join(folder, name)
+      return existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : []
+    },
+    machine: (script, more = {}) => start(script, folder, { ...common, ...more }),
+  }
+}
+
+/** A script of one command becomes that command, so that signals reach it. */
+function start(script: string, cwd: string, env: NodeJS.ProcessEnv): Machine {
+  const child = spawn('bash', ['-c', script], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const output = { out: '', error: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.out += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.error += text))
+  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
+  onTestFinished(async () => {
+    try {
+      process.kill(-(child.pid ?? NaN), 'SIGKILL')
+    } catch {
+      // All of it has ended.
+    }
+    // The supervisor of a command ends it, and closes the streams then.
+    await ended
+  })
+  return {
+    child,
+    output,
+    ended,
+    async says(text) {
+      await vi
+        .waitUntil(() => `${output.out}${output.error}`.includes(text), patience)
+        .catch(() => {
+          throw new Error(`"${text}" is missing in:\n${output.out}${output.error}`)
+        })
+    },
+  }
+}
