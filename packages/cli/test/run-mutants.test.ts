@@ -90,7 +90,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'tenure leaves it all to the supervisor',
-    file: 'run/supervision.ts',
+    file: 'run/guarded-run.ts',
     find: '    if (this.#order) this.#guard.end(this.#order.signal, this.#order.killAt)',
     replace: '    this.#guard.stop()',
     caughtWhen: 'the supervisor is stopped, and tenure is cut off',

@@ -133,6 +133,23 @@ test('a new supervisor takes the place of one that died, and the campaign goes o
   expect(await wrapper.ended).toBe(143)
 })
 
+test('a new supervisor holds the sign of life of the term that goes on', { timeout: 60_000 }, async () => {
+  const on = scene()
+  const first = on.work([...lease, '--identity', 'first', '--hold', '--restart-delay', '100ms'])
+  await on.wrote('begin', 1)
+  signal(first.supervisor(), 'SIGKILL')
+  await vi.waitUntil(() => on.lines().filter(({ what }) => what === 'begin').length === 2, { timeout: 20_000 })
+  const second = on.work(lease)
+  await vi.waitUntil(() => second.output.error.includes('first leads'), { timeout: 20_000 })
+  const supervisor = first.supervisor()
+  signal(supervisor, 'SIGSTOP')
+  first.child.kill('SIGKILL')
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  signal(supervisor, 'SIGCONT')
+  await on.wrote('begin', 2)
+  expect(expectNoOverlap(on.lines())).toEqual([1, 2])
+})
+
 test('a supervisor that was stopped for a while is harmless, and so is its renewed lease', async () => {
   const on = scene()
   const wrapper = on.work(['--ttl', '1500ms'])

@@ -1,4 +1,4 @@
-import type { RunEnd } from './supervision.ts'
+import type { RunEnd } from './guarded-run.ts'
 
 export const restartPolicies = ['never', 'on-failure', 'always'] as const
 
