@@ -39,12 +39,9 @@ describe('the commands of the document, from top to bottom', () => {
     '%s',
     async ([, { block, answers }]) => {
       const commands = block.code.replaceAll(shown, serving.url)
-      const { stdout } = await promisify(execFile)('bash', [
-        '-e',
-        '-c',
-        // Answers end without a line break.
-        `curl() { command curl "$@" && echo; }\n${commands}`,
-      ])
+      // Answers end without a line break.
+      const script = `curl() { command curl "$@" && echo; }\n${commands}`
+      const { stdout } = await promisify(execFile)('bash', ['-e', '-c', script], { cwd: serving.directory })
       if (answers.length === 0) return expect(stdout).not.toBe('')
       const given = stdout
         .split('\n')
