@@ -6,7 +6,7 @@ import { pathOf } from '../servers/find.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWithPrograms } from '../servers/suite.ts'
 import { serve } from '../service/serve.ts'
-import { kitchen, patience, shown, type Kitchen } from './recipe.ts'
+import { kitchen, patience, shown, type Kitchen, unhurried } from './recipe.ts'
 
 const heading = 'A cron job once per fleet'
 
@@ -19,7 +19,7 @@ async function fleet(): Promise<Kitchen> {
 }
 
 describeWithPrograms([programs.faketime], 'a cron job once per fleet', () => {
-  test('is run at its time by one machine, and not again by one whose clock is late', async () => {
+  test('is run at its time by one machine, and not again by one whose clock is late', unhurried, async () => {
     const { folder, lines, machine } = await fleet()
     const aheadMs = Date.parse('2026-07-01T02:59:48+02:00') - Date.now()
     const machineAt = (identity: string, lateMs: number) => {
@@ -43,7 +43,7 @@ describeWithPrograms([programs.faketime], 'a cron job once per fleet', () => {
   })
 })
 
-test('started by cron on three machines, it is run by one of them', async () => {
+test('started by cron on three machines, it is run by one of them', unhurried, async () => {
   const { lines, machine, folder } = await fleet()
   const [setting = '', job = ''] = shown(heading, 'text').split('\n')
   expect(setting).toMatch(/^TENURE_STORE=/)

@@ -6,7 +6,7 @@ import { pathOf } from '../servers/find.ts'
 import { postgres } from '../servers/postgres.ts'
 import { programs } from '../servers/programs.ts'
 import { describeWith } from '../servers/suite.ts'
-import { exampleFile, kitchen, patience, shown } from './recipe.ts'
+import { exampleFile, kitchen, patience, shown, unhurried } from './recipe.ts'
 
 const command = shown('A database migration once per deploy', 'sh')
 
@@ -36,7 +36,7 @@ describeWith(postgres, 'a database migration once per deploy', (server) => {
   }
   const files = ['001-accounts.sql', '002-house-account.sql']
 
-  test('migration-once: of three instances one migrates, and all start when it is done', async () => {
+  test('migration-once: of three instances one migrates, and all start when it is done', unhurried, async () => {
     const { instance, applied } = await deploy()
     const instances = [instance(), instance(), instance()]
     expect(await Promise.all(instances.map(({ ended }) => ended))).toEqual([0, 0, 0])
@@ -49,21 +49,25 @@ describeWith(postgres, 'a database migration once per deploy', (server) => {
     expect(await applied()).toEqual(files)
   })
 
-  test('migration-once: one that fails leaves nothing, keeps the server from starting, and can be mended', async () => {
-    const { client, instance, applied, migration } = await deploy()
-    migration('003-wrong.sql', "insert into accounts (id) values ('lost');\nselect 1 / 0;\n")
-    const failed = instance()
-    expect(await failed.ended).toBe(3)
-    expect(failed.output.error).toContain('division by zero')
-    expect(await applied()).toEqual(files)
-    expect((await client.query('select id from accounts')).rows).toEqual([{ id: 'house' }])
-    migration('003-wrong.sql', "insert into accounts (id, balance) values ('found', 7);\n")
-    const mended = instance()
-    expect(await mended.ended).toBe(0)
-    expect(mended.output.out.split('\n')).toEqual(['applied 003-wrong.sql in term 2', '100', '7', ''])
-  })
+  test(
+    'migration-once: one that fails leaves nothing, keeps the server from starting, and can be mended',
+    unhurried,
+    async () => {
+      const { client, instance, applied, migration } = await deploy()
+      migration('003-wrong.sql', "insert into accounts (id) values ('lost');\nselect 1 / 0;\n")
+      const failed = instance()
+      expect(await failed.ended).toBe(3)
+      expect(failed.output.error).toContain('division by zero')
+      expect(await applied()).toEqual(files)
+      expect((await client.query('select id from accounts')).rows).toEqual([{ id: 'house' }])
+      migration('003-wrong.sql', "insert into accounts (id, balance) values ('found', 7);\n")
+      const mended = instance()
+      expect(await mended.ended).toBe(0)
+      expect(mended.output.out.split('\n')).toEqual(['applied 003-wrong.sql in term 2', '100', '7', ''])
+    },
+  )
 
-  test('migration-once: the next instance does what a killed one had begun', async () => {
+  test('migration-once: the next instance does what a killed one had begun', unhurried, async () => {
     const { client, instance, applied, migration } = await deploy()
     migration('003-slow.sql', "insert into accounts (id) values ('slow');\nselect pg_sleep(2);\n")
     const first = instance()

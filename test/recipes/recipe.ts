@@ -12,6 +12,9 @@ const program = join(root, 'packages/cli/bin/tenure.js')
 /** How long a test waits for something that happens soon, on a machine that is busy. */
 export const patience = { timeout: 25_000, interval: 20 }
 
+/** For tests that wait several times. */
+export const unhurried = { timeout: 90_000 }
+
 /** A block of the document that shows this language below this heading. */
 export function shown(heading: string, language: string, nth = 0): string {
   const section = readDocument(document)

@@ -40,6 +40,7 @@ export const programs = {
     directories: ['/usr/sbin'],
     source: { aptPackage: 'haproxy' },
   },
+  nginx: { variable: 'TENURE_NGINX', binary: 'nginx', directories: ['/usr/sbin'], source: { aptPackage: 'nginx' } },
   openssl: { variable: 'TENURE_OPENSSL', binary: 'openssl', source: { aptPackage: 'openssl' } },
   cc: { variable: 'TENURE_CC', binary: 'cc', source: { aptPackage: 'build-essential' } },
   zsh: { variable: 'TENURE_ZSH', binary: 'zsh', source: { aptPackage: 'zsh' } },

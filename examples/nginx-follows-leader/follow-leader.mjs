@@ -1,0 +1,29 @@
+// Keeps an nginx upstream pointed at the leader, whose identity is its address:
+//
+//   tenure watch my-app --json | node follow-leader.mjs /etc/nginx/leader.conf nginx -s reload
+import { spawnSync } from 'node:child_process'
+import { renameSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+
+const [file = 'leader.conf', command = 'nginx', ...args] = process.argv.slice(2)
+let written = ''
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { leader } = JSON.parse(line)
+  const address = leader?.holder ?? ''
+  // Whoever may campaign names himself, and the name ends up in nginx's configuration.
+  const isAddress = /^([\w.-]+|\[[0-9a-f:]+\]):\d{1,5}$/i.test(address)
+  if (leader && !isAddress) console.error(`"${address}" leads, which is no address.`)
+  // An upstream needs a server. One that is down makes nginx answer 502 at once.
+  const text = `upstream my_app { server ${isAddress ? address : '127.0.0.1:1 down'}; }\n`
+  if (text === written) continue
+  // Replaced in one step: nginx never reads half of it.
+  writeFileSync(`${file}.new`, text)
+  renameSync(`${file}.new`, file)
+  const { status } = spawnSync(command, args, { stdio: 'inherit' })
+  // Ended and started again it looks anew, so that no change stays undone.
+  if (status !== 0) throw new Error(`${command} has failed, and nginx goes on with what it had.`)
+  written = text
+  console.error(isAddress ? `nginx sends to ${address}` : 'nobody leads')
+}
+throw new Error('tenure watch has ended.')
