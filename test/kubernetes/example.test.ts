@@ -8,6 +8,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Cluster } from '../servers/cluster.ts'
 import { describeWithCluster } from '../servers/suite.ts'
 import { readManifest } from './manifests.ts'
+import { mount } from './mount.ts'
 import { newTenant, type Tenant } from './tenant.ts'
 
 const program = join(import.meta.dirname, '../../examples/kubernetes-deployment/main.mjs')
@@ -180,16 +181,4 @@ users:
 `,
   )
   return path
-}
-
-/** Lets a Node process find a folder's files elsewhere too, as a mount would, but for this process alone. */
-function mount(place: string, folder: string): string {
-  const script = `
-    import fs from 'node:fs'
-    import { syncBuiltinESMExports } from 'node:module'
-    const { readFileSync } = fs
-    const [place, folder] = ${JSON.stringify([`${place}/`, `${folder}/`])}
-    fs.readFileSync = (path, ...rest) => readFileSync(String(path).replace(place, folder), ...rest)
-    syncBuiltinESMExports()`
-  return `--import=data:text/javascript,${encodeURIComponent(script)}`
 }
