@@ -153,3 +153,13 @@ describe('a server that stood still', () => {
     expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 })
+
+test.each([3_600_000, -3_600_000])('a wall clock of the server that jumps by %i ms changes nothing', async (jumpMs) => {
+  const scene = await open()
+  await scene.campaign('a')
+  scene.clock.setWall(scene.clock.wallMs() + jumpMs)
+  await scene.clock.advance(4_900)
+  expect(await scene.campaign('b')).toMatchObject({ granted: false, lease: { nodeId: 'a', remainingMs: 100 } })
+  await pass(scene, 100)
+  expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2, remainingMs: 5_000 } })
+})
