@@ -42,6 +42,19 @@ export function setTimer(delayMs: number, callback: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
+/**
+ * For who waits for an answer: it may have come and not been read yet, if this process was kept from running. Reads
+ * what is there before it calls back.
+ */
+export function setPatientTimer(delayMs: number, callback: () => void): () => void {
+  let immediate: NodeJS.Immediate | undefined
+  const cancel = setTimer(delayMs, () => (immediate = setImmediate(callback)))
+  return () => {
+    cancel()
+    clearImmediate(immediate)
+  }
+}
+
 /** A name that nobody else ever draws. */
 export function randomId(): string {
   return crypto.randomUUID()

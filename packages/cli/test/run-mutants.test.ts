@@ -98,8 +98,8 @@ const mutants: readonly Mutant[] = [
   {
     name: 'only the first process group is ended',
     file: 'run/session.ts',
-    find: 'if (!ids || startedAt === undefined) return undefined',
-    replace: 'if (ids) return undefined',
+    find: '  if (isGivenAway(session)) return { processes: [], isComplete: true }',
+    replace: '  if (session) return undefined',
     caughtWhen: 'tenure is killed over a child in a group of its own',
   },
   {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -48,6 +48,20 @@ describe('what the command is given', () => {
     const [folder = ''] = /tenure-run-\w+/.exec(output.out) ?? []
     expect(folder).not.toBe('')
     expect(folders()).not.toContain(folder)
+  })
+
+  test('a folder for it that is there, although temporary ones were swept away while it waited', async () => {
+    const on = scene()
+    const temporary = temporaryFolder()
+    const first = on.work(['--identity', 'first'])
+    await on.wrote('begin')
+    const second = on.run(['--once', ...sh('cat $TENURE_FENCE_FILE')], { env: { TMPDIR: temporary } })
+    await vi.waitUntil(() => second.output.error.includes('first leads'), { timeout: 20_000 })
+    for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true })
+    first.child.kill('SIGTERM')
+    expect(await second.ended).toBe(0)
+    expect(JSON.parse(second.output.out)).toMatchObject({ term: 2 })
+    expect(readdirSync(temporary)).toEqual([])
   })
 
   test('our streams: 100 MB in and out again, intact', async () => {
@@ -290,6 +304,47 @@ describe('a signal to tenure', () => {
     await vi.waitUntil(() => standby.output.error.includes('waits'), { timeout: 20_000 })
     standby.child.kill('SIGTERM')
     expect(await standby.ended).toBe(0)
+  })
+
+  test.each([
+    ['--once', 'SIGTERM', 143],
+    ['--once', 'SIGINT', 130],
+    ['--at-most-once-per=1h', 'SIGTERM', 143],
+  ] as const)('while it waits with %s is no success: %s', async (task, name, code) => {
+    const { on } = await working()
+    const standby = on.work([task])
+    await vi.waitUntil(() => standby.output.error.includes('waits'), { timeout: 20_000 })
+    standby.child.kill(name)
+    expect(await standby.ended).toBe(code)
+  })
+
+  test.each([
+    ['SIGTERM', 0],
+    ['SIGINT', 130],
+  ] as const)('%s between two times of a schedule', async (name, code) => {
+    const { child, ended, output } = scene().work(['--every', '0 0 1 1 *'])
+    await vi.waitUntil(() => output.error.includes('the next run is at'), { timeout: 20_000 })
+    child.kill(name)
+    expect(await ended).toBe(code)
+  })
+
+  test('a second one that is SIGHUP does not kill', async () => {
+    const { on, child, ended } = await working(['--slow', '1000'])
+    child.kill('SIGHUP')
+    await on.wrote('SIGHUP')
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    child.kill('SIGHUP')
+    expect(await ended).toBe(0)
+  })
+
+  test.each(['SIGUSR1', 'SIGUSR2'] as const)('%s to the supervisor means nothing', async (name) => {
+    const { on, child, pid, supervisor, ended } = await working()
+    signal(supervisor(), name)
+    const count = on.lines().length
+    await vi.waitUntil(() => on.lines().length > count + 20, { timeout: 10_000 })
+    expect(runs(supervisor()) && runs(pid)).toBe(true)
+    child.kill('SIGTERM')
+    expect(await ended).toBe(143)
   })
 
   test.each(['SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const)('%s is passed on, and nothing else happens', async (name) => {

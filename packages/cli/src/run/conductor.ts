@@ -27,6 +27,8 @@ export type Verdict = { readonly code: number } | { readonly againAfterMs: numbe
 
 /** What is done while leading. */
 export interface Mode {
+  /** Whether there is something to do once, so that an end before that is no success. */
+  readonly isTask: boolean
   lead(leadership: Leadership, conductor: Conductor): Promise<Verdict>
 }
 
@@ -36,10 +38,10 @@ const repeatedErrorMs = 60_000
 export class Conductor {
   readonly plan: Plan
   readonly #messages: Messages
-  readonly #folder = mkdtempSync(join(tmpdir(), 'tenure-run-'))
-  readonly #fence = new FenceFile(join(this.#folder, 'fence.json'))
   readonly #supervision: Supervision
   readonly #ending = new AbortController()
+  #folder: string | undefined
+  #fence: FenceFile | undefined
   #elector: Elector | undefined
   #leadership: Leadership | undefined
   #run: Run | undefined
@@ -50,12 +52,18 @@ export class Conductor {
   constructor(plan: Plan, messages: Messages) {
     this.plan = plan
     this.#messages = messages
-    this.#supervision = new Supervision({ folder: this.#folder, election: plan.election, tell: messages.tell })
+    this.#supervision = new Supervision({ election: plan.election, tell: messages.tell })
   }
 
   /** The signal by which somebody asked for the end, if so. */
   get stopping(): NodeJS.Signals | undefined {
     return this.#stopping
+  }
+
+  /** The exit code after such a signal, if nothing else has one to give. */
+  stopCode({ isTask }: Mode): number | undefined {
+    if (!this.#stopping) return undefined
+    return this.#stopping === 'SIGTERM' && !isTask ? 0 : codeOfSignal(this.#stopping)
   }
 
   readonly tell = (text: string): void => this.#messages.tell(text)
@@ -74,7 +82,7 @@ export class Conductor {
       return await this.#campaign(mode)
     } finally {
       await this.#supervision.close()
-      rmSync(this.#folder, { recursive: true, force: true })
+      this.#clearAway()
       forgetSignals()
     }
   }
@@ -82,13 +90,13 @@ export class Conductor {
   /** Runs the command once, from start to the end of its last process. Gives nothing if it was too late for that. */
   async execute(leadership: Leadership, more: Readonly<Record<string, string>> = {}): Promise<Executed | undefined> {
     const { command, args, timings, drainTimeoutMs } = this.plan
-    await this.#fence.update(leadership).catch((error: unknown) => {
+    const fence = await this.#writeFence(leadership).catch((error: unknown) => {
       throw new CommandError(`The file for the command cannot be written: ${messageOf(error)}`, exitCodes.failed)
     })
     await this.#supervision.ready()
     if (!leadership.isLeader() || this.#stopping) return undefined
-    const environment = { ...process.env, ...this.#environmentOf(leadership), ...more }
-    const mark = ['TENURE_FENCE_FILE', this.#fence.path] as const
+    const environment = { ...process.env, ...environmentOf(leadership, fence), ...more }
+    const mark = `TENURE_FENCE_FILE=${fence.path}`
     const stdin = isInForeground() ? 'inherit' : 'ignore'
     const startedAtMs = now().machineMs
     const work = { command, args, environment, stdin, mark } as const
@@ -109,6 +117,32 @@ export class Conductor {
     // Refused because it came too late, as after a pause of this machine.
     if (end.type === 'not-started' && end.code === undefined) return undefined
     return { end, wasTold: run.wasTold, lastedMs: now().machineMs - startedAtMs }
+  }
+
+  /** In a folder that is made now: what lies in a temporary folder while others lead may be swept away. */
+  async #writeFence(leadership: Leadership): Promise<FenceFile> {
+    const last = this.#fence
+    if (last) {
+      const isWritten = await last.update(leadership).then(
+        () => true,
+        (error: unknown) => {
+          if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+          return false
+        },
+      )
+      if (isWritten) return last
+    }
+    const folder = mkdtempSync(join(tmpdir(), 'tenure-run-'))
+    this.#folder = folder
+    this.#supervision.keep(folder)
+    const fence = new FenceFile(join(folder, 'fence.json'))
+    this.#fence = fence
+    await fence.update(leadership)
+    return fence
+  }
+
+  #clearAway(): void {
+    if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true })
   }
 
   /** Waits, or until leadership ends. Gives whether it still leads. */
@@ -163,7 +197,7 @@ export class Conductor {
   async #reigns(elector: Elector, mode: Mode): Promise<number> {
     for (;;) {
       const leadership = await this.#elected(elector)
-      if (!leadership) return this.#stopping === 'SIGTERM' ? 0 : codeOfSignal(this.#stopping ?? 'SIGTERM')
+      if (!leadership) return this.stopCode(mode) ?? exitCodes.failed
       const verdict = await this.#reign(leadership, mode)
       if (!verdict) continue
       if ('code' in verdict) return verdict.code
@@ -214,7 +248,7 @@ export class Conductor {
     const leadership = this.#leadership
     if (!leadership) return
     this.#run?.extend(deadlinesOf(leadership, this.plan.timings))
-    this.#fence.update(leadership).catch((error: unknown) => this.#noteError(error))
+    this.#fence?.update(leadership).catch((error: unknown) => this.#noteError(error))
   }
 
   #noteError(error: unknown): void {
@@ -239,21 +273,21 @@ export class Conductor {
   #hurry(signal: NodeJS.Signals): void {
     // With a command there is something to wait for still: its death.
     if (this.#run) return this.#run.kill()
-    rmSync(this.#folder, { recursive: true, force: true })
+    this.#clearAway()
     process.exit(codeOfSignal(signal))
   }
 
   #fail(error: CommandError): void {
     this.#ending.abort(error)
   }
+}
 
-  #environmentOf({ term, election, identity }: Leadership): Record<string, string> {
-    return {
-      TENURE_TERM: String(term),
-      TENURE_ELECTION: election,
-      TENURE_IDENTITY: identity,
-      TENURE_FENCE_FILE: this.#fence.path,
-    }
+function environmentOf({ term, election, identity }: Leadership, { path }: FenceFile): Record<string, string> {
+  return {
+    TENURE_TERM: String(term),
+    TENURE_ELECTION: election,
+    TENURE_IDENTITY: identity,
+    TENURE_FENCE_FILE: path,
   }
 }
 

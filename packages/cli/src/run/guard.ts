@@ -62,19 +62,13 @@ export class Guard {
 
   /** Its first process has exited. Whoever is left of it has the grace to end. */
   noteExit(): void {
+    this.#looks = 0
     this.#isAlone = true
     if (!this.#look()) this.end('SIGTERM', later(now(), this.#options.graceMs))
   }
 
   kill(): void {
-    this.#isKilled = true
-    this.#check()
-  }
-
-  /** Looks now whether all are gone. */
-  check(): void {
-    this.#looks = 0
-    this.#isAlone = true
+    this.#beginToKill()
     this.#check()
   }
 
@@ -87,18 +81,25 @@ export class Guard {
     if (this.#isGone) return
     if (this.#isKilled || this.#untilKillMs() <= 0) {
       // Again and again: a child may be born while its siblings are counted.
-      this.#isKilled = true
+      this.#beginToKill()
       this.#send('SIGKILL')
     } else if (!this.#isTold && this.#mustTell()) {
       this.#isTold = true
       // Told at the deadline: a renewal that arrives after it no longer saves the command.
       if (!this.#ending) this.#killAt = this.#deadlines.killAt
+      // The other guard hears of it first: where many processes run it takes a while to find those of the session.
+      this.#options.onTold?.()
       this.#send(this.#ending?.signal ?? 'SIGTERM')
       continueStopped(this.#options.session)
-      this.#options.onTold?.()
     }
     if (this.#look()) return
     this.#arm()
+  }
+
+  #beginToKill(): void {
+    // Looks have become rare while it had time to end.
+    if (!this.#isKilled) this.#looks = 0
+    this.#isKilled = true
   }
 
   #mustTell(): boolean {

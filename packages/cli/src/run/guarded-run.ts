@@ -1,4 +1,4 @@
-import { later, now, setTimer, type Moment } from '../clock.ts'
+import { later, now, setPatientTimer, setTimer, untilMs, type Moment } from '../clock.ts'
 import { Guard } from './guard.ts'
 import type { Answer, Deadlines, Order } from './protocol.ts'
 import { isGone, sessionsMarked, signalSession, type Session } from './session.ts'
@@ -16,14 +16,18 @@ export interface Work {
   readonly args: readonly string[]
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly stdin: 'inherit' | 'ignore'
-  /** A variable and its value that no other command has: how its processes are found if nobody told their ids. */
-  readonly mark: readonly [variable: string, value: string]
+  /** An entry of its environment that no other command has: how its processes are found if nobody told their ids. */
+  readonly mark: string
 }
 
 /** What a run needs of the supervisor. */
 interface Supervisor {
   readonly isAlive: boolean
   readonly exited: Promise<void>
+  /** An argument that only it has, and whom it has forked for a command and who did not execute that yet. */
+  readonly mark: string
+  /** Whom it had started when it was killed. */
+  readonly children: readonly Session[]
   send(order: Order): void
   listen(listener: (answer: Answer) => void): () => void
   wake(): void
@@ -38,6 +42,8 @@ export const answerWithinMs = 5_000
 const lastAnswerWithinMs = 3_000
 /** A process that was being started when the supervisor was killed shows within this time. */
 const lateStartMs = 500
+/** How often to look at the clock that counts sleep: no timer does. */
+const tickMs = 250
 
 /** One command under guard, from the order to start it until nobody of it is left. */
 export class Run {
@@ -51,6 +57,7 @@ export class Run {
   readonly #graceMs: number
   readonly #tell: (text: string) => void
   readonly #forget: () => void
+  readonly #answerBy = later(now(), answerWithinMs)
   #deadlines: Deadlines
   #guard: Guard | undefined
   #session: Session | undefined
@@ -81,13 +88,14 @@ export class Run {
     void supervisor.exited.then(() => this.#bereaved())
     const { command, args, environment, stdin } = work
     supervisor.send({ type: 'start', run: id, command, args, environment, stdin, deadlines, graceMs })
-    this.#cancel = setTimer(answerWithinMs, () => supervisor.kill())
+    this.#awaitStart()
   }
 
   extend(deadlines: Deadlines): void {
     this.#deadlines = deadlines
     this.#supervisor.send({ type: 'extend', run: this.#id, deadlines })
     this.#guard?.extend(deadlines)
+    this.#awaitStart()
   }
 
   /** Tells the command to end, and kills it after a while, or at the deadline. */
@@ -97,6 +105,7 @@ export class Run {
     this.#order = { signal, killAt }
     this.#supervisor.send({ type: 'end', run: this.#id, signal, killAt })
     this.#guard?.end(signal, killAt)
+    this.#awaitStart()
   }
 
   /** Kills it at once. */
@@ -123,13 +132,25 @@ export class Run {
       this.#guard?.noteTold()
     } else if (answer.type === 'gone') {
       this.#end = { type: 'exited', code: answer.code, signal: answer.signal }
-      this.#guard?.check()
+      // The supervisor watches no longer, so whoever is left after all is ended from here.
+      this.#guard?.noteExit()
       this.#finish()
     } else if (answer.type === 'not-started') {
       this.#end = { type: 'not-started', error: answer.error, code: answer.code }
       this.#isGone = true
       this.#finish()
     }
+  }
+
+  /** While the supervisor starts the command, and perhaps waits for a disk, it ends nothing in time. */
+  #awaitStart(): void {
+    if (this.#guard || this.#end) return
+    this.#cancel()
+    const moments = [this.#answerBy, this.#deadlines.killAt, ...(this.#order ? [this.#order.killAt] : [])]
+    const waitMs = Math.min(...moments.map((moment) => untilMs(moment)))
+    this.#cancel = setPatientTimer(Math.min(waitMs, tickMs), () =>
+      waitMs <= tickMs ? this.#supervisor.kill() : this.#awaitStart(),
+    )
   }
 
   #begin(session: Session): void {
@@ -158,7 +179,7 @@ export class Run {
   #askLast(): void {
     if (this.#end || !this.#supervisor.isAlive) return
     this.#supervisor.wake()
-    this.#cancel = setTimer(lastAnswerWithinMs, () => this.#supervisor.kill())
+    this.#cancel = setPatientTimer(lastAnswerWithinMs, () => this.#supervisor.kill())
   }
 
   /** The supervisor has died, so nothing starts any more; what it started ends now. */
@@ -175,9 +196,12 @@ export class Run {
 
   /** It may have started the command and died before it could tell. */
   #search(until: Moment): void {
-    const sessions = sessionsMarked(...this.#work.mark)
-    for (const session of sessions) signalSession(session, 'SIGKILL')
-    const isOver = now().machineMs >= until.machineMs && sessions.every((session) => isGone(session))
+    // Its last words were read only now.
+    if (this.#guard || this.#isGone) return
+    const { sessions, isComplete } = sessionsMarked(this.#work.mark, this.#supervisor.mark)
+    const all = [...this.#supervisor.children, ...sessions]
+    for (const session of all) signalSession(session, 'SIGKILL')
+    const isOver = isComplete && untilMs(until) <= 0 && all.every((session) => isGone(session))
     if (!isOver) return void setTimer(20, () => this.#search(until))
     this.#isGone = true
     this.#finish()

@@ -3,7 +3,7 @@ import { wallMs } from '../clock.ts'
 import { formatDuration } from '../durations.ts'
 import { exitCodes } from '../errors.ts'
 import { codeOf, type Conductor, type Executed, type Mode, type Verdict } from './conductor.ts'
-import { BackOff, hasSucceeded, startsAgain, type RestartRules } from './restart.ts'
+import { BackOff, hasSucceeded, isPassing, startsAgain, type RestartRules } from './restart.ts'
 import { readCarry, writeCarry, type Schedule } from './schedule.ts'
 
 const atOnce: Verdict = { againAfterMs: 0 }
@@ -12,7 +12,7 @@ const longestSleepMs = 10_000
 
 /** What ends `tenure run`, however it was meant to go on: somebody asked for it, or the command cannot be started. */
 function finalCode({ end }: Executed, { stopping }: Conductor): number | undefined {
-  return stopping || end.type === 'not-started' ? codeOf(end) : undefined
+  return stopping || (end.type === 'not-started' && !isPassing(end)) ? codeOf(end) : undefined
 }
 
 function isLost(done: Executed | undefined, leadership: Leadership): boolean {
@@ -23,10 +23,11 @@ function isLost(done: Executed | undefined, leadership: Leadership): boolean {
 export function service(rules: RestartRules & { readonly once: boolean; readonly hold: boolean }): Mode {
   const backOff = new BackOff(rules.firstDelayMs)
   return {
+    isTask: rules.once,
     async lead(leadership, conductor) {
       for (;;) {
         const done = await conductor.execute(leadership)
-        const code = done ? finalCode(done, conductor) : conductor.stopping && 0
+        const code = done ? finalCode(done, conductor) : conductor.stopCode(this)
         if (code !== undefined) return { code }
         if (!done || isLost(done, leadership)) return rules.once ? { code: exitCodes.leadershipLost } : atOnce
         if (!startsAgain(rules, done.end)) {
@@ -49,6 +50,7 @@ export function service(rules: RestartRules & { readonly once: boolean; readonly
 /** Runs the command at the times of a schedule; leads in between. */
 export function scheduled(schedule: Schedule): Mode {
   return {
+    isTask: false,
     async lead(leadership, conductor) {
       let lastMs = await baseline(schedule, leadership)
       let toldMs: number | undefined
@@ -68,7 +70,8 @@ export function scheduled(schedule: Schedule): Mode {
         toldMs = slot?.slotMs
         await conductor.pause(leadership, Math.min(slot?.waitMs ?? longestSleepMs, longestSleepMs))
       }
-      return conductor.stopping ? { code: 0 } : atOnce
+      const code = conductor.stopCode(this)
+      return code === undefined ? atOnce : { code }
     },
   }
 }
@@ -92,6 +95,7 @@ async function runSlot(slotMs: number, leadership: Leadership, conductor: Conduc
 /** Runs the command unless the fleet has done so lately, and ends either way. */
 export function atMostOncePer(intervalMs: number): Mode {
   return {
+    isTask: true,
     async lead(leadership, conductor) {
       const lastMs = readCarry(leadership.election, leadership.carry)
       const nowMs = wallMs()
@@ -99,10 +103,10 @@ export function atMostOncePer(intervalMs: number): Mode {
         conductor.tell(`the last run was at ${iso(lastMs)}: nothing to do`)
         return { code: 0 }
       }
-      if (!(await carry(leadership, nowMs))) return { code: exitCodes.leadershipLost }
-      const done = await conductor.execute(leadership)
+      const done = (await carry(leadership, nowMs)) ? await conductor.execute(leadership) : undefined
       if (done && !isLost(done, leadership)) return { code: codeOf(done.end) }
-      return { code: (done && finalCode(done, conductor)) ?? exitCodes.leadershipLost }
+      const code = done ? finalCode(done, conductor) : conductor.stopCode(this)
+      return { code: code ?? exitCodes.leadershipLost }
     },
   }
 }
@@ -113,7 +117,8 @@ async function carry(leadership: Leadership, slotMs: number): Promise<boolean> {
     await leadership.setCarry(writeCarry(slotMs))
     return leadership.isLeader()
   } catch (error) {
-    if (leadership.signal.aborted) return false
+    // A process that was kept from running learns of its loss here, and only later by the signal.
+    if (!leadership.isLeader()) return false
     throw error
   }
 }

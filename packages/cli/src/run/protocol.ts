@@ -23,6 +23,8 @@ export type Order =
   | { readonly type: 'extend'; readonly run: number; readonly deadlines: Deadlines }
   | { readonly type: 'end'; readonly run: number; readonly signal: NodeJS.Signals; readonly killAt: Moment }
   | { readonly type: 'signal'; readonly run: number; readonly signal: NodeJS.Signals }
+  /** Where the wrapper keeps what belongs to its runs. It goes with the wrapper. */
+  | { readonly type: 'keep'; readonly folder: string }
   /** Comes with a listening socket. */
   | { readonly type: 'hold'; readonly sign: string }
   | { readonly type: 'drop'; readonly sign: string }

@@ -15,6 +15,13 @@ export function hasSucceeded(end: RunEnd): boolean {
   return end.type === 'exited' && end.code === 0
 }
 
+const passing = ['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']
+
+/** Whether it could not be started for a reason that passes: too many processes or files, too little memory. */
+export function isPassing(end: RunEnd): boolean {
+  return end.type === 'not-started' && end.code !== undefined && passing.includes(end.code)
+}
+
 /** Whether it is to be started again. */
 export function startsAgain({ policy }: RestartRules, end: RunEnd): boolean {
   return policy === 'always' || (policy === 'on-failure' && !hasSucceeded(end))

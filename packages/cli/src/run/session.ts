@@ -13,49 +13,67 @@ export interface Session {
 
 interface Process {
   readonly id: number
+  readonly parent: number
   readonly group: number
   readonly session: number
   readonly startedAt: string
-  readonly isAlive: boolean
-  readonly isStopped: boolean
+  readonly state: string
 }
+
+interface Found {
+  /** Those that run. */
+  readonly processes: readonly Process[]
+  /** Whether there can be no others. */
+  readonly isComplete: boolean
+}
+
+/** A list that still has riddles after so many tries is taken again later. */
+const mostRounds = 5
 
 /** The session that a process leads, which was just started. */
 export function sessionOf(id: number): Session {
-  return { id, startedAt: look(id)?.startedAt }
+  const first = look(id)
+  return { id, startedAt: first === 'unknown' ? undefined : first?.startedAt }
 }
 
 /** Sends a signal to every process of a session. Gives the error if somebody may not be signalled. */
 export function signalSession(session: Session, signal: NodeJS.Signals): Error | undefined {
-  return signalGroups(members(session) ?? [{ group: session.id }], signal)
+  if (isGivenAway(session)) return undefined
+  // First of all to the group that most are in: whoever forks faster than one can count is reached so.
+  const refusal = signalGroup(session.id, signal)
+  const others = (members(session)?.processes ?? []).filter(({ group }) => group !== session.id)
+  return signalGroups(others, signal) ?? refusal
 }
 
 /** Lets go on who is stopped: it would not hear anything else. Who is not sees nothing of it, where that is known. */
 export function continueStopped(session: Session): void {
-  const stopped = members(session)?.filter(({ isStopped }) => isStopped)
+  const stopped = members(session)?.processes.filter(({ state }) => state === 'T')
   signalGroups(stopped ?? [{ group: session.id }], 'SIGCONT')
 }
 
 /** By groups: the kernel signals a group as a whole, so nobody in it can fork out of the way. */
 function signalGroups(processes: readonly { group: number }[], signal: NodeJS.Signals): Error | undefined {
-  const groups = new Set(processes.map(({ group }) => group))
   let refusal: Error | undefined
-  for (const group of groups) {
-    try {
-      process.kill(-group, signal)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') refusal = error as Error
-    }
-  }
+  for (const group of new Set(processes.map((each) => each.group))) refusal = signalGroup(group, signal) ?? refusal
   return refusal
+}
+
+function signalGroup(group: number, signal: NodeJS.Signals): Error | undefined {
+  try {
+    process.kill(-group, signal)
+    return undefined
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH' ? undefined : (error as Error)
+  }
 }
 
 /** Whether nobody of a session runs any more. A zombie does not run: who should have waited for it may be stopped. */
 export function isGone(session: Session): boolean {
   const first = look(session.id)
-  if (first?.isAlive && first.startedAt === session.startedAt) return false
+  if (first === 'unknown') return false
+  if (first && first.startedAt === session.startedAt && isAlive(first)) return false
   const found = members(session)
-  if (found) return found.length === 0
+  if (found) return found.isComplete && found.processes.length === 0
   try {
     process.kill(-session.id, 0)
     return false
@@ -64,32 +82,87 @@ export function isGone(session: Session): boolean {
   }
 }
 
-/** Sessions of processes that were started with this in their environment, by whom and whenever it was. */
-export function sessionsMarked(variable: string, value: string): Session[] {
-  const mark = `${variable}=${value}`
-  const ids = new Set<number>()
-  for (const id of processIds() ?? []) {
+/**
+ * Sessions of processes that have this in their environment, or as an argument: by whom and whenever they were started.
+ * A child has the arguments of its parent until it executes what it was meant for.
+ */
+export function sessionsMarked(entry: string, argument: string): { sessions: Session[]; isComplete: boolean } {
+  const has = (id: number, file: string, text: string) => {
     try {
-      if (readFileSync(`/proc/${id}/environ`, 'utf8').split('\0').includes(mark)) ids.add(look(id)?.session ?? id)
+      return readFileSync(`/proc/${id}/${file}`, 'utf8').split('\0').includes(text)
     } catch {
       // It has ended, or belongs to somebody else.
+      return false
     }
   }
-  return [...ids].map((id) => sessionOf(id))
+  const found = scan(({ id }) => has(id, 'environ', entry) || has(id, 'cmdline', argument))
+  if (!found) return { sessions: [], isComplete: true }
+  const ids = new Set(found.processes.map(({ session }) => session))
+  return { sessions: [...ids].map((id) => sessionOf(id)), isComplete: found.isComplete }
 }
 
-/** Those that run; undefined where the system does not tell. */
-function members({ id, startedAt }: Session): Process[] | undefined {
-  const ids = processIds()
-  if (!ids || startedAt === undefined) return undefined
-  // The number is given away again only after the whole session has ended.
+/** The children of a process that run, each as the session that it leads or is about to. */
+export function childrenOf(parent: number): Session[] {
+  return (scan((each) => each.parent === parent)?.processes ?? []).map(({ id, startedAt }) => ({ id, startedAt }))
+}
+
+/** Undefined where the system does not tell. */
+function members(session: Session): Found | undefined {
+  if (isGivenAway(session)) return { processes: [], isComplete: true }
+  // The first one is about to lead its session if it does not yet.
+  return scan((each) => each.session === session.id || (each.id === session.id && each.startedAt === session.startedAt))
+}
+
+/** A number is given to another process only after the whole session has ended. */
+function isGivenAway({ id, startedAt }: Session): boolean {
   const first = look(id)
-  if (first && first.startedAt !== startedAt) return []
-  return ids.flatMap((each) => look(each) ?? []).filter(({ session, isAlive }) => session === id && isAlive)
+  return first !== undefined && first !== 'unknown' && startedAt !== undefined && first.startedAt !== startedAt
+}
+
+/**
+ * Looks at all processes; undefined where the system does not tell. A list is old when it is read: who was in it and is
+ * gone may have left a child that was not. So the list is taken again, until nobody slipped away between both.
+ */
+function scan(isSought: (process: Process) => boolean): Found | undefined {
+  if (process.platform !== 'linux') return undefined
+  const seen = new Set<number>()
+  const processes: Process[] = []
+  let isKnown = true
+  for (let round = 0; round < mostRounds; round++) {
+    const ids = processIds()
+    if (!ids) break
+    let mayHaveForked = false
+    for (const id of ids) {
+      if (seen.has(id)) continue
+      seen.add(id)
+      const each = look(id)
+      if (each === 'unknown') isKnown = false
+      else if (!each) mayHaveForked = true
+      else if (!isSought(each)) continue
+      else if (isAlive(each)) processes.push(each)
+      else mayHaveForked = true
+    }
+    if (!mayHaveForked) return { processes, isComplete: isKnown }
+  }
+  return { processes, isComplete: false }
+}
+
+/** The first thread of a process may end before the others. */
+function isAlive({ id, state }: Process): boolean {
+  if (!'ZXx'.includes(state)) return true
+  try {
+    return readdirSync(`/proc/${id}/task`).length > 1
+  } catch (error) {
+    return !isAbsence(error)
+  }
+}
+
+function isAbsence(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'ENOENT' || code === 'ESRCH'
 }
 
 function processIds(): number[] | undefined {
-  if (process.platform !== 'linux') return undefined
   try {
     return readdirSync('/proc').map(Number).filter(Number.isInteger)
   } catch {
@@ -97,15 +170,22 @@ function processIds(): number[] | undefined {
   }
 }
 
-function look(id: number): Process | undefined {
+/** Undefined if there is no such process. Any other trouble, such as too many open files, tells nothing of it. */
+function look(id: number): Process | 'unknown' | undefined {
+  if (process.platform !== 'linux') return undefined
   try {
     const text = readFileSync(`/proc/${id}/stat`, 'utf8')
     // The name, in parentheses, may hold anything.
-    const [state = '', , group, session, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ')
-    const isAlive = !'ZXx'.includes(state) || readdirSync(`/proc/${id}/task`).length > 1
-    const isStopped = state === 'T'
-    return { id, group: Number(group), session: Number(session), startedAt: rest[15] ?? '', isAlive, isStopped }
-  } catch {
-    return undefined
+    const [state = '', parent, group, session, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ')
+    return {
+      id,
+      parent: Number(parent),
+      group: Number(group),
+      session: Number(session),
+      startedAt: rest[15] ?? '',
+      state,
+    }
+  } catch (error) {
+    return isAbsence(error) ? undefined : 'unknown'
   }
 }

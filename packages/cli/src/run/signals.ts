@@ -24,7 +24,8 @@ export function takeSignals(target: SignalTarget): () => void {
     if (stoppedAtMs === undefined) {
       stoppedAtMs = nowMs
       target.stop(signal)
-    } else if (nowMs - stoppedAtMs >= sameMs) target.hurry(signal)
+      // A terminal that goes away says so to all, and a shell once more to its jobs: nobody is in a hurry.
+    } else if (signal !== 'SIGHUP' && nowMs - stoppedAtMs >= sameMs) target.hurry(signal)
   }
   const handlers: readonly (readonly [NodeJS.Signals, (signal: NodeJS.Signals) => void])[] = [
     ...(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const).map((signal) => [signal, stop] as const),

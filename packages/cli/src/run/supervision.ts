@@ -1,25 +1,25 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import type { Server } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { setTimer } from '../clock.ts'
+import { randomId, setPatientTimer } from '../clock.ts'
 import { CommandError, exitCodes } from '../errors.ts'
 import { answerWithinMs, Run, type Work } from './guarded-run.ts'
 import type { Answer, Deadlines, Order } from './protocol.ts'
+import { childrenOf, type Session } from './session.ts'
 import { listen, remove, serve } from './sign-of-life.ts'
 
 /** The wrapper's side: starts the supervisor, gives it orders, and does its work if it does not. */
 export class Supervision {
-  readonly #folder: string
   readonly #election: string
   readonly #tell: (text: string) => void
   readonly #signs = new Map<string, Server>()
   #supervisor: Supervisor | undefined
   #shared: Promise<void> | undefined
+  #folder: string | undefined
   #runs = 0
   #isClosed = false
 
-  constructor(options: { folder: string; election: string; tell(text: string): void }) {
-    this.#folder = options.folder
+  constructor(options: { election: string; tell(text: string): void }) {
     this.#election = options.election
     this.#tell = options.tell
   }
@@ -29,7 +29,7 @@ export class Supervision {
     if (this.#isClosed) throw new Error('The supervision has ended.')
     let supervisor = this.#supervisor
     if (!supervisor?.isAlive) {
-      supervisor = new Supervisor(this.#folder, this.#election)
+      supervisor = new Supervisor(this.#election)
       this.#supervisor = supervisor
       this.#shared = this.#share(supervisor)
     }
@@ -39,7 +39,14 @@ export class Supervision {
 
   async #share(supervisor: Supervisor): Promise<void> {
     await supervisor.ready
+    if (this.#folder !== undefined) supervisor.send({ type: 'keep', folder: this.#folder })
     for (const [sign, server] of this.#signs) await supervisor.hold(sign, server)
+  }
+
+  /** A folder that goes with this process, however it ends. */
+  keep(folder: string): void {
+    this.#folder = folder
+    this.#supervisor?.send({ type: 'keep', folder })
   }
 
   /** Opens a sign of life that ends with the last of both processes. */
@@ -79,14 +86,18 @@ class Supervisor {
   readonly ready: Promise<void>
   readonly exited: Promise<void>
   isAlive = true
+  /** What nobody else has as an argument, except for a child that was forked and does not execute anything yet. */
+  readonly mark = randomId()
+  /** Those that ran when it was killed. */
+  children: readonly Session[] = []
   readonly #process: ChildProcess
   readonly #listeners = new Set<(answer: Answer) => void>()
 
-  constructor(folder: string, election: string) {
+  constructor(election: string) {
     const file = fileURLToPath(new URL('supervisor.js', import.meta.url))
     // What is meant for the command's own Node, or for ours, has no business here.
     const { NODE_OPTIONS: _, ...env } = process.env
-    this.#process = spawn(process.execPath, [file, folder, election], {
+    this.#process = spawn(process.execPath, [file, this.mark, election], {
       detached: true,
       env,
       stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
@@ -131,12 +142,14 @@ class Supervisor {
   }
 
   kill(): void {
-    if (this.isAlive) this.#process.kill('SIGKILL')
+    if (!this.isAlive || this.#process.pid === undefined) return
+    this.children = childrenOf(this.#process.pid)
+    this.#process.kill('SIGKILL')
   }
 
   async close(): Promise<void> {
     if (this.#process.connected) this.#process.disconnect()
-    const cancel = setTimer(answerWithinMs, () => this.kill())
+    const cancel = setPatientTimer(answerWithinMs, () => this.kill())
     this.wake()
     await this.exited
     cancel()
@@ -153,7 +166,7 @@ class Supervisor {
       const forget = this.listen((answer) => {
         if (isIt(answer)) settle(resolve)
       })
-      const cancel = setTimer(answerWithinMs, () => {
+      const cancel = setPatientTimer(answerWithinMs, () => {
         this.kill()
         fail()
       })

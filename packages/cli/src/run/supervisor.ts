@@ -11,7 +11,7 @@
  *  1. W gives S absolute deadlines, and moves them with each renewal: `termAt`, when leadership ends unless renewed,
  *     and `killAt`, the grace after that and in any case a margin before B. They are moments on clocks that both read:
  *     CLOCK_MONOTONIC, and time since boot, which also counts sleep. What passes first counts.
- *  2. S starts nothing past `termAt`. At `termAt` it sends SIGTERM to C's session, at `killAt` SIGKILL, and again until
+ *  2. S starts nothing past `termAt`, and W kills S and its child if no start was told until `killAt`. At `termAt` it sends SIGTERM to C's session, at `killAt` SIGKILL, and again until
  *     nobody is left. It needs nobody for that: neither W, nor the store.
  *  3. When W dies the kernel closes the pipe, and S kills at once.
  *  4. W holds the same deadlines and knows the session: it kills at `killAt` as well, and at once when S dies. So for C
@@ -42,17 +42,19 @@ interface Run {
   signal(signal: NodeJS.Signals): void
 }
 
-/** Where W keeps what belongs to its runs. It goes with W. */
-const folder = process.argv[2]
 const signs = new Map<string, () => void>()
 let run: Run | undefined
+let folder: string | undefined
 let isOrphan = false
 
 // A service manager that stops a unit tells all of its processes at once. W decides; without W there is the pipe.
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {})
+// The last two mean something to the command alone, and may be sent to all just so.
+const ignored = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
+for (const signal of ignored) process.on(signal, () => {})
 
 process.on('message', (order: Order, handle: unknown) => {
   if (order.type === 'start') return start(order)
+  if (order.type === 'keep') return void (folder = order.folder)
   if (order.type === 'hold') return hold(order.sign, handle as Server)
   if (order.type === 'drop') return drop(order.sign)
   if (order.run !== run?.id) return
@@ -100,7 +102,8 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
     deadlines,
     graceMs,
     patienceMs: 0,
-    onTold: () => answer({ type: 'told', run: id }),
+    // Those whom the command has left behind are told too; that is not how it ended.
+    onTold: () => exit ?? answer({ type: 'told', run: id }),
     // W has the same trouble, and tells it.
     onRefused: () => {},
     onGone: () => {
@@ -122,6 +125,8 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
     finish()
   })
   answer({ type: 'started', run: id, session })
+  // A start takes as long as the disk does, and nothing is heard meanwhile.
+  if (untilMs(deadlines.termAt) <= 0) guard.kill()
 }
 
 function spawnChild(
