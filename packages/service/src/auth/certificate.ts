@@ -56,7 +56,7 @@ export class CertificateVerifier {
     if (!(nowMs < untilMs)) throw new Refusal('the certificate has expired', { expired: true })
     const [name, another] = names.filter((each) => this.#rights.has(each))
     const rights = name === undefined ? undefined : this.#rights.get(name)
-    if (name === undefined || !rights) throw new Refusal('no name in the certificate has any rights')
+    if (name === undefined || !rights) throw new Refusal('no name in the certificate has rights')
     if (another !== undefined) throw new Refusal('more than one name in the certificate has rights')
     return { subject: name, ...rights, expiresAtMs: untilMs }
   }
