@@ -20,7 +20,7 @@ function history(...lines: [number, number, string, Answer][]): Operation[] {
     }
     const call = calls[verb ?? '']
     if (!call) throw new Error(words)
-    return { sentMs, answeredMs: answer ? answeredMs : Infinity, node, call, answer }
+    return { sentMs, answeredMs, node, call, answer }
   })
 }
 
@@ -54,7 +54,7 @@ describe('these histories are explained:', () => {
       'a resignation without an answer that was carried out',
       history(
         [0, 1, 'a campaigns', ok(1, 'a')],
-        [2, 3, 'a resigns 1', lost],
+        [2, 10, 'a resigns 1', lost],
         [4, 5, 'b asks', { ok: true, leader: { node: 'a', term: 1 } }],
         [6, 7, 'b campaigns', ok(2, 'b')],
       ),
@@ -65,6 +65,15 @@ describe('these histories are explained:', () => {
         [0, 1, 'a campaigns', lost],
         [2, 3, 'b campaigns', refused(1, 'a')],
         [102, 103, 'b campaigns', ok(2, 'b')],
+      ),
+    ],
+    [
+      'a grant without an answer that others saw, and its end within the time of a question',
+      history(
+        [0, 1, 'a campaigns', lost],
+        [2, 20, 'b campaigns', refused(1, 'a')],
+        [10, 40, 'c asks', nobody],
+        [25, 30, 'a resigns 1', ok(1, 'a')],
       ),
     ],
     ['a term that nobody saw', history([0, 1, 'a campaigns', lost], [102, 103, 'b campaigns', ok(2, 'b')])],
@@ -112,6 +121,15 @@ describe('these are not:', () => {
     [
       'a resignation without an answer that was carried out before it was sent',
       history([0, 1, 'a campaigns', ok(1, 'a')], [2, 3, 'b campaigns', ok(2, 'b')], [4, 5, 'a resigns 1', lost]),
+    ],
+    [
+      'a resignation without an answer that was carried out after its service was gone',
+      history(
+        [0, 1, 'a campaigns', ok(1, 'a')],
+        [2, 3, 'a resigns 1', lost],
+        [4, 5, 'b asks', { ok: true, leader: { node: 'a', term: 1 } }],
+        [6, 7, 'b campaigns', ok(2, 'b')],
+      ),
     ],
   ])('%s', (_name, operations) => {
     expect(unexplained(operations)).toMatch(/No order explains/)

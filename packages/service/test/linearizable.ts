@@ -79,9 +79,11 @@ function next(answered: readonly Operation[], unanswered: readonly Operation[], 
     firstAnswerMs = Math.min(firstAnswerMs, operation.answeredMs)
   }
   const places: Place[] = []
+  let firstGoneMs = Infinity
   for (const operation of unanswered) {
     if (operation.sentMs > firstAnswerMs) break
     if (operation.answeredMs < place.state.nowMs) continue
+    firstGoneMs = Math.min(firstGoneMs, operation.answeredMs)
     const state = effect(operation, place.state)
     if (state && !sameLease(state, place.state)) places.push({ ...place, state })
   }
@@ -90,8 +92,8 @@ function next(answered: readonly Operation[], unanswered: readonly Operation[], 
     const state = operation && operation.sentMs <= firstAnswerMs ? effect(operation, place.state) : undefined
     if (!state) continue
     const placed = after(place, index, state)
-    // What changes nothing takes nothing from the others: they were all answered after it was sent.
-    if (sameLease(state, place.state)) return [placed]
+    // What changes nothing takes nothing from those who were answered, or gone, after it was sent.
+    if (sameLease(state, place.state) && state.nowMs <= firstGoneMs) return [placed]
     places.push(placed)
   }
   return places
