@@ -1,14 +1,15 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { findBlocks, readDocument, type Block } from '../../../test/documents.ts'
 import { freePort, type RunningServer } from '../../../test/servers/server.ts'
 import { serve } from '../../../test/service/serve.ts'
 import { common, rowsOf, tables } from './option-tables.ts'
-import { program, run } from './tenure.ts'
+import { program, run, temporaryFolder } from './tenure.ts'
 
 const document = 'docs/cli.md'
 const text = readDocument(document)
@@ -63,6 +64,40 @@ describe('the commands of the document, from top to bottom', () => {
       } else expect(withoutTimes(said)).toBe(withoutTimes(shown.map(({ code }) => `${code}\n`).join('')))
     },
   )
+})
+
+describe('the runs that other documents show lead, and end when they are told to', () => {
+  const shown = ['README.md', 'docs/run.md', 'packages/cli/README.md'].flatMap((other) =>
+    findBlocks(other, readDocument(other))
+      .filter(({ info }) => info[0] === 'sh')
+      .flatMap(({ code }) => code.split('\n').filter((line) => line.startsWith('tenure run ')))
+      .map((line) => [other, line] as const),
+  )
+
+  test('there are some in each', () => {
+    expect(new Set(shown.map(([other]) => other)).size).toBe(3)
+  })
+
+  test.for(shown)('%s: %s', { timeout: 60_000 }, async ([, line]) => {
+    const folder = temporaryFolder()
+    const scripts = { 'consumer.js': '', 'migrate.sh': '#!/bin/sh\n', 'report.sh': '#!/bin/sh\n' }
+    for (const [name, text] of Object.entries(scripts)) writeFileSync(join(folder, name), text, { mode: 0o755 })
+    const service = await serve()
+    onTestFinished(() => service.stop())
+    const script = line
+      .replace('tenure', `exec '${process.execPath}' '${program}'`)
+      .replace('https://elections.example.com', service.url)
+      .replace('/var/lib/leases', join(folder, 'leases'))
+    const child = spawn('bash', ['-c', script], { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const ended = once(child, 'close')
+    let said = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+      if (/exited with|the next run is at/.test(text)) child.kill('SIGTERM')
+    })
+    expect([await ended, said]).toEqual([[0, null], expect.stringMatching(/leads ".*" in term 1/)])
+  })
 })
 
 const volatile = /^(at|acquiredAt|renewedAt|remainingMs|lease_remaining_ms)$/
