@@ -36,6 +36,10 @@ import { absentVersion, type AcquireClaim, type HeldClaim, type LeaseRecord, typ
 const seenLimit = 8
 /** How often a refusal is answered at once before it is paced. */
 const immediateTries = 3
+/** Whoever stops waits so long at most to give a lease back, however long the lease is: for all tries, and for a call. */
+const farewellMs = 10_000
+const farewellCallMs = 5_000
+const farewellPauseMs = 2_000
 
 /** One step of the algorithm. */
 export function step(state: ElectionState, input: Input): { state: ElectionState; effects: Effect[] } {
@@ -480,7 +484,7 @@ function windDown(s: Draft, effects: Effect[]): void {
   if (!release) return finishEnding(s, effects)
   // I7: the work has settled, so the lease may be given back.
   cancel(s, effects)
-  s.ending = { ...ending, releaseUntilMs: s.nowMs + s.settings.renewIntervalMs }
+  s.ending = { ...ending, releaseUntilMs: s.nowMs + Math.min(s.settings.renewIntervalMs, farewellMs) }
   s.tryAtMs = s.nowMs
   releaseIfDue(s, effects)
 }
@@ -515,7 +519,7 @@ function releaseSettled(s: Draft, effects: Effect[], flight: Flight, input: Extr
   const untilMs = ending?.releaseUntilMs
   if (!grant || untilMs === undefined) return
   if (input.type === 'failed') {
-    s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + s.settings.retryIntervalMs)
+    s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + Math.min(s.settings.retryIntervalMs, farewellPauseMs))
     if (s.tryAtMs < untilMs) return
     effects.push({ type: 'release-failed', error: input.error })
   } else if (input.type === 'answer' && !input.outcome.ok) {
@@ -554,7 +558,8 @@ function stop(s: Draft, effects: Effect[]): void {
   if (s.phase !== 'standby' || s.stopUntilMs !== undefined) return
   // A grant may be on its way: a short wait for it lets it be given back instead of running out.
   const granting = s.settings.releaseOnStop && s.attempt !== undefined
-  s.stopUntilMs = granting ? s.nowMs + renewBoundMs(s.settings) : s.nowMs
+  s.stopUntilMs = granting ? s.nowMs + Math.min(renewBoundMs(s.settings), farewellCallMs) : s.nowMs
+  s.tryAtMs = s.nowMs
 }
 
 function finishStop(s: Draft, effects: Effect[], untilMs: number): void {
@@ -598,11 +603,15 @@ function send(s: Draft, effects: Effect[], verb: 'acquire', claim: AcquireClaim)
 function send(s: Draft, effects: Effect[], verb: 'renew' | 'release', claim: HeldClaim): void
 function send(s: Draft, effects: Effect[], verb: Call['verb'], claim?: AcquireClaim | HeldClaim): void {
   s.calls += 1
-  const held = verb === 'renew' || verb === 'release'
-  const boundMs = held ? renewBoundMs(s.settings, s.grant) : s.settings.renewIntervalMs
+  const bounds = {
+    read: s.settings.renewIntervalMs,
+    acquire: s.settings.renewIntervalMs,
+    renew: renewBoundMs(s.settings, s.grant),
+    release: Math.min(renewBoundMs(s.settings, s.grant), farewellCallMs),
+  }
   const carry = verb === 'renew' ? s.carry : undefined
   s.flight = { id: s.calls, verb, sentAtMs: heldNow(s), startedAtMs: s.nowMs, carry }
-  effects.push({ type: 'call', call: { id: s.calls, verb, boundMs, claim } as Call })
+  effects.push({ type: 'call', call: { id: s.calls, verb, boundMs: bounds[verb], claim } as Call })
 }
 
 function cancel(s: Draft, effects: Effect[]): void {

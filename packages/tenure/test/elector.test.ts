@@ -416,25 +416,51 @@ describe('unknown outcomes', () => {
   })
 
   test('stop settles in bounded time whatever the store does (C9, C10)', async () => {
-    for (const fate of ['fail', 'lose-request', 'lose-answer'] as const) {
-      for (const afterMs of [0, 1, 4_999, 5_001, 12_000, 40_000]) {
-        for (const from of ['start', 'leading'] as const) {
-          const { elector, clock, link } = scene()
-          if (from === 'leading') {
-            elector.start()
-            await clock.advance(0)
+    for (const leaseDurationMs of [lease, 2 * 60 * 60_000]) {
+      for (const fate of ['fail', 'lose-request', 'lose-answer'] as const) {
+        for (const afterMs of [0, 1, 4_999, 5_001, 12_000, 40_000]) {
+          for (const from of ['start', 'leading'] as const) {
+            const { elector, clock, link } = scene({ leaseDurationMs })
+            if (from === 'leading') {
+              elector.start()
+              await clock.advance(0)
+            }
+            link.fate('all', fate)
+            if (from === 'start') elector.start()
+            await clock.advance(afterMs)
+            const stopped = elector.stop()
+            await clock.advance(10_000)
+            await stopped
+            expect(elector.isLeader()).toBe(false)
+            expect(clock.timers).toBe(0)
           }
-          link.fate('all', fate)
-          if (from === 'start') elector.start()
-          await clock.advance(afterMs)
-          const stopped = elector.stop()
-          await clock.advance(10_000)
-          await stopped
-          expect(elector.isLeader()).toBe(false)
-          expect(clock.timers).toBe(0)
         }
       }
     }
+  })
+
+  test('stop does not wait for the next try when the last one failed', async () => {
+    const { elector, clock, link } = scene({ leaseDurationMs: 60_000 })
+    link.fate('all', 'fail')
+    elector.start()
+    await clock.advance(1_000)
+    const stopped = elector.stop()
+    await clock.advance(100)
+    await stopped
+    expect(clock.timers).toBe(0)
+  })
+
+  test('a long lease is given back although the first try to do so failed', async () => {
+    const { elector, clock, link, memory } = scene({ leaseDurationMs: 2 * 60 * 60_000 })
+    elector.start()
+    await clock.advance(0)
+    link.fate('release', 'fail')
+    const stopped = elector.stop()
+    await clock.advance(1_000)
+    link.fate('release', 'pass')
+    await clock.advance(5_000)
+    await stopped
+    expect(await memory.read('e', call)).toMatchObject({ term: 1, released: true })
   })
 })
 
