@@ -1,15 +1,30 @@
-import { TenureError, type CallOptions } from 'tenure'
+import { isTenureError, TenureError, type CallOptions } from 'tenure'
 import { setTimer } from './clock.ts'
 import { formatDuration } from './durations.ts'
 
-/** Makes one call of a store, and waits no longer than was chosen, also where the store would. */
-export async function within<T>(timeoutMs: number, call: (options: CallOptions) => Promise<T>): Promise<T> {
+const advice = 'It may be overloaded or far away: try again, or allow more with --timeout.'
+
+/** Makes one call of a store, and waits no longer than was chosen, also where the store would; or until `ended`. */
+export async function within<T>(
+  timeoutMs: number,
+  call: (options: CallOptions) => Promise<T>,
+  ended?: AbortSignal,
+): Promise<T> {
   const controller = new AbortController()
-  const text = `The store has not answered within ${formatDuration(timeoutMs)}.`
-  const cancel = setTimer(timeoutMs, () => controller.abort(new TenureError('TIMEOUT', text, { retryable: true })))
+  const late = (text: string) => new TenureError('TIMEOUT', `${text} ${advice}`, { retryable: true })
+  const end = () => controller.abort(ended?.reason)
+  const cancel = setTimer(timeoutMs, () =>
+    controller.abort(late(`The store has not answered within ${formatDuration(timeoutMs)}.`)),
+  )
+  ended?.addEventListener('abort', end, { once: true })
   try {
     return await call({ signal: controller.signal, timeoutMs })
+  } catch (error) {
+    // A store that has noticed it first.
+    const isOurs = controller.signal.aborted || !isTenureError(error) || error.code !== 'TIMEOUT'
+    throw isOurs ? error : late(error.message)
   } finally {
     cancel()
+    ended?.removeEventListener('abort', end)
   }
 }

@@ -40,7 +40,6 @@ const advice: Readonly<Record<string, string>> = {
 }
 
 const adviceByCode: Partial<Record<ErrorCode, string>> = {
-  TIMEOUT: 'It may be overloaded or far away: try again, or allow more with --timeout.',
   NOT_FOUND: 'Correct the name, or have the group created.',
 }
 

@@ -10,6 +10,7 @@ import { campaignCommand, groupsCommand, membersCommand, resignCommand } from '.
 import { sidecarCommand } from './commands/sidecar.ts'
 import { watchCommand } from './commands/watch.ts'
 import { CommandError, exitCodes } from './errors.ts'
+import { tell, writeError, writeOut } from './output.ts'
 
 /** The command line, whole. */
 export async function main(): Promise<void> {
@@ -19,6 +20,8 @@ export async function main(): Promise<void> {
   for (const command of commands()) program.addCommand(command)
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
+      writeOut,
+      writeErr: writeError,
       outputError: (text, write) => write(text.replace(/^error: /, 'tenure: ')),
     })
   }
@@ -55,6 +58,6 @@ function report(error: unknown): number {
   // The parser has said it already. Whoever asked for help or the version got it.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
   if (!(error instanceof CommandError)) throw error
-  for (const line of error.message.split('\n')) process.stderr.write(`tenure: ${line}\n`)
+  tell(error.message)
   return error.exitCode
 }

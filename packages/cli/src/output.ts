@@ -1,15 +1,57 @@
+import { exitCodes } from './errors.ts'
+
+/** What moves the cursor, ends a line, or turns the direction of what follows. */
+// oxlint-disable-next-line no-control-regex
+const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
+
 /** What a command was asked for goes to standard output, and nothing else. */
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`)
+  writeOut(`${text.split('\n').map(printable).join('\n')}\n`)
 }
 
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value))
+  writeOut(`${jsonText(value)}\n`)
 }
 
-/** Told to people while a command goes on. */
+/** Told to people while a command goes on. Each line says who tells it. */
 export function tell(text: string): void {
-  process.stderr.write(`tenure: ${text}\n`)
+  writeError(
+    text
+      .split('\n')
+      .map((line) => `tenure: ${printable(line)}\n`)
+      .join(''),
+  )
+}
+
+let isOutGuarded = false
+let isOutLost = false
+let isErrorGuarded = false
+let onReaderGone = (): void => {}
+
+/**
+ * To standard output. Whoever read may be gone (`tenure --help | head -1`): then the command goes on, and its exit code
+ * tells what it has done. Not so if a disk is full: what was asked for is not there.
+ */
+export function writeOut(text: string): void {
+  if (!isOutGuarded) {
+    process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE' && !isOutLost) {
+        tell(`Standard output cannot be written: ${error.message}`)
+        process.exitCode = exitCodes.failed
+      }
+      isOutLost = true
+      onReaderGone()
+    })
+  }
+  isOutGuarded = true
+  process.stdout.write(text)
+}
+
+export function writeError(text: string): void {
+  // Whoever was to read it may be gone, and then nobody misses it.
+  if (!isErrorGuarded) process.stderr.on('error', () => {})
+  isErrorGuarded = true
+  process.stderr.write(text)
 }
 
 /** Columns under their names. */
@@ -28,8 +70,15 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 
 /** What others wrote must not move the cursor, or end a line. */
 export function printable(text: string): string {
-  // oxlint-disable-next-line no-control-regex
-  return text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
+  return text.replaceAll(unprintable, '\ufffd')
+}
+
+/** JSON in one line, which a terminal can show too: it allows more as it is than terminals take for text. */
+export function jsonText(value: unknown): string {
+  return JSON.stringify(value).replaceAll(
+    unprintable,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 /** `9.8s`, `1.2m`: for people. */
@@ -50,7 +99,7 @@ export function metadataText(metadata: unknown): string {
   return text === '{}' ? '' : text
 }
 
-/** Whoever read may be gone: `tenure watch … | head -1`. */
+/** For what would print for ever, or for long: `tenure watch … | head -1`. */
 export function endWithReader(): void {
-  process.stdout.on('error', () => process.exit(0))
+  onReaderGone = () => process.exit()
 }

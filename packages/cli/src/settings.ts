@@ -24,6 +24,8 @@ export interface Setting<T> {
   readonly many: boolean
   /** Too fine for a flag: file and environment only. */
   readonly withoutFlag: boolean
+  /** Its variable is one that a command of `tenure run` is given, and means something else: flag and file only. */
+  readonly withoutVariable: boolean
 }
 
 /** Settings by the names they have in a file. */
@@ -40,6 +42,7 @@ interface Look {
   readonly help: string
   readonly shownDefault?: string
   readonly withoutFlag?: boolean
+  readonly withoutVariable?: boolean
 }
 
 /** A setting with one value. */
@@ -54,6 +57,7 @@ export function setting<T>(look: Look, parse: (text: string, from: From) => T, f
     parse: ([text = ''], from) => parse(text, from),
     many: false,
     withoutFlag: look.withoutFlag ?? false,
+    withoutVariable: look.withoutVariable ?? false,
   }
 }
 
@@ -67,6 +71,7 @@ export function listSetting(look: Look, parse: (text: string) => string): Settin
     parse: (texts) => texts.map((text) => parse(text)),
     many: true,
     withoutFlag: look.withoutFlag ?? false,
+    withoutVariable: look.withoutVariable ?? false,
   }
 }
 
@@ -84,6 +89,7 @@ export function toggle(help: string, look: { readonly fallback?: boolean; readon
     },
     many: false,
     withoutFlag: false,
+    withoutVariable: false,
   }
   return choice
 }
@@ -143,10 +149,11 @@ export function choose<T extends Table>(table: T, sources: Sources): Chosen<T> {
   return Object.fromEntries(chosen) as Chosen<T>
 }
 
-function find(key: string, { many }: Setting<unknown>, { flags, environment, file, from }: Sources): Given | undefined {
+function find(key: string, setting: Setting<unknown>, { flags, environment, file, from }: Sources): Given | undefined {
+  const { many, withoutVariable } = setting
   const flag = flags[key]
   if (flag !== undefined) return { name: flagOf(key), texts: textsOf(flagOf(key), flag), from }
-  const variable = environment[variableOf(key)]
+  const variable = withoutVariable ? undefined : environment[variableOf(key)]
   // Empty is how compose files and scripts say "not set".
   if (variable !== undefined && variable !== '') {
     return { name: variableOf(key), texts: many ? variable.split(',').map((text) => text.trim()) : [variable], from }
@@ -187,13 +194,19 @@ function unknownKeys(table: Table, { path, values }: NonNullable<Sources['file']
 }
 
 /**
- * Variables that look like a setting and are none. They are no mistake for certain (Kubernetes sets TENURE_PORT for a
- * service of that name, for one), so only those are told that are one or two letters off.
+ * Variables that look like a setting and are none, nor one of another command. They are no mistake for certain
+ * (Kubernetes sets TENURE_PORT for a service of that name, for one), so only those are told that are one or two letters
+ * off.
  */
-export function mistypedVariables(table: Table, environment: Sources['environment']): string[] {
+export function mistypedVariables(
+  table: Table,
+  environment: Sources['environment'],
+  program?: Command | null,
+): string[] {
   const known = Object.keys(table).map((key) => variableOf(key))
+  const others = program?.commands.flatMap(({ options }) => options.map((each) => variableOf(each.attributeName())))
   return Object.keys(environment)
-    .filter((name) => name.startsWith('TENURE_') && !known.includes(name))
+    .filter((name) => name.startsWith('TENURE_') && !known.includes(name) && !others?.includes(name))
     .flatMap((name) => {
       const short = name.slice('TENURE_'.length)
       const meant = nearest(

@@ -1,6 +1,4 @@
-import type { LeaseRecord, LeaseStore } from 'tenure'
-import { wallMs } from './clock.ts'
-import { isService } from './store.ts'
+import type { LeaseRecord } from 'tenure'
 
 /** A record as it is printed, by the names of the library. */
 export interface Shown {
@@ -30,13 +28,4 @@ export function standingOf(election: string, record: LeaseRecord | undefined, re
   const shown = { holder, term, leaseDurationMs, acquiredAt, renewedAt, metadata, carry }
   if (record.released || remainingMs <= 0) return { election, leader: null, previousLeader: shown }
   return { election, leader: { ...shown, remainingMs: Math.round(remainingMs) } }
-}
-
-/**
- * About how much is left of a lease at one look. A service shows no lease that has run out; of all others the time of
- * the last renewal is known, by the holder's clock. That is enough to show it, and no decision is made on it.
- */
-export function aboutRemainingMs(store: LeaseStore, { renewedAt, leaseDurationMs }: LeaseRecord): number {
-  const leftMs = Math.min(leaseDurationMs, renewedAt + leaseDurationMs - wallMs())
-  return isService(store) ? Math.max(1, leftMs) : leftMs
 }

@@ -1,6 +1,6 @@
 import { parseDuration } from './durations.ts'
 import { setting, toggle, type Chosen } from './settings.ts'
-import { fileOf, nameOf, objectOf, textOf } from './values.ts'
+import { fileOf, nameOf, objectOf, urlOf } from './values.ts'
 
 /** How a service knows who asks. Each file is read anew before each call; a token itself comes by TENURE_TOKEN only. */
 const credentialSettings = {
@@ -16,19 +16,21 @@ const timeout = setting(
   10_000,
 )
 
-/** Where leases are, for commands that work with every store. */
-export const storeSettings = {
+/** Where leases are, for commands that campaign: how long an answer may take follows from the lease. */
+export const campaignedStoreSettings = {
   store: setting(
     { placeholder: 'url', help: 'file:///dir, kubernetes://namespace, or the https://host of a service' },
-    textOf,
+    urlOf,
   ),
   ...credentialSettings,
-  timeout,
 }
+
+/** Where leases are, for commands that ask. */
+export const storeSettings = { ...campaignedStoreSettings, timeout }
 
 /** Where a service is, for commands that only a service can answer. */
 export const serviceSettings = {
-  url: setting({ placeholder: 'url', help: 'the address of a service, such as https://elections.example.com' }, textOf),
+  url: setting({ placeholder: 'url', help: 'the address of a service, such as https://elections.example.com' }, urlOf),
   ...credentialSettings,
   timeout,
 }

@@ -4,11 +4,18 @@ import { resolve } from 'node:path'
 import type { JsonValue } from 'tenure'
 import { Refusal } from './refusal.ts'
 import type { From } from './settings.ts'
+import { nearest } from './suggestions.ts'
 
 const largestCount = 2 ** 31 - 1
 
 export function textOf(text: string): string {
   if (text.trim() === '' || text.length > 1_024) throw new Refusal('must be text of 1 to 1024 characters')
+  return text
+}
+
+/** Whoever opens it says what is wrong with it, and leaves out what may be a password. */
+export function urlOf(text: string): string {
+  if (text.trim() === '') throw new Refusal('must be a URL')
   return text
 }
 
@@ -32,6 +39,13 @@ export function countOf(text: string): number {
   throw new Refusal(`must be a whole number from 1 to ${largestCount}`)
 }
 
+/** Terms outgrow counts: after a restored backup many are skipped. */
+export function termOf(text: string): number {
+  const term = Number(text)
+  if (/^\d{1,16}$/.test(text) && term >= 1 && Number.isSafeInteger(term)) return term
+  throw new Refusal(`must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
+}
+
 /** An election or an identity, by the rule of the library. */
 export function nameOf(text: string): string {
   const length = Buffer.byteLength(text)
@@ -39,6 +53,15 @@ export function nameOf(text: string): string {
   const valid = length >= 1 && length <= 256 && !/[\u0000-\u001f\u007f-\u009f]/.test(text) && text.isWellFormed()
   if (!valid) throw new Refusal('must be text of 1 to 256 bytes of UTF-8 without control characters')
   return text
+}
+
+/** One of a few words. */
+export function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
+  return (text) => {
+    const found = known.find((each) => each === text)
+    if (found === undefined) throw new Refusal(`must be one of ${known.join(', ')}`, nearest(text, known))
+    return found
+  }
 }
 
 export function objectOf(text: string): Readonly<Record<string, JsonValue>> {

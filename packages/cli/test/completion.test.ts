@@ -14,7 +14,7 @@ function prepare(shell: string) {
   writeFileSync(join(folder, 'tenure'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`, { mode: 0o755 })
   const script = execFileSync(process.execPath, [program, 'completion', shell], { encoding: 'utf8' })
   writeFileSync(join(folder, 'script'), script)
-  writeFileSync(join(folder, 'certificate.pem'), '')
+  for (const name of ['certificate.pem', 'my key.pem']) writeFileSync(join(folder, name), '')
   return { folder, path: `${folder}:${process.env['PATH'] ?? ''}` }
 }
 
@@ -40,6 +40,9 @@ test.each([
   ['tenure leader --st', ['--store']],
   ['tenure leader jobs --store fi', ['file:///']],
   ['tenure leader jobs --ca-file cert', ['certificate.pem']],
+  ['tenure leader jobs --key-file my', ['my key.pem']],
+  ['tenure run jobs --restart on', ['on-failure']],
+  ['tenure run jobs --missed r', ['run-once']],
   ['tenure serve --log-level si', ['silent']],
   ['tenure completion f', ['fish']],
   ['tenure leader jobs --timeout 1', []],

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { fileStore } from 'tenure/stores/file'
@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from '../../service/test/auth-tokens.ts'
 import { startProxy } from '../../../test/servers/proxy.ts'
 import { judge, type Findings } from '../src/doctor/verdict.ts'
-import { ask, linesOf, run, serve, temporaryFolder } from './tenure.ts'
+import { ask, linesOf, run, serve, temporaryFolder, tenure } from './tenure.ts'
 
 const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
 
@@ -41,9 +41,7 @@ describe('tenure doctor', () => {
     const { rate, uncertainty } = found['clock'] as { rate: number; uncertainty: number }
     expect(Math.abs(rate - 1)).toBeLessThanOrEqual(uncertainty + 0.01)
     const { body } = await ask(`${url}/v1/groups`)
-    expect(body['groups']).toMatchObject([
-      { group_id: expect.stringMatching(/^tenure-doctor-/) as string, leader: null, highest_term: 1 },
-    ])
+    expect(body['groups']).toMatchObject([{ group_id: 'tenure-doctor', leader: null, highest_term: 1 }])
   })
 
   test('finds a service that is too far away for the lease not safe, and says which lease would be', async () => {
@@ -57,6 +55,40 @@ describe('tenure doctor', () => {
     expect(out).toMatch(
       /\n\nNot safe: leases of 1s do not hold .*\n1 renewal in 100 takes .* Choose --ttl \d+s or longer\.\n/,
     )
+  })
+
+  test('leaves one record behind however often it runs, and lets others run at the same time', async () => {
+    const directory = temporaryFolder()
+    const store = fileStore({ directory })
+    onTestFinished(() => store.close?.())
+    const examine = () => run(['doctor', '--store', pathToFileURL(directory).href, '--calls', '1'])
+    expect(await examine()).toMatchObject({ code: 0 })
+    expect(await examine()).toMatchObject({ code: 0 })
+    expect(await store.read('tenure-doctor', call)).toMatchObject({ term: 2, released: true })
+    const other = { holder: 'a', attempt: 'a.1', leaseDurationMs: 60_000, afterTerm: 2, metadata: {} }
+    await store.acquire({ election: 'tenure-doctor', ...other }, call)
+    expect(await examine()).toMatchObject({ code: 0 })
+    expect(await store.read('tenure-doctor', call)).toMatchObject({ attempt: 'a.1', released: false })
+    const records = readdirSync(directory).filter((name) => name.endsWith('.json'))
+    expect(records.toSorted()).toEqual(['tenure-doctor-2.json', 'tenure-doctor.json'])
+  })
+
+  test('gives its lease back when a signal ends it', async () => {
+    const { url } = await serve(temporaryFolder())
+    const { child, ended } = tenure(['doctor', '--store', url])
+    const leads = async () => (await ask(`${url}/v1/groups/tenure-doctor/leader`)).body['leader']
+    await expect.poll(leads, { timeout: 20_000 }).toMatchObject({ term: 1 })
+    child.kill('SIGINT')
+    expect(await ended).toBe(130)
+    expect(await leads()).toBe(null)
+  })
+
+  test('leads no election that it finds in the environment of a command', async () => {
+    const folder = temporaryFolder()
+    const store = pathToFileURL(folder).href
+    const env = { TENURE_ELECTION: 'queue', TENURE_STORE: store, TENURE_CALLS: '1' }
+    expect(await run(['doctor'], { env })).toMatchObject({ code: 0 })
+    expect(readdirSync(folder).filter((name) => name.startsWith('queue'))).toEqual([])
   })
 
   test('leaves whoever leads alone', async () => {

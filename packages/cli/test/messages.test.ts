@@ -50,7 +50,14 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     [['groups', '--url', 'http://HOST', '--ca-file', 'no.pem'], /--ca-file must be a file that can be read/],
     [['resign', 'jobs', '--url', 'http://HOST', '--term', 'one'], /--term must be a whole number/],
     [['campaign', 'jobs', '--url', 'http://HOST', '--identity', ''], /--identity must be text/],
+    [
+      ['run', 'jobs', '--store', 'http://HOST', '--every', '@daily', '--timezone', 'Europe/Zurch', '--', 'true'],
+      /--timezone must be a time zone.* Did you mean "Europe\/Zurich"\?/,
+    ],
     [['demo', '--harm-every', 'often'], /--harm-every must be a duration/],
+    [['leader', 'jobs', '--store', `http://me:hunter2@HOST/${'x'.repeat(2_000)}`], /^(?!.*hunter2).*no password may/],
+    [['leader', 'jobs', '--store', ' '], /--store must be a URL/],
+    [['sidecar', 'jobs', '--store', 'http://HOST', '--timeout', '5s'], /unknown option '--timeout'/],
   ] as const)('%j', async ([args, message]) => {
     let connections = 0
     const host = await listening(createServer((socket) => void ((connections += 1), socket.destroy())))
@@ -98,6 +105,15 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
   test('it does not answer', async () => {
     const host = await listening(createServer(() => {}))
     expect(await ask(`http://${host}`, ['--timeout', '200ms'])).toMatch(/ answered .*within 200 ?ms\..*--timeout/)
+  })
+
+  test('it does not answer who campaigns, whose patience follows from the lease', async () => {
+    const host = await listening(createServer(() => {}))
+    const { child, output, ended } = tenure(['run', 'jobs', '--store', `http://${host}`, '--ttl', '1s', '--', 'true'])
+    await expect.poll(() => output.error, { timeout: 20_000 }).toMatch(/did not answer/)
+    child.kill()
+    await ended
+    expect(output.error).not.toContain('--timeout')
   })
 
   test('its certificate is not trusted, is for another name, or has run out', async () => {

@@ -47,6 +47,18 @@ describe('the commands for a service', () => {
     expect(await say('resign', 'jobs')).toMatchObject([{ ok: true, leader: { term: 1 } }])
   })
 
+  test('resign ends the term that runs, whichever one the environment of a command names', async () => {
+    const { url } = await serve(temporaryFolder())
+    await campaign(url, 'jobs', 'a')
+    const env = { TENURE_URL: url, TENURE_IDENTITY: 'a', TENURE_TERM: '99' }
+    expect(await run(['resign', 'jobs'], { env })).toMatchObject({
+      code: 0,
+      out: 'a leads jobs no more: term 1 has ended.\n',
+    })
+    const beyond = await run(['resign', 'jobs', '--term', '4294967296'], { env })
+    expect(beyond).toMatchObject({ code: 1, out: 'a does not lead jobs: nobody does.\n' })
+  })
+
   test('campaign waits in line, and its lease counts from a renewal that it sends then', async () => {
     const { url } = await serve(temporaryFolder())
     await campaign(url, 'jobs', 'a')

@@ -9,7 +9,7 @@ import { readConfigFile } from '../src/config-file.ts'
 import { formatDuration, parseDuration } from '../src/durations.ts'
 import { addFlags, choose, flagOf, mistypedVariables, variableOf, type Sources } from '../src/settings.ts'
 import { nearest } from '../src/suggestions.ts'
-import { temporaryFolder, tenure } from './tenure.ts'
+import { program, run, temporaryFolder, tenure } from './tenure.ts'
 
 const from = { directory: '/' }
 const nothing: Sources = { flags: {}, environment: {}, file: undefined, from }
@@ -137,6 +137,17 @@ describe('what was chosen', () => {
     expect(mistypedVariables(serveSettings, environment)).toEqual([
       'TENURE_MIN_TLL is not known. Did you mean "TENURE_MIN_TTL"?',
     ])
+  })
+
+  test('nor is one of another command, or that a command of tenure run is given', async () => {
+    const named = { TENURE_URL: 'http://127.0.0.1:7070', TENURE_CALLS: '5', TENURE_TTL_: '3s' }
+    const script = `'${process.execPath}' '${program}' run inner --store memory: --once -- true`
+    const { code, error } = await run(['run', 'outer', '--store', 'memory:', '--once', '--', 'sh', '-c', script], {
+      env: named,
+    })
+    expect(code).toBe(0)
+    const told = error.split('\n').filter((line) => line.includes('not known'))
+    expect(told).toEqual(Array(2).fill('tenure: TENURE_TTL_ is not known. Did you mean "TENURE_TTL"?'))
   })
 })
 

@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Elector } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { inTerminal, openTerminal } from './terminal.ts'
-import { ask, campaign, linesOf, program, serve, temporaryFolder, tenure, type Spawned } from './tenure.ts'
+import { ask, campaign, linesOf, program, run, serve, temporaryFolder, tenure, type Spawned } from './tenure.ts'
 
 const untilShown = (look: () => unknown) => vi.waitUntil(look, { timeout: 20_000, interval: 20 })
 
@@ -41,6 +41,19 @@ describe('tenure watch', () => {
       { type: 'released', leader: null, previousLeader: { holder: 'node-a', term: 1 } },
       { type: 'elected', leader: { holder: 'node-b', term: 2 } },
     ])
+    expect(watching.output.error).toBe('')
+  })
+
+  test('makes no folder, and finds the one that a candidate makes', async () => {
+    const directory = join(temporaryFolder(), 'leases')
+    const store = pathToFileURL(directory).href
+    expect(await run(['leader', 'jobs', '--store', store])).toMatchObject({ code: 1, out: 'Nobody leads jobs.\n' })
+    const watching = tenure(['watch', 'jobs', '--store', store, '--json'])
+    await untilShown(() => typesOf(watching).length === 1)
+    expect(existsSync(directory)).toBe(false)
+    await leadIn(directory, 'node-a')
+    await untilShown(() => typesOf(watching).length === 2)
+    expect(typesOf(watching)).toEqual(['state', 'elected'])
     expect(watching.output.error).toBe('')
   })
 

@@ -51,13 +51,12 @@ export class Observation {
 
   /** Rejects if the first look fails; later ones are tried again. */
   async run(): Promise<void> {
-    const { store, election, timeoutMs } = this.#options
-    this.#see(await within(timeoutMs, (call) => store.read(election, call)))
+    await this.#look()
     let failures = 0
     while (!this.#end.signal.aborted) {
       try {
         await this.#follow()
-        this.#see(await within(timeoutMs, (call) => store.read(election, call)))
+        await this.#look()
         failures = 0
       } catch (error) {
         if (this.#end.signal.aborted) return
@@ -71,6 +70,18 @@ export class Observation {
   end(): void {
     this.#cancel()
     this.#end.abort()
+  }
+
+  /** Whoever ends it waits for no answer. */
+  async #look(): Promise<void> {
+    const { store, election, timeoutMs } = this.#options
+    const { signal } = this.#end
+    if (signal.aborted) return
+    try {
+      this.#see(await within(timeoutMs, (call) => store.read(election, call), signal))
+    } catch (error) {
+      if (!signal.aborted) throw error
+    }
   }
 
   async #follow(): Promise<void> {

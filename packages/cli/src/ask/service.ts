@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { ServiceStore } from 'tenure/stores/service'
 import { within } from '../calls.ts'
-import { now, randomId } from '../clock.ts'
+import { now, randomId, setTimer } from '../clock.ts'
 import { campaignSettings, listSettings, resignSettings } from '../commands/service.ts'
 import { CommandError, exitCodes } from '../errors.ts'
 import { failureOf } from '../failures.ts'
@@ -25,6 +25,7 @@ type Ask = (request: Request, moreMs?: number) => Promise<Fields>
 
 /** The service holds a request in line for no longer. */
 const longestWaitMs = 60_000
+const shortestRoundMs = 1_000
 const pageSize = 999
 
 /** Tries to lead, once. */
@@ -39,9 +40,10 @@ export async function campaign(name: string, flags: Sources['flags']): Promise<v
       instance_start_uuid: randomId(),
       ...(metadata && { metadata }),
     })
-    const { is_leader: won, leader } = answer as { is_leader?: boolean; leader?: Leader | null }
+    const leader = leaderOf(answer['leader'])
+    const won = answer['is_leader'] === true && leader !== null
     if (settings.json) printJson(answer)
-    else if (won && leader) {
+    else if (won) {
       print(`${node_id} leads ${group} in term ${leader.term} for ${shortTime(leader.lease_remaining_ms)}.`)
     } else print(`${node_id} does not lead ${group}: ${holderText(leader)}.`)
     if (!won) process.exitCode = exitCodes.failed
@@ -52,17 +54,20 @@ async function campaignFor(ask: Ask, path: string, waitMs: number | undefined, c
   if (waitMs === undefined) return ask({ method: 'POST', path: `${path}/campaign`, body: claim })
   const endMs = now().machineMs + waitMs
   for (;;) {
-    const wait_ms = Math.ceil(Math.max(0, Math.min(longestWaitMs, endMs - now().machineMs)))
+    const askedAtMs = now().machineMs
+    const wait_ms = Math.ceil(Math.max(0, Math.min(longestWaitMs, endMs - askedAtMs)))
     const answer = await ask({ method: 'POST', path: `${path}/campaign`, body: { ...claim, wait_ms } }, wait_ms)
     if (answer['is_leader'] === true) return renewed(ask, path, claim, answer)
-    if (now().machineMs >= endMs) return answer
+    const answeredAtMs = now().machineMs
+    if (answeredAtMs >= endMs) return answer
+    // It may answer at once, instead of letting us wait in line.
+    await pause(Math.min(endMs, askedAtMs + shortestRoundMs) - answeredAtMs)
   }
 }
 
 /** Waiting in line took unknown time: the lease counts from a renewal that is sent now. */
 async function renewed(ask: Ask, path: string, { node_id, lease_ttl_ms }: Fields, answer: Fields): Promise<Fields> {
-  const { term } = answer['leader'] as Leader
-  const body = { node_id, term, extend_by_ms: lease_ttl_ms }
+  const body = { node_id, term: leaderOf(answer['leader'])?.term, extend_by_ms: lease_ttl_ms }
   const { ok, leader, current_leader } = await ask({ method: 'POST', path: `${path}/renew`, body })
   return ok === true ? { ...answer, leader } : { ...answer, is_leader: false, leader: current_leader ?? null }
 }
@@ -79,14 +84,14 @@ export async function resign(name: string, flags: Sources['flags']): Promise<voi
     const done = answer['ok'] === true
     if (settings.json) printJson(answer)
     else if (done) print(`${node_id} leads ${group} no more: term ${term} has ended.`)
-    else print(`${node_id} does not lead ${group}: ${holderText(answer['current_leader'])}.`)
+    else print(`${node_id} does not lead ${group}: ${holderText(leaderOf(answer['current_leader']))}.`)
     if (!done) process.exitCode = exitCodes.failed
   })
 }
 
 async function runningTerm(ask: Ask, path: string): Promise<number> {
   const { leader, highest_term } = await ask({ method: 'GET', path: `${path}/leader` })
-  return (leader as Leader | null)?.term ?? Math.max(1, Number(highest_term))
+  return leaderOf(leader)?.term ?? Math.max(1, Number(highest_term))
 }
 
 /** Who takes part. */
@@ -113,7 +118,10 @@ export async function groups(flags: Sources['flags']): Promise<void> {
   endWithReader()
   await asking(settings, async (ask) => {
     const all: Fields[] = []
+    const pages = new Set<string>()
     for (let after: unknown = ''; typeof after === 'string';) {
+      if (pages.has(after)) throw misunderstood('its pages of groups have no end')
+      pages.add(after)
       const query = new URLSearchParams({ limit: String(pageSize), ...(after !== '' && { after }) })
       const page = await ask({ method: 'GET', path: `/v1/groups?${query.toString()}` })
       const listed = listOf(page, 'groups')
@@ -124,7 +132,7 @@ export async function groups(flags: Sources['flags']): Promise<void> {
     if (settings.json) return
     if (all.length === 0) return print('There is no group.')
     const rows = all.map(({ group_id, leader, highest_term, explicit }) => {
-      const held = leader as Leader | null
+      const held = leaderOf(leader)
       const left = held ? shortTime(held.lease_remaining_ms) : '-'
       return [String(group_id), held?.node_id ?? '-', String(highest_term), left, explicit === true ? 'yes' : 'no']
     })
@@ -153,12 +161,35 @@ function pathOf(group: string): string {
 
 function listOf(answer: Fields, name: string): Fields[] {
   const list = answer[name]
-  if (Array.isArray(list)) return list as Fields[]
-  throw new CommandError(`The answer of the service has no list of ${name}.`, exitCodes.unavailable)
+  if (Array.isArray(list) && list.every(isObject)) return list
+  throw misunderstood(`it has no list of ${name}`)
 }
 
-function holderText(leader: unknown): string {
+/** The leader that an answer names, or null. */
+function leaderOf(value: unknown): Leader | null {
+  if (value === null || value === undefined) return null
+  if (!isObject(value)) throw misunderstood('a leader is no object')
+  const { node_id, term, lease_remaining_ms } = value
+  if (typeof node_id !== 'string' || !Number.isSafeInteger(term) || !Number.isFinite(lease_remaining_ms)) {
+    throw misunderstood('a leader has no name, term or lease')
+  }
+  return value as Leader
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function misunderstood(what: string): CommandError {
+  return new CommandError(`The answer of the service is not understood: ${what}.`, exitCodes.unavailable)
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimer(ms, resolve))
+}
+
+function holderText(leader: Leader | null): string {
   if (!leader) return 'nobody does'
-  const { node_id, term, lease_remaining_ms } = leader as Leader
+  const { node_id, term, lease_remaining_ms } = leader
   return printable(`${node_id} does, in term ${term}, for ${shortTime(lease_remaining_ms)} unless it is renewed`)
 }

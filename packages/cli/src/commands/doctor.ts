@@ -11,8 +11,9 @@ export const doctorSettings = {
   election: setting(
     {
       placeholder: 'name',
-      help: 'the election to lead meanwhile, where rights go by names',
-      shownDefault: 'tenure-doctor- and a random part',
+      help: 'the election to lead meanwhile, where rights go by names; by flag only',
+      shownDefault: 'tenure-doctor, or a number after it',
+      withoutVariable: true,
     },
     nameOf,
   ),
@@ -33,7 +34,8 @@ export function doctorCommand(): Command {
       'It leads an election of its own for some seconds, and releases it. Whoever leads already is left alone.',
       '',
     ],
-    exitCodes: '0 if it is safe, 1 if it is not, 2 for a wrong command, 69 if the store cannot be used',
+    exitCodes:
+      '0 if it is safe, 1 if it is not, 2 for a wrong command, 69 if the store cannot be used, 128 + n for a signal',
   }).action(async (flags: Record<string, unknown>) => {
     const { doctor } = await import('../doctor/doctor.ts')
     await doctor(flags)

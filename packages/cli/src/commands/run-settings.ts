@@ -1,19 +1,15 @@
 import { formatDuration, parseDuration } from '../durations.ts'
 import { usageError } from '../errors.ts'
-import { Refusal } from '../refusal.ts'
 import { restartPolicies } from '../run/restart.ts'
 import { setting, toggle, type Chosen } from '../settings.ts'
-import { identity, storeSettings, ttl } from '../store-settings.ts'
-import { nearest } from '../suggestions.ts'
-import { textOf } from '../values.ts'
+import { campaignedStoreSettings, identity, ttl } from '../store-settings.ts'
+import { oneOf, textOf } from '../values.ts'
 
-// How long an answer may take follows from the lease.
-const { timeout: _, ...place } = storeSettings
-const missedPolicies = ['skip', 'run-once'] as const
+export const missedPolicies = ['skip', 'run-once'] as const
 
 /** All that can be set for `tenure run`. Flags, variables and help follow. */
 export const runSettings = {
-  ...place,
+  ...campaignedStoreSettings,
   ttl,
   grace: setting(
     {
@@ -88,12 +84,4 @@ export function checkTogether(settings: RunSettings): void {
   }
   if (every !== undefined && atMostOncePer !== undefined) problems.push('--every and --at-most-once-per: choose one.')
   if (problems.length > 0) throw usageError(problems)
-}
-
-function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
-  return (text) => {
-    const found = known.find((each) => each === text)
-    if (found === undefined) throw new Refusal(`must be one of ${known.join(', ')}`, nearest(text, known))
-    return found
-  }
 }

@@ -14,7 +14,10 @@ export function runCommand(): Command {
   addFlags(command, runSettings)
   return command
     .addHelpText('after', help)
-    .action((election: string, words: readonly string[], flags: Record<string, unknown>) => run(election, words, flags))
+    .action((election: string, words: readonly string[], flags: Record<string, unknown>) => {
+      const mistyped = () => mistypedVariables(runSettings, process.env, command.parent)
+      return run(election, words, flags, mistyped)
+    })
 }
 
 const help = `
@@ -42,14 +45,19 @@ Exit codes: the command's own (128 + n if signal n ended it, 127 if it was not f
 69 if the store cannot be had, 75 if leadership was lost with --once or --at-most-once-per.
 `
 
-async function run(name: string, words: readonly string[], flags: Readonly<Record<string, unknown>>): Promise<void> {
+async function run(
+  name: string,
+  words: readonly string[],
+  flags: Readonly<Record<string, unknown>>,
+  mistyped: () => readonly string[],
+): Promise<void> {
   const settings = settingsFrom(runSettings, flags)
   checkTogether(settings)
   const election = argument('ELECTION', name, nameOf)
   const [{ prepare }, { Messages }] = await Promise.all([import('../run/prepare.ts'), import('../run/messages.ts')])
   const messages = new Messages()
   const conduct = prepare(election, words, settings)
-  for (const text of mistypedVariables(runSettings, process.env)) messages.tell(text)
+  for (const text of mistyped()) messages.tell(text)
   try {
     process.exitCode = await conduct(messages)
   } catch (error) {

@@ -4,12 +4,11 @@ import { formatDuration, parseDuration } from '../durations.ts'
 import { usageError } from '../errors.ts'
 import { Refusal } from '../refusal.ts'
 import { listSetting, setting, toggle, type Chosen } from '../settings.ts'
-import { nearest } from '../suggestions.ts'
-import { countOf, fileOf, pathOf, textOf } from '../values.ts'
+import { countOf, fileOf, oneOf, pathOf, textOf } from '../values.ts'
 
 /** Of what is counted by subject. */
 const unlimited = '0 is no limit, and the default without authentication'
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 /** All that can be set for `tenure serve`, by the names in its configuration file. Flags, variables and help follow. */
 export const serveSettings = {
@@ -71,7 +70,7 @@ export const serveSettings = {
     limitOf,
   ),
   waitingPerSubject: fine('number', `campaigns of a subject that wait in line; ${unlimited}`, '2000', limitOf),
-  logLevel: setting({ placeholder: 'level', help: logLevels.join(', ') }, levelOf, 'info'),
+  logLevel: setting({ placeholder: 'level', help: logLevels.join(', ') }, oneOf(logLevels), 'info'),
   json: toggle('log as lines of JSON'),
   welcome: toggle('print how to try it', { fallback: process.stdout.isTTY, shownDefault: 'on a terminal' }),
 }
@@ -111,10 +110,4 @@ function limitOf(text: string): number {
 function hostOf(text: string): string {
   if (/^(?:[a-z\d_.-]{1,253}|\[[\da-f:.]{2,45}\])$/i.test(text)) return text.toLowerCase()
   throw new Refusal('must be a host name or address without a port, an IPv6 address in brackets')
-}
-
-function levelOf(text: string): (typeof logLevels)[number] {
-  const level = logLevels.find((known) => known === text)
-  if (level === undefined) throw new Refusal(`must be one of ${logLevels.join(', ')}`, nearest(text, logLevels))
-  return level
 }

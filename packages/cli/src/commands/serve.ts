@@ -28,15 +28,15 @@ export function serveCommand(): Command {
       '',
     ],
     exitCodes: '0, 2 for wrong settings, 69 if the data or the address cannot be had, 1 if stopping took too long',
-  }).action((flags: Record<string, unknown>) => serve(flags))
+  }).action((flags: Record<string, unknown>) => serve(flags, command.parent))
 }
 
-async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
+async function serve(flags: Readonly<Record<string, unknown>>, program: Command | null): Promise<void> {
   const settings = readSettings(flags)
   // Loaded only here: the rest of the command line starts without it.
   const { createLogger, startService } = await import('@tenure/service')
   const logger = createLogger({ level: settings.logLevel, json: settings.json })
-  for (const text of mistypedVariables(serveSettings, process.env)) logger.warn(text)
+  for (const text of mistypedVariables(serveSettings, process.env, program)) logger.warn(text)
   const options = optionsOf(settings)
   let service: RunningService
   try {

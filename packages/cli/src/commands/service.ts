@@ -4,7 +4,7 @@ import { describe } from '../describe.ts'
 import { parseDuration } from '../durations.ts'
 import { addFlags, setting } from '../settings.ts'
 import { identity, json, metadata, serviceSettings, ttl } from '../store-settings.ts'
-import { countOf } from '../values.ts'
+import { termOf } from '../values.ts'
 
 const own = { ...identity, help: 'who this is to the others', shownDefault: 'the name of this host' }
 
@@ -20,7 +20,15 @@ export const campaignSettings = {
 export const resignSettings = {
   ...serviceSettings,
   identity: own,
-  term: setting({ placeholder: 'number', help: 'the term to end', shownDefault: 'the one that runs' }, countOf),
+  term: setting(
+    {
+      placeholder: 'number',
+      help: 'the term to end; by flag only',
+      shownDefault: 'the one that runs',
+      withoutVariable: true,
+    },
+    termOf,
+  ),
   json,
 }
 

@@ -2,10 +2,10 @@ import { Command } from 'commander'
 import { parseAddress } from '../addresses.ts'
 import { describe } from '../describe.ts'
 import { addFlags, setting, toggle } from '../settings.ts'
-import { identity, metadata, storeSettings, ttl } from '../store-settings.ts'
+import { campaignedStoreSettings, identity, metadata, ttl } from '../store-settings.ts'
 
 export const sidecarSettings = {
-  ...storeSettings,
+  ...campaignedStoreSettings,
   listen: setting(
     { placeholder: 'address', help: 'where to answer; :4040 is every address', shownDefault: '127.0.0.1:4040' },
     parseAddress,

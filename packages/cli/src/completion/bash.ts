@@ -45,10 +45,15 @@ function valueCases({ name, flags }: Branch): string[] {
 
 function reply(values: Values): string[] {
   if (values === 'anything') return []
-  if (values === 'files') return ['compopt -o filenames', 'COMPREPLY=($(compgen -f -- "$current"))']
-  if (values === 'directories') return ['compopt -o filenames', 'COMPREPLY=($(compgen -d -- "$current"))']
+  if (values === 'files') return names('-f')
+  if (values === 'directories') return names('-d')
   // More may follow.
   return ['compopt -o nospace', `COMPREPLY=($(compgen -W '${values.words.join(' ')}' -- "$current"))`]
+}
+
+/** One to a line, whatever they hold. */
+function names(kind: '-f' | '-d'): string[] {
+  return ['compopt -o filenames', "local IFS=$'\\n'", `COMPREPLY=($(compgen ${kind} -- "$current"))`]
 }
 
 function commandCase({ name, flags, words }: Branch): string {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { Refusal } from '../refusal.ts'
+import { writeOut } from '../output.ts'
 import { argument } from '../settings.ts'
-import { nearest } from '../suggestions.ts'
+import { oneOf } from '../values.ts'
 import { bashScript } from './bash.ts'
 import { fishScript } from './fish.ts'
 import { branchesOf, shells } from './tree.ts'
@@ -11,10 +11,6 @@ const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } as const
 
 /** Prints the script for a shell. */
 export function completion(name: string, program: Command): void {
-  const shell = argument('SHELL', name, (text) => {
-    const known = shells.find((each) => each === text)
-    if (known === undefined) throw new Refusal(`must be one of ${shells.join(', ')}`, nearest(text, shells))
-    return known
-  })
-  process.stdout.write(scripts[shell](branchesOf(program)))
+  const shell = argument('SHELL', name, oneOf(shells))
+  writeOut(scripts[shell](branchesOf(program)))
 }

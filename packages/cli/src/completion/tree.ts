@@ -1,4 +1,7 @@
 import type { Command } from 'commander'
+import { missedPolicies } from '../commands/run-settings.ts'
+import { logLevels } from '../commands/serve-settings.ts'
+import { restartPolicies } from '../run/restart.ts'
 
 /** What can stand for a value. */
 export type Values = { readonly words: readonly string[] } | 'files' | 'directories' | 'anything'
@@ -23,13 +26,14 @@ export interface Branch {
 export const shells = ['bash', 'zsh', 'fish'] as const
 
 const urls = ['file:///', 'kubernetes://', 'http://', 'https://', 'memory:']
-const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 const valuesByPlaceholder: Readonly<Record<string, Values>> = {
   file: 'files',
   directory: 'directories',
   url: { words: urls },
-  level: { words: levels },
+  level: { words: logLevels },
+  when: { words: restartPolicies },
+  how: { words: missedPolicies },
 }
 
 /** The whole command as its parser knows it, so that nothing is completed that is not taken. */

@@ -1,7 +1,6 @@
-import { hostname } from 'node:os'
+import { constants, hostname } from 'node:os'
 import { resolveTimings, type LeaseStore, type Timings } from 'tenure'
 import { redactedUrl } from 'tenure/stores'
-import { randomId } from '../clock.ts'
 import { doctorSettings } from '../commands/doctor.ts'
 import { formatDuration } from '../durations.ts'
 import { exitCodes } from '../errors.ts'
@@ -14,6 +13,8 @@ import { Patient } from './patient.ts'
 import { answerBoundMs, judge, type Verdict } from './verdict.ts'
 
 type Settings = Chosen<typeof doctorSettings>
+
+const mostDoctors = 20
 
 /** Examines a store, and tells each finding as soon as it is there. */
 export async function doctor(flags: Sources['flags']): Promise<void> {
@@ -46,18 +47,15 @@ async function examine(
   tell: (what: string, text: string) => void,
 ): Promise<Verdict> {
   const url = redactedUrl(settings.store ?? '')
-  const patient = new Patient(store, {
-    election: settings.election ?? `tenure-doctor-${randomId().slice(0, 13)}`,
-    holder: settings.identity ?? hostname(),
-    leaseDurationMs: settings.ttl,
-    timeoutMs: settings.timeout,
-  })
   const { expiry, terms } = store
   const judges = expiry === 'own-clock' ? 'the store judges' : 'candidates judge'
   tell('store', `${url}: ${judges} that a lease ran out; terms ${terms ? 'last' : 'do not last'}`)
-  const { answer: before, tookMs: connectMs } = await patient.read()
-  tell('connect', shortTime(connectMs))
-  await patient.acquire(before)
+  const patients = elections(settings).map((election) => {
+    const holder = settings.identity ?? hostname()
+    return new Patient(store, { election, holder, leaseDurationMs: settings.ttl, timeoutMs: settings.timeout })
+  })
+  releaseOnSignals(patients)
+  const { patient, connectMs } = await admit(patients, (tookMs) => tell('connect', shortTime(tookMs)))
   try {
     await patient.renew()
     const renew = await measure(settings.calls, () => patient.renew())
@@ -79,6 +77,42 @@ async function examine(
   } finally {
     // Also when something failed on the way; without success it runs out by itself.
     await patient.release().catch(() => {})
+  }
+}
+
+/**
+ * Always the same few, each for one doctor at a time: what stays behind does not grow with every run, and where names
+ * need a right or a definition they can have one.
+ */
+function elections({ election }: Settings): string[] {
+  if (election !== undefined) return [election]
+  return ['tenure-doctor', ...Array.from({ length: mostDoctors - 1 }, (_, index) => `tenure-doctor-${index + 2}`)]
+}
+
+/** The first one whose lease can be had. */
+async function admit(
+  patients: readonly Patient[],
+  onConnected: (tookMs: number) => void,
+): Promise<{ patient: Patient; connectMs: number }> {
+  let connectMs: number | undefined
+  let refusal: unknown
+  for (const patient of patients) {
+    const { answer, tookMs } = await patient.read()
+    if (connectMs === undefined) onConnected((connectMs = tookMs))
+    refusal = await patient.acquire(answer)
+    if (!refusal) return { patient, connectMs }
+  }
+  throw refusal
+}
+
+/** The second signal ends it at once, and then the lease runs out by itself. */
+function releaseOnSignals(patients: readonly Patient[]): void {
+  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      void Promise.allSettled(patients.map((patient) => patient.leave())).then(() =>
+        process.exit(128 + constants.signals[signal]),
+      )
+    })
   }
 }
 

@@ -3,6 +3,7 @@ import { within } from '../calls.ts'
 import { now, randomId } from '../clock.ts'
 import { CommandError, exitCodes } from '../errors.ts'
 import { failureOf } from '../failures.ts'
+import { printable } from '../output.ts'
 
 /** One call, and how long its answer took. */
 export interface Timed<T> {
@@ -18,6 +19,8 @@ export class Patient {
   readonly #leaseDurationMs: number
   readonly #timeoutMs: number
   #held: HeldClaim | undefined
+  #last: Promise<unknown> = Promise.resolve()
+  #isLeft = false
 
   constructor(
     store: LeaseStore,
@@ -34,8 +37,8 @@ export class Patient {
     return this.#time('read', () => within(this.#timeoutMs, (call) => this.store.read(this.election, call)))
   }
 
-  /** `before` is what a read has shown. */
-  async acquire(before: LeaseRecord | undefined): Promise<void> {
+  /** `before` is what a read has shown. Gives why there is no lease, if so. */
+  async acquire(before: LeaseRecord | undefined): Promise<CommandError | undefined> {
     const { election } = this
     const claim = { election, holder: this.#holder, attempt: randomId(), leaseDurationMs: this.#leaseDurationMs }
     const timed = await this.#time('acquire', () =>
@@ -46,12 +49,14 @@ export class Patient {
     const { answer } = timed
     if (!answer.ok) {
       const { record } = answer
-      const why = record && !record.released ? `${record.holder} leads it in term ${record.term}` : 'nobody leads it'
+      const why =
+        record && !record.released ? `${printable(record.holder)} leads it in term ${record.term}` : 'nobody leads it'
       const text = `The store grants no lease of ${election}: ${why}. Choose another one with --election.`
-      throw new CommandError(text, exitCodes.unavailable)
+      return new CommandError(text, exitCodes.unavailable)
     }
     const { term, version } = answer.record
     this.#held = { ...claim, term, version }
+    return undefined
   }
 
   async renew(): Promise<Timed<LeaseRecord>> {
@@ -73,7 +78,26 @@ export class Patient {
     await this.#time('release', () => within(this.#timeoutMs, (call) => this.store.release(held, call)))
   }
 
-  async #time<T>(verb: string, call: () => Promise<T>): Promise<Timed<T>> {
+  /** Releases in the middle of everything. Whoever else waits for this one waits for ever. */
+  async leave(): Promise<void> {
+    this.#isLeft = true
+    // Its answer tells which lease there is to release.
+    await this.#last
+    await this.release()
+  }
+
+  #time<T>(verb: string, call: () => Promise<T>): Promise<Timed<T>> {
+    if (this.#isLeft && verb !== 'release') return new Promise(() => {})
+    const timed = this.#timeNow(verb, call)
+    this.#last = timed.then(
+      // The answer is taken first.
+      () => new Promise(setImmediate),
+      () => {},
+    )
+    return timed
+  }
+
+  async #timeNow<T>(verb: string, call: () => Promise<T>): Promise<Timed<T>> {
     const sentAtMs = now().machineMs
     try {
       const answer = await call()

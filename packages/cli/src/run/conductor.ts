@@ -5,6 +5,7 @@ import { Elector, isTenureError, type ElectionEvent, type Leadership, type Leade
 import { now, setTimer } from '../clock.ts'
 import { CommandError, exitCodes } from '../errors.ts'
 import { failureOf } from '../failures.ts'
+import { printable } from '../output.ts'
 import { FenceFile } from './fence-file.ts'
 import type { Messages } from './messages.ts'
 import type { Plan } from './plan.ts'
@@ -240,7 +241,7 @@ export class Conductor {
     if (event.type === 'elected') this.tell(`leads "${election}" in term ${event.term}`)
     else if (event.type === 'renewed') this.#renewed()
     else if (event.type === 'new-leader' && event.record.holder !== event.identity) {
-      this.tell(`${event.record.holder} leads "${election}" in term ${event.record.term}; waits`)
+      this.tell(`${printable(event.record.holder)} leads "${election}" in term ${event.record.term}; waits`)
     } else if (event.type === 'renew-failed' || event.type === 'error') this.#noteError(event.error)
   }
 

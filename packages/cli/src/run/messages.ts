@@ -1,4 +1,5 @@
 import { write } from 'node:fs'
+import { printable } from '../output.ts'
 
 /**
  * Writes lines to standard error, one after another and without waiting for them. Not by `process.stderr`: that makes
@@ -12,7 +13,7 @@ export class Messages {
 
   readonly tell = (text: string): void => {
     // A reader that has stopped reading gets what was first.
-    if (this.#lines.length < 1_000) this.#lines.push(...text.split('\n').map((line) => `tenure: ${line}\n`))
+    if (this.#lines.length < 1_000) this.#lines.push(...text.split('\n').map((line) => `tenure: ${printable(line)}\n`))
     this.#next()
   }
 

@@ -1,6 +1,6 @@
 import { usageError } from '../errors.ts'
 import type { RunSettings } from '../commands/run-settings.ts'
-import { Refusal } from '../refusal.ts'
+import { argument } from '../settings.ts'
 import { Conductor, type Mode } from './conductor.ts'
 import type { Messages } from './messages.ts'
 import { atMostOncePer, scheduled, service } from './modes.ts'
@@ -47,16 +47,7 @@ function modeOf(settings: RunSettings): Mode {
     return service({ once, hold, policy: restart ?? (once ? 'on-failure' : 'always'), firstDelayMs: restartDelay })
   }
   const toleranceMs = Math.max(shortestToleranceMs, 2 * ttl)
-  const pattern = checked('--every', every, parseCron)
-  const timezone = checked('--timezone', settings.timezone, parseTimezone)
+  const pattern = argument('--every', every, parseCron)
+  const timezone = argument('--timezone', settings.timezone, parseTimezone)
   return scheduled(new Schedule({ pattern, timezone, missed, toleranceMs }))
-}
-
-function checked(flag: string, text: string, parse: (text: string) => string): string {
-  try {
-    return parse(text)
-  } catch (error) {
-    if (!(error instanceof Refusal)) throw error
-    throw usageError([`${flag} ${error.message}, not ${JSON.stringify(text)}.`])
-  }
 }

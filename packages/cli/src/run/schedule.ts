@@ -1,8 +1,8 @@
 import { Cron } from 'croner'
+import type { RunSettings } from '../commands/run-settings.ts'
 import { CommandError, exitCodes } from '../errors.ts'
 import { Refusal } from '../refusal.ts'
-
-export const missedPolicies = ['skip', 'run-once'] as const
+import { nearest } from '../suggestions.ts'
 
 /** A run by the clock on the wall. Its slot, the time it was meant for, is what no other machine may run again. */
 export interface Slot {
@@ -16,16 +16,11 @@ export interface Slot {
 /** The times of a cron expression. */
 export class Schedule {
   readonly #cron: Cron
-  readonly #missed: (typeof missedPolicies)[number]
+  readonly #missed: RunSettings['missed']
   readonly #toleranceMs: number
 
   /** A run that begins at most `toleranceMs` late was not missed. */
-  constructor(options: {
-    pattern: string
-    timezone: string
-    missed: (typeof missedPolicies)[number]
-    toleranceMs: number
-  }) {
+  constructor(options: { pattern: string; timezone: string; missed: RunSettings['missed']; toleranceMs: number }) {
     this.#cron = new Cron(options.pattern, { timezone: options.timezone, paused: true, mode: '5-or-6-parts' })
     this.#missed = options.missed
     this.#toleranceMs = options.toleranceMs
@@ -67,7 +62,10 @@ export function parseTimezone(text: string): string {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone
   } catch {
-    throw new Refusal('must be a time zone, such as Europe/Zurich or UTC')
+    throw new Refusal(
+      'must be a time zone, such as Europe/Zurich or UTC',
+      nearest(text, ['UTC', ...Intl.supportedValuesOf('timeZone')]),
+    )
   }
 }
 

@@ -1,5 +1,5 @@
 import { wallMs } from '../clock.ts'
-import { printable, timestamp } from '../output.ts'
+import { jsonText, printable, timestamp } from '../output.ts'
 
 /** A log on standard error. */
 export interface Log {
@@ -13,7 +13,7 @@ export function makeLog(json: boolean): Log {
   process.stderr.on('error', () => {})
   const write = (level: string) => (fields: object, msg: string) => {
     const time = timestamp(wallMs())
-    const line = json ? JSON.stringify({ level, time, ...fields, msg }) : `${time} ${level.padEnd(5)} ${printable(msg)}`
+    const line = json ? jsonText({ level, time, ...fields, msg }) : `${time} ${level.padEnd(5)} ${printable(msg)}`
     process.stderr.write(`${line}\n`)
   }
   return { info: write('info'), warn: write('warn'), error: write('error') }

@@ -5,7 +5,7 @@ import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Out
 import { ownClockDomain, remainingMs, sameKernel, type ClockReading } from './file/clock-domain.ts'
 import { DirectoryWatch } from './file/directory-watch.ts'
 import type { StoredLease, TermMark } from './file/file-format.ts'
-import { asStoreError, prepareDirectory } from './file/filesystem.ts'
+import { asStoreError, findDirectory, prepareDirectory } from './file/filesystem.ts'
 import { preloadLock, withKernelLock } from './file/kernel-lock.ts'
 import { LeaseFiles, type LeaseState } from './file/lease-files.ts'
 import { OpenSigns, type OpenSign } from './file/open-signs.ts'
@@ -18,7 +18,7 @@ export type { SignOfLife } from './file/sign-of-life.ts'
 
 /** Options of {@link fileStore}. Exactly one of `directory` and `path` must be given. */
 export interface FileStoreOptions {
-  /** Where the files of any number of elections are kept. It is created if it is missing. */
+  /** Where the files of any number of elections are kept. It is created when a lease is first asked for. */
   readonly directory?: string
   /** The file of one election. Two more, with the endings `.lock` and `.term`, are kept beside it. */
   readonly path?: string
@@ -68,6 +68,8 @@ class FileStore {
   readonly #watches = new Set<RecordWatch>()
   readonly #allowNetworkFilesystem: boolean
   #prepared: Promise<void> | undefined
+  /** Seen by whoever only looked. */
+  #isThere = false
   #closed = false
 
   constructor(options: FileStoreOptions) {
@@ -80,7 +82,7 @@ class FileStore {
   }
 
   read(election: string, { signal }: CallOptions): Promise<LeaseRecord | undefined> {
-    return this.#call(signal, async () => {
+    return this.#look(signal, async () => {
       const lease = this.#files.loadLease(election)
       return lease && (await this.#isDead(lease)) ? { ...lease.record, released: true } : lease?.record
     })
@@ -119,13 +121,13 @@ class FileStore {
     const end = (): void => watch.end()
     const watch = new RecordWatch(
       {
-        load: () => this.#call(signal, async () => this.#files.loadLease(election)),
+        load: () => this.#look(signal, async () => this.#files.loadLease(election)),
         clock: this.#clock,
         reach: (lease) => this.#reach(lease),
         listen: async (listener) => {
           // Opened outside the call: an abort in its last moment would lose the way to close it.
-          await this.#call(signal, async () => undefined)
-          return this.#listen(election, listener)
+          const isThere = await this.#look(signal, async () => true)
+          return isThere ? this.#listen(election, listener) : undefined
         },
       },
       () => {
@@ -215,8 +217,27 @@ class FileStore {
     return reach(this.#files.directory, signOfLife)
   }
 
+  /** For a change: the directory is made if it is missing. */
+  #call<T>(signal: AbortSignal, action: () => Promise<T>): Promise<T> {
+    return this.#bounded(signal, async () => {
+      await this.#prepare()
+      signal.throwIfAborted()
+      return action()
+    })
+  }
+
+  /** For whoever looks only: where there is no directory nothing is made, and there is nothing to see. */
+  #look<T>(signal: AbortSignal, action: () => Promise<T>): Promise<T | undefined> {
+    return this.#bounded(signal, async () => {
+      if (this.#prepared) await this.#prepare()
+      else this.#isThere ||= await findDirectory(this.#files.directory, this.#allowNetworkFilesystem)
+      signal.throwIfAborted()
+      return this.#prepared || this.#isThere ? action() : undefined
+    })
+  }
+
   /** Bounds a call by its signal. What was begun goes on behind it, and lets go of the lock by itself. */
-  async #call<T>(signal: AbortSignal, action: () => Promise<T>): Promise<T> {
+  async #bounded<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
     const { directory } = this.#files
     signal.throwIfAborted()
     if (this.#closed) throw new TenureError('STOPPED', `The file store of "${directory}" was closed.`)
@@ -226,11 +247,6 @@ class FileStore {
       signal.addEventListener('abort', abort, { once: true })
     })
     try {
-      const run = async () => {
-        await this.#prepare()
-        signal.throwIfAborted()
-        return action()
-      }
       return await Promise.race([run(), aborted])
     } catch (error) {
       throw asStoreError(error, directory)

@@ -29,6 +29,11 @@ export interface ServiceStoreOptions extends ServiceCredentials {
 
 /** A store in an election service. */
 export interface ServiceStore extends LeaseStore {
+  /** Like `read`, with what is left of the lease on the clock of the service: 0 if nobody leads. */
+  look(
+    election: string,
+    options: CallOptions,
+  ): Promise<{ readonly record: LeaseRecord | undefined; readonly remainingMs: number }>
   /**
    * Asks the service for something else than a lease: its groups, say, or who takes part. Gives the answer as it came,
    * also that somebody else leads (`NOT_LEADER`); rejects with whatever else speaks against it. Routes and answers are
@@ -86,9 +91,16 @@ class ServiceLeases implements ServiceStore {
     this.#clock = clock
   }
 
-  read(election: string, call: CallOptions): Promise<LeaseRecord | undefined> {
+  async read(election: string, call: CallOptions): Promise<LeaseRecord | undefined> {
+    return (await this.look(election, call)).record
+  }
+
+  look(...[election, call]: Parameters<ServiceStore['look']>): ReturnType<ServiceStore['look']> {
     const request = { method: 'GET', path: pathOf(election, 'leader') } as const
-    return this.#cluster.call(request, call, ({ body }) => standingOf(election, body).record)
+    return this.#cluster.call(request, call, ({ body }) => {
+      const { record, retryAfterMs = 0 } = standingOf(election, body)
+      return { record, remainingMs: record && !record.released ? retryAfterMs : 0 }
+    })
   }
 
   async acquire(claim: AcquireClaim, call: CallOptions): Promise<Outcome> {

@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { storeConformance } from '../../src/conformance/index.ts'
 import { encodeDuration } from '../../src/stores/file/file-format.ts'
@@ -146,6 +147,22 @@ test.each<[string, unknown, string]>([
   expect(open).toThrow(TypeError)
   expect(open).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
   expect(open).toThrow(`Option "${option}"`)
+})
+
+test('makes nothing for whoever only looks, and shows what is there as soon as it is', async () => {
+  const directory = join(await temporaryDirectory(), 'not', 'yet')
+  const reader = openStore({ directory })
+  expect(await reader.read('jobs', call())).toBe(undefined)
+  const seen = []
+  for await (const record of reader.watch?.('jobs', call()) ?? []) seen.push(record)
+  expect(seen).toEqual([undefined])
+  expect(existsSync(dirname(directory))).toBe(false)
+  const { record } = await grant(openStore({ directory }))
+  expect(await reader.read('jobs', call())).toEqual(record)
+  for await (const found of reader.watch?.('jobs', call()) ?? []) {
+    expect(found).toEqual(record)
+    break
+  }
 })
 
 test('says that it was closed', async () => {

@@ -33,13 +33,17 @@ export function sharedFilesystem(type: number): string | undefined {
 
 /** Creates the directory if it is missing, and refuses it where a kernel lock may not hold for everybody. */
 export async function prepareDirectory(directory: string, allowNetworkFilesystem: boolean): Promise<void> {
-  let type = await filesystemType(directory)
-  if (type === undefined) {
-    await makeDirectory(directory)
-    type = await filesystemType(directory)
-  }
-  const name = type === undefined ? undefined : sharedFilesystem(type)
-  if (!name || allowNetworkFilesystem) return
+  if (await findDirectory(directory, allowNetworkFilesystem)) return
+  await makeDirectory(directory)
+  await findDirectory(directory, allowNetworkFilesystem)
+}
+
+/** Whether the directory is there. Refuses it likewise. */
+export async function findDirectory(directory: string, allowNetworkFilesystem: boolean): Promise<boolean> {
+  const type = await filesystemType(directory)
+  if (type === undefined) return false
+  const name = sharedFilesystem(type)
+  if (!name || allowNetworkFilesystem) return true
   throw new TenureError(
     'UNSUPPORTED_FILESYSTEM',
     `"${directory}" is on ${name}. Locks there may be local to one host, so two hosts could both lead. ` +

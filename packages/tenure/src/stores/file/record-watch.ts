@@ -8,8 +8,11 @@ export interface WatchSource {
   load(): Promise<StoredLease | undefined>
   /** Connects to the holder's sign of life. */
   reach(lease: StoredLease): Promise<Socket | 'dead' | 'unknown'>
-  /** Calls back when the file may have changed, or once with an error. Gives a function that ends it. */
-  listen(listener: (error?: unknown) => void): Promise<() => void>
+  /**
+   * Calls back when the file may have changed, or once with an error. Gives a function that ends it; nothing where
+   * there is no directory.
+   */
+  listen(listener: (error?: unknown) => void): Promise<(() => void) | undefined>
   readonly clock: Clock
 }
 
@@ -70,7 +73,12 @@ export class RecordWatch implements AsyncIterableIterator<LeaseRecord | undefine
   async *#follow(): AsyncGenerator<LeaseRecord | undefined, undefined> {
     try {
       // Listening starts before the first look, so that no change falls in between.
-      if (!this.#ended) this.#stop = await this.#source.listen((error) => this.#notice(error))
+      const stop = this.#ended ? undefined : await this.#source.listen((error) => this.#notice(error))
+      if (stop) this.#stop = stop
+      else if (!this.#ended) {
+        yield undefined
+        return
+      }
       if (this.#ended) this.#stop()
       let shown: string | undefined
       while (!this.#ended) {
