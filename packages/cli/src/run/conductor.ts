@@ -305,7 +305,7 @@ function codeOfSignal(signal: NodeJS.Signals): number {
 
 function describe(end: RunEnd): string {
   if (end.type === 'not-started') return `the command did not start: ${end.error}`
-  if (end.type === 'unknown') return 'the supervisor died, so the command was killed'
+  if (end.type === 'unknown') return 'the supervisor died or did not answer, so the command was killed'
   return end.signal ? `the command was ended by ${end.signal}` : `the command exited with ${end.code}`
 }
 

@@ -4,7 +4,7 @@ import { continueStopped, isGone, signalSession, type Session } from './session.
 
 /** How often to look at the clock that counts sleep: no timer does. */
 const tickMs = 250
-/** A timer that is so late was kept from running. News may lie in the pipe, and is read first. */
+/** Who looks so late at a deadline was kept from running. News may lie in the pipe, and is read first. */
 const lateMs = 100
 const firstLookMs = 5
 const slowestLookMs = 200
@@ -16,6 +16,7 @@ interface GuardOptions {
   /** How long the other guard has to tell the command to end, so that it is told once. */
   readonly patienceMs: number
   onTold?(): void
+  onKill?(): void
   onRefused(error: Error): void
   /** Nobody of the session runs any more. Called once. */
   onGone(): void
@@ -97,9 +98,11 @@ export class Guard {
   }
 
   #beginToKill(): void {
-    // Looks have become rare while it had time to end.
-    if (!this.#isKilled) this.#looks = 0
+    if (this.#isKilled) return
     this.#isKilled = true
+    // Looks have become rare while it had time to end.
+    this.#looks = 0
+    this.#options.onKill?.()
   }
 
   #mustTell(): boolean {
@@ -136,9 +139,9 @@ export class Guard {
     if (this.#isAlone || this.#isTold || this.#isKilled) {
       waits.push(Math.min(firstLookMs * 2 ** this.#looks, slowestLookMs))
     }
-    const waitMs = Math.max(Math.min(...waits), 1)
+    const waitMs = Math.min(...waits)
     const due = later(now(), waitMs)
-    this.#cancel = setTimer(waitMs, () => {
+    this.#cancel = setTimer(Math.max(waitMs, 1), () => {
       if (untilMs(due) > -lateMs) return this.#check()
       const immediate = setImmediate(() => this.#check())
       this.#cancel = () => clearImmediate(immediate)

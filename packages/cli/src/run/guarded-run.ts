@@ -161,6 +161,8 @@ export class Run {
       deadlines: this.#deadlines,
       graceMs: this.#graceMs,
       patienceMs,
+      // Where a zombie cannot be told from a process that runs, it takes the parent to bury it.
+      onKill: () => this.#supervisor.wake(),
       onRefused: (error) => {
         if (!this.#refused) this.#tell(`some of the command's processes cannot be ended: ${error.message}`)
         this.#refused = true
@@ -191,18 +193,20 @@ export class Run {
       this.#guard.kill()
       return this.#finish()
     }
-    this.#search(later(now(), lateStartMs))
+    this.#search(later(now(), lateStartMs), this.#supervisor.children)
   }
 
   /** It may have started the command and died before it could tell. */
-  #search(until: Moment): void {
+  #search(until: Moment, known: readonly Session[]): void {
     // Its last words were read only now.
     if (this.#guard || this.#isGone) return
     const { sessions, isComplete } = sessionsMarked(this.#work.mark, this.#supervisor.mark)
-    const all = [...this.#supervisor.children, ...sessions]
+    const isNew = ({ id, startedAt }: Session) => !known.some((each) => each.id === id && each.startedAt === startedAt)
+    const all = [...known, ...sessions.filter(isNew)]
     for (const session of all) signalSession(session, 'SIGKILL')
+    // One list may miss somebody whom those before it have shown.
     const isOver = isComplete && untilMs(until) <= 0 && all.every((session) => isGone(session))
-    if (!isOver) return void setTimer(20, () => this.#search(until))
+    if (!isOver) return void setTimer(20, () => this.#search(until, all))
     this.#isGone = true
     this.#finish()
   }

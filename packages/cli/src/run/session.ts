@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /**
  * All processes of one command: the session that its first process leads. Children stay in it, also those that are put
@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 export interface Session {
   /** The process id of the first one, which is also that of its group. */
   readonly id: number
-  /** When it was started, as the kernel counts; undefined where that is not told (not Linux). */
+  /** When it was started, as the kernel counts; undefined where that is not told. */
   readonly startedAt: string | undefined
 }
 
@@ -26,6 +26,9 @@ interface Found {
   /** Whether there can be no others. */
   readonly isComplete: boolean
 }
+
+/** Whether processes can be looked at: on Linux, in a /proc that is there and counts them as we do. */
+const isTold = process.platform === 'linux' && ownId() === String(process.pid)
 
 /** A list that still has riddles after so many tries is taken again later. */
 const mostRounds = 5
@@ -73,7 +76,8 @@ export function isGone(session: Session): boolean {
   if (first === 'unknown') return false
   if (first && first.startedAt === session.startedAt && isAlive(first)) return false
   const found = members(session)
-  if (found) return found.isComplete && found.processes.length === 0
+  // Twice: of who may hide from one list, see `scan`.
+  if (found) return [found, members(session)].every((each) => each?.isComplete && each.processes.length === 0)
   try {
     process.kill(-session.id, 0)
     return false
@@ -122,9 +126,14 @@ function isGivenAway({ id, startedAt }: Session): boolean {
 /**
  * Looks at all processes; undefined where the system does not tell. A list is old when it is read: who was in it and is
  * gone may have left a child that was not. So the list is taken again, until nobody slipped away between both.
+ *
+ * Nobody who lives hides from a list while it is being made, although that takes a while: it goes up by id, and a child
+ * has a higher one than its parent. Unless ids begin anew from the lowest just then: the child may have one that the
+ * list has passed, or that was looked at in an earlier round, and the parent ends before its turn. It takes thousands
+ * of new processes until ids begin anew again, so they do not in the next list: who must know takes two.
  */
 function scan(isSought: (process: Process) => boolean): Found | undefined {
-  if (process.platform !== 'linux') return undefined
+  if (!isTold) return undefined
   const seen = new Set<number>()
   const processes: Process[] = []
   let isKnown = true
@@ -162,9 +171,19 @@ function isAbsence(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ESRCH'
 }
 
+/** Undefined if they are not told any more. A list without ourselves may leave out others too. */
 function processIds(): number[] | undefined {
   try {
-    return readdirSync('/proc').map(Number).filter(Number.isInteger)
+    const ids = readdirSync('/proc').map(Number).filter(Number.isInteger)
+    return ids.includes(process.pid) ? ids : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function ownId(): string | undefined {
+  try {
+    return readlinkSync('/proc/self')
   } catch {
     return undefined
   }
@@ -172,7 +191,7 @@ function processIds(): number[] | undefined {
 
 /** Undefined if there is no such process. Any other trouble, such as too many open files, tells nothing of it. */
 function look(id: number): Process | 'unknown' | undefined {
-  if (process.platform !== 'linux') return undefined
+  if (!isTold) return undefined
   try {
     const text = readFileSync(`/proc/${id}/stat`, 'utf8')
     // The name, in parentheses, may hold anything.

@@ -91,26 +91,33 @@ class Supervisor {
   /** Those that ran when it was killed. */
   children: readonly Session[] = []
   readonly #process: ChildProcess
+  #failure = new CommandError('The supervisor does not answer.', exitCodes.failed)
   readonly #listeners = new Set<(answer: Answer) => void>()
 
   constructor(election: string) {
     const file = fileURLToPath(new URL('supervisor.js', import.meta.url))
     // What is meant for the command's own Node, or for ours, has no business here.
     const { NODE_OPTIONS: _, ...env } = process.env
-    this.#process = spawn(process.execPath, [file, this.mark, election], {
-      detached: true,
-      env,
-      stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-    })
+    try {
+      this.#process = spawn(process.execPath, [file, this.mark, election], {
+        detached: true,
+        env,
+        stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+      })
+    } catch (error) {
+      throw notStarted(error as Error)
+    }
     this.exited = new Promise((resolve) => {
       const end = () => {
         this.isAlive = false
         resolve()
       }
       this.#process.once('exit', end)
-      this.#process.on('error', (): void => {
+      this.#process.on('error', (error): void => {
         // Not only a failed start is told here, a failed message is too.
-        if (this.#process.pid === undefined) end()
+        if (this.#process.pid !== undefined) return
+        this.#failure = notStarted(error)
+        end()
       })
     })
     this.#process.on('message', (answer: Answer) => {
@@ -162,7 +169,7 @@ class Supervisor {
         forget()
         outcome()
       }
-      const fail = () => settle(() => reject(new CommandError('The supervisor does not answer.', exitCodes.failed)))
+      const fail = () => settle(() => reject(this.#failure))
       const forget = this.listen((answer) => {
         if (isIt(answer)) settle(resolve)
       })
@@ -173,4 +180,9 @@ class Supervisor {
       void this.exited.then(fail)
     })
   }
+}
+
+/** Some reasons are told by an event, and others are thrown. */
+function notStarted({ message }: Error): CommandError {
+  return new CommandError(`The supervisor cannot be started: ${message}`, exitCodes.failed)
 }

@@ -11,8 +11,9 @@
  *  1. W gives S absolute deadlines, and moves them with each renewal: `termAt`, when leadership ends unless renewed,
  *     and `killAt`, the grace after that and in any case a margin before B. They are moments on clocks that both read:
  *     CLOCK_MONOTONIC, and time since boot, which also counts sleep. What passes first counts.
- *  2. S starts nothing past `termAt`, and W kills S and its child if no start was told until `killAt`. At `termAt` it sends SIGTERM to C's session, at `killAt` SIGKILL, and again until
- *     nobody is left. It needs nobody for that: neither W, nor the store.
+ *  2. S starts nothing past `termAt`. At `termAt` it sends SIGTERM to C's session, at `killAt` SIGKILL, and again until
+ *     nobody is left. It needs nobody for that: neither W, nor the store. While it starts C, and perhaps waits for a
+ *     disk, it can do nothing: if no start was told until `killAt`, W kills S and its child.
  *  3. When W dies the kernel closes the pipe, and S kills at once.
  *  4. W holds the same deadlines and knows the session: it kills at `killAt` as well, and at once when S dies. So for C
  *     to outlive B, both must be kept from running.
@@ -21,9 +22,11 @@
  *  6. W releases the lease only after S has said that C's session is gone, or S is dead, and W has looked itself.
  *     An order to start that was not answered is settled by S's death before anything else is done.
  *
- * Not covered: W and S both stopped or dead; processes that left C's session by starting one of their own, or changed
- * to a user whom W may not signal (a cgroup holds those); a machine whose clocks all stood still; a stop of the machine
- * between C's last look at its lease and its write. For these, guard what is written to with the term (TENURE_TERM).
+ * Not covered: W and S both stopped or dead, where a start that hangs counts as a stop of S: C is killed as soon as S
+ * goes on; processes that left C's session by starting one of their own, or changed to a user whom W may not signal (a
+ * cgroup holds those); a machine whose clocks all stood still; a stop of the machine between C's last look at its lease
+ * and its write. For these, guard what is written to with the term (TENURE_TERM). Where the system does not tell of its
+ * processes, also those in groups of their own, and S's child if S was killed while it hung in a start.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { rmSync } from 'node:fs'
@@ -125,8 +128,6 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
     finish()
   })
   answer({ type: 'started', run: id, session })
-  // A start takes as long as the disk does, and nothing is heard meanwhile.
-  if (untilMs(deadlines.termAt) <= 0) guard.kill()
 }
 
 function spawnChild(

@@ -42,6 +42,8 @@ export interface RunOptions {
   readonly command?: string
   readonly env?: Record<string, string>
   readonly stdio?: StdioOptions
+  /** A program, and its arguments, that executes the command. */
+  readonly within?: readonly string[]
 }
 
 export function scene(store?: string): Scene {
@@ -67,9 +69,10 @@ export function scene(store?: string): Scene {
 }
 
 function start(args: readonly string[], options: RunOptions = {}): Wrapper {
-  const { command = program, env = {}, stdio = ['ignore', 'pipe', 'pipe'] } = options
+  const { command = program, env = {}, stdio = ['ignore', 'pipe', 'pipe'], within = [] } = options
   const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_')))
-  const child = spawn(process.execPath, [command, ...args], { env: { ...clean, ...env }, stdio })
+  const [file = '', ...words] = [...within, process.execPath, command, ...args]
+  const child = spawn(file, words, { env: { ...clean, ...env }, stdio })
   const output = { out: '', error: '' }
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (output.out += text))
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (output.error += text))
