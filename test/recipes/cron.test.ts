@@ -45,12 +45,15 @@ describeWithPrograms([programs.faketime], 'a cron job once per fleet', () => {
 
 test('started by cron on three machines, it is run by one of them', unhurried, async () => {
   const { lines, machine, folder } = await fleet()
-  const [setting = '', job = ''] = shown(heading, 'text').split('\n')
-  expect(setting).toMatch(/^TENURE_STORE=/)
+  const settings = shown(heading, 'text').split('\n')
+  const job = settings.pop() ?? ''
+  expect(settings).toEqual([expect.stringMatching(/^PATH=/), expect.stringMatching(/^TENURE_STORE=/)])
   const [, command = ''] = /^(?:\S+ +){5}(tenure .*)$/.exec(job) ?? []
   const here = command.replace('/usr/local/bin/report', join(folder, 'report.sh'))
   expect(here).not.toBe(command)
   const machines = ['a', 'b', 'c'].map((identity) => machine(here, { TENURE_IDENTITY: identity }))
   expect(await Promise.all(machines.map(({ ended }) => ended))).toEqual([0, 0, 0])
+  // What it writes, cron mails.
+  expect(machines.map(({ output }) => output.out + output.error)).toEqual(['', '', ''])
   expect(lines('runs')).toHaveLength(1)
 })

@@ -184,6 +184,14 @@ describe('--at-most-once-per', () => {
     expect(all.filter(({ output }) => output.error.includes('nothing to do'))).toHaveLength(3)
   })
 
+  test('runs it once for all that were told to at once, also if it takes longer than that time', async () => {
+    const on = scene()
+    const slow = ['--exit', '0', '--after', '2000']
+    const all = Array.from({ length: 3 }, () => on.work(['--at-most-once-per', '1s'], slow))
+    expect(await Promise.all(all.map(({ ended }) => ended))).toEqual([0, 0, 0])
+    expect(begun(on)).toHaveLength(1)
+  })
+
   test('runs it again when the time has passed, and ends with its code', async () => {
     const on = scene()
     await carry(on, lastRun(Date.now() - 61_000))

@@ -160,7 +160,13 @@ describe('what is refused before anything is started, with exit code 2', () => {
   const url = 'file:///nowhere'
   test.each([
     ['no store', ['jobs', '--', 'true'], /--store is missing/],
-    ['no command', ['jobs', '--store', url], /missing required argument 'command'/],
+    ['no command', ['jobs', '--store', url], /COMMAND is missing after --/],
+    ['no command after --', ['jobs', '--store', url, '--'], /COMMAND is missing after --/],
+    ['no election', ['--store', url, '--', 'echo', 'hi'], /ELECTION is missing before --/],
+    ['a command without --', ['jobs', '--store', url, 'echo', 'hi'], /the command must stand after --.*-- echo hi/],
+    ['half a command before --', ['jobs', 'echo', '--store', url, '--', 'hi'], /"echo" stands before --/],
+    ['a zone without times', ['jobs', '--store', url, '--timezone', 'UTC', '--', 'true'], /--timezone.*--every/],
+    ['missed times without times', ['jobs', '--store', url, '--missed', 'skip', '--', 'true'], /--missed.*--every/],
     ['an unknown option', ['jobs', '--stroe', url, '--', 'true'], /--store/],
     ['an unknown scheme', ['jobs', '--store', 'flie:///a', '--', 'true'], /"file:"/],
     ['a duration without a unit', ['jobs', '--store', url, '--ttl', '15', '--', 'true'], /"15s"/],
@@ -209,6 +215,21 @@ describe('when the command exits', () => {
     on.work(['--restart-delay', '50ms', '--hold'], ['--exit', '1'])
     await vi.waitUntil(() => on.lines().filter(({ what }) => what === 'begin').length >= 3, { timeout: 20_000 })
     expect(new Set(on.lines().map(({ term }) => term))).toEqual(new Set([1]))
+  })
+
+  test('with --hold a signal during the pause ends it with 0', async () => {
+    const { child, ended, output } = scene().work(['--restart-delay', '1m', '--hold'], ['--exit', '3'])
+    await vi.waitUntil(() => output.error.includes('starts it again'), { timeout: 20_000 })
+    child.kill('SIGTERM')
+    expect(await ended).toBe(0)
+  })
+
+  test('with --quiet it tells only what goes wrong', async () => {
+    const on = scene()
+    const good = on.work(['--quiet', '--once'], ['--exit', '0'])
+    expect([await good.ended, good.output.error]).toEqual([0, ''])
+    const bad = on.work(['--quiet', '--restart', 'never'], ['--exit', '3'])
+    expect([await bad.ended, bad.output.error]).toEqual([3, 'tenure: the command exited with 3\n'])
   })
 
   test('with --hold and nothing more to do the lease is kept until it is told to stop', async () => {
@@ -298,12 +319,30 @@ describe('a signal to tenure', () => {
     expect(await ended).toBe(137)
   })
 
+  test('what it does about the command is told', async () => {
+    const { child, ended, output } = await working(['--stubborn'], ['--drain-timeout', '1m'])
+    child.kill('SIGTERM')
+    await vi.waitUntil(() => output.error.includes('got SIGTERM: the command has 1m to end'), { timeout: 20_000 })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    child.kill('SIGTERM')
+    expect(await ended).toBe(137)
+    expect(output.error).toContain('got SIGTERM again: kills the command')
+  })
+
   test('while it waits for its turn ends it with 0', async () => {
     const { on } = await working()
     const standby = on.work([])
     await vi.waitUntil(() => standby.output.error.includes('waits'), { timeout: 20_000 })
     standby.child.kill('SIGTERM')
     expect(await standby.ended).toBe(0)
+  })
+
+  test('one that waits for another of its own name says so', async () => {
+    const on = scene()
+    on.work(['--identity', 'twin'])
+    await on.wrote('begin')
+    const { output } = on.work(['--identity', 'twin'])
+    await vi.waitUntil(() => /twin leads "jobs".*Give each its own --identity/.test(output.error), { timeout: 20_000 })
   })
 
   test.each([

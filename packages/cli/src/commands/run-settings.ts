@@ -24,7 +24,7 @@ export const runSettings = {
     parseDuration,
     30_000,
   ),
-  identity,
+  identity: { ...identity, shownDefault: 'the name of this host and a random part' },
   once: toggle('end with 0 as soon as the command succeeded, and with 75 if leadership was lost'),
   restart: setting(
     {
@@ -64,14 +64,18 @@ export const runSettings = {
     parseDuration,
     30_000,
   ),
+  quiet: toggle('tell only what goes wrong'),
 }
 
 export type RunSettings = Chosen<typeof runSettings>
 
-/** What no setting can know alone. */
-export function checkTogether(settings: RunSettings): void {
+/** What no setting can know alone. `flags` are those of this very command: what the environment has may be for others. */
+export function checkTogether(settings: RunSettings, flags: Readonly<Record<string, unknown>>): void {
   const { once, restart, hold, every, atMostOncePer, restartDelay } = settings
   const problems: string[] = []
+  for (const name of ['timezone', 'missed']) {
+    if (flags[name] !== undefined && every === undefined) problems.push(`--${name} means nothing without --every.`)
+  }
   if (once && restart === 'always') problems.push('--once ends after a success, so --restart must not be always.')
   if (once && hold) problems.push('--once ends after a success, so there is nothing to --hold.')
   if (restartDelay > 60_000)

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { CommandError } from '../errors.ts'
+import { CommandError, usageError } from '../errors.ts'
 import { addFlags, argument, mistypedVariables, settingsFrom } from '../settings.ts'
 import { nameOf } from '../values.ts'
 import { checkTogether, runSettings } from './run-settings.ts'
@@ -9,14 +9,14 @@ export function runCommand(): Command {
   const command = new Command('run')
     .description('Run a command only while this machine leads.')
     .usage('<election> --store <url> [options] -- <command...>')
-    .argument('<election>', 'who takes part names the same one')
-    .argument('<command...>', 'the program and its arguments, after --')
+    .argument('[election]', 'who takes part names the same one')
+    .argument('[command...]', 'the program and its arguments, after --')
   addFlags(command, runSettings)
   return command
     .addHelpText('after', help)
-    .action((election: string, words: readonly string[], flags: Record<string, unknown>) => {
+    .action((_election: string, _words: readonly string[], flags: Record<string, unknown>) => {
       const mistyped = () => mistypedVariables(runSettings, process.env, command.parent)
-      return run(election, words, flags, mistyped)
+      return run(command.args, flags, mistyped)
     })
 }
 
@@ -41,18 +41,19 @@ command writes to with TENURE_TERM.
 With --every a time that the fleet has begun to run is never run again, also if that run fails. Times are read from
 this machine's clock: one that is far ahead runs early, and then the fleet waits until the others' clocks get there.
 
-Exit codes: the command's own (128 + n if signal n ended it, 127 if it was not found), 0, 2 for wrong settings,
-69 if the store cannot be had, 75 if leadership was lost with --once or --at-most-once-per.
+Exit codes: the command's own (128 + n if signal n ended it; 127 if it was not found, 126 if it cannot be executed), 0,
+1 if it cannot be supervised, 2 for wrong settings, 69 if the store cannot be had, 75 if leadership was lost with --once
+or --at-most-once-per.
 `
 
 async function run(
-  name: string,
-  words: readonly string[],
+  args: readonly string[],
   flags: Readonly<Record<string, unknown>>,
   mistyped: () => readonly string[],
 ): Promise<void> {
+  const { name, words } = divide(args, process.argv)
   const settings = settingsFrom(runSettings, flags)
-  checkTogether(settings)
+  checkTogether(settings, flags)
   const election = argument('ELECTION', name, nameOf)
   const [{ prepare }, { Messages }] = await Promise.all([import('../run/prepare.ts'), import('../run/messages.ts')])
   const messages = new Messages()
@@ -66,4 +67,18 @@ async function run(
     process.exitCode = error.exitCode
   }
   await messages.flush()
+}
+
+/** The election stands before `--` and the command after it, so that neither can be taken for the other. */
+function divide(args: readonly string[], typed: readonly string[]): { name: string; words: readonly string[] } {
+  const place = typed.indexOf('--')
+  const after = place < 0 ? [] : typed.slice(place + 1)
+  const [name, ...early] = args.slice(0, args.length - after.length)
+  if (name === undefined)
+    throw usageError(['ELECTION is missing before --: tenure run ELECTION --store URL -- COMMAND…'])
+  if (place < 0 && early.length > 0) throw usageError([`the command must stand after --, as in: -- ${early.join(' ')}`])
+  if (early.length > 0)
+    throw usageError([`"${early.join(' ')}" stands before --: all of the command must stand after it.`])
+  if (after.length === 0) throw usageError(['COMMAND is missing after --: tenure run ELECTION --store URL -- COMMAND…'])
+  return { name, words: after }
 }

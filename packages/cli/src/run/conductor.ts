@@ -1,14 +1,23 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Elector, isTenureError, type ElectionEvent, type Leadership, type LeadershipLostError } from 'tenure'
+import {
+  Elector,
+  isTenureError,
+  type ElectionEvent,
+  type Leadership,
+  type LeadershipLostError,
+  type LeaseRecord,
+} from 'tenure'
 import { now, setTimer } from '../clock.ts'
+import { formatDuration } from '../durations.ts'
 import { CommandError, exitCodes } from '../errors.ts'
 import { failureOf } from '../failures.ts'
 import { printable } from '../output.ts'
 import { FenceFile } from './fence-file.ts'
 import type { Messages } from './messages.ts'
 import type { Plan } from './plan.ts'
+import { hasSucceeded } from './restart.ts'
 import { takeSignals } from './signals.ts'
 import type { Run, RunEnd } from './guarded-run.ts'
 import { Supervision } from './supervision.ts'
@@ -69,6 +78,11 @@ export class Conductor {
 
   readonly tell = (text: string): void => this.#messages.tell(text)
 
+  /** As {@link tell}, of what goes as it should. */
+  readonly note = (text: string): void => {
+    if (!this.plan.isQuiet) this.#messages.tell(text)
+  }
+
   /** Gives the exit code. */
   async conduct(mode: Mode): Promise<number> {
     const forgetSignals = takeSignals({
@@ -114,7 +128,8 @@ export class Conductor {
     const end = await run.ended
     this.#run = undefined
     leadership.signal.removeEventListener('abort', onAbort)
-    this.tell(describe(end))
+    if (hasSucceeded(end)) this.note(describe(end))
+    else this.tell(describe(end))
     // Refused because it came too late, as after a pause of this machine.
     if (end.type === 'not-started' && end.code === undefined) return undefined
     return { end, wasTold: run.wasTold, lastedMs: now().machineMs - startedAtMs }
@@ -238,11 +253,23 @@ export class Conductor {
 
   #observe(event: ElectionEvent): void {
     const { election } = this.plan
-    if (event.type === 'elected') this.tell(`leads "${election}" in term ${event.term}`)
-    else if (event.type === 'renewed') this.#renewed()
-    else if (event.type === 'new-leader' && event.record.holder !== event.identity) {
-      this.tell(`${printable(event.record.holder)} leads "${election}" in term ${event.record.term}; waits`)
-    } else if (event.type === 'renew-failed' || event.type === 'error') this.#noteError(event.error)
+    if (event.type === 'elected') {
+      this.#forgetError()
+      this.note(`leads "${election}" in term ${event.term}`)
+    } else if (event.type === 'renewed') {
+      this.#forgetError()
+      this.#renewed()
+    } else if (event.type === 'new-leader') this.#noteLeader(event.record, event.identity)
+    else if (event.type === 'renew-failed' || event.type === 'error') this.#noteError(event.error)
+  }
+
+  #noteLeader({ holder, term }: LeaseRecord, identity: string): void {
+    const waits = `${printable(holder)} leads "${this.plan.election}" in term ${term}; waits`
+    if (holder !== identity) this.note(waits)
+    // Two that were given one name. It is also our own grant, if it is not ours to use.
+    else if (!this.#elector?.isLeader() && this.plan.identity !== undefined) {
+      this.tell(`${waits}. It has the same name as this one. Give each its own --identity.`)
+    }
   }
 
   #renewed(): void {
@@ -250,6 +277,11 @@ export class Conductor {
     if (!leadership) return
     this.#run?.extend(deadlinesOf(leadership, this.plan.timings))
     this.#fence?.update(leadership).catch((error: unknown) => this.#noteError(error))
+  }
+
+  #forgetError(): void {
+    if (this.#lastError) this.note('the store answers again')
+    this.#lastError = undefined
   }
 
   #noteError(error: unknown): void {
@@ -266,14 +298,18 @@ export class Conductor {
 
   #stop(signal: NodeJS.Signals): void {
     this.#stopping = signal
-    this.tell(this.#run ? `got ${signal}: ends the command, then gives the lease back` : `got ${signal}: ends`)
+    const withinMs = this.plan.drainTimeoutMs
+    this.note(this.#run ? `got ${signal}: the command has ${formatDuration(withinMs)} to end` : `got ${signal}: ends`)
     this.#ending.abort()
     void this.#elector?.stop()
   }
 
   #hurry(signal: NodeJS.Signals): void {
     // With a command there is something to wait for still: its death.
-    if (this.#run) return this.#run.kill()
+    if (this.#run) {
+      this.tell(`got ${signal} again: kills the command`)
+      return this.#run.kill()
+    }
     this.#clearAway()
     process.exit(codeOfSignal(signal))
   }

@@ -1,5 +1,5 @@
 import type { Leadership } from 'tenure'
-import { wallMs } from '../clock.ts'
+import { now, untilMs, wallMs } from '../clock.ts'
 import { formatDuration } from '../durations.ts'
 import { exitCodes } from '../errors.ts'
 import { codeOf, type Conductor, type Executed, type Mode, type Verdict } from './conductor.ts'
@@ -31,17 +31,18 @@ export function service(rules: RestartRules & { readonly once: boolean; readonly
         if (code !== undefined) return { code }
         if (!done || isLost(done, leadership)) return rules.once ? { code: exitCodes.leadershipLost } : atOnce
         if (!startsAgain(rules, done.end)) {
-          // Others begin only when it is told to stop.
+          if (rules.hold) conductor.note('keeps the lease until it is told to stop')
           while (rules.hold && (await conductor.pause(leadership, longestSleepMs)));
           return { code: codeOf(done.end) }
         }
         const againAfterMs = backOff.after(done.lastedMs)
-        conductor.tell(
+        conductor.note(
           `starts it again in ${formatDuration(againAfterMs)}${rules.hold ? '' : ', unless others lead by then'}`,
         )
         if (!rules.hold) return { againAfterMs }
-        if (!(await conductor.pause(leadership, againAfterMs)))
-          return conductor.stopping ? { code: codeOf(done.end) } : atOnce
+        if (await conductor.pause(leadership, againAfterMs)) continue
+        const stopCode = conductor.stopCode(this)
+        return stopCode === undefined ? atOnce : { code: stopCode }
       }
     },
   }
@@ -66,7 +67,7 @@ export function scheduled(schedule: Schedule): Mode {
         if (slot?.missedMs !== undefined) conductor.tell(`the run of ${iso(slot.missedMs)} was missed, and is left out`)
         // A slot that was left out is told once.
         lastMs = slot?.missedMs ?? lastMs
-        if (slot && slot.slotMs !== toldMs) conductor.tell(`the next run is at ${iso(slot.slotMs)}`)
+        if (slot && slot.slotMs !== toldMs) conductor.note(`the next run is at ${iso(slot.slotMs)}`)
         toldMs = slot?.slotMs
         await conductor.pause(leadership, Math.min(slot?.waitMs ?? longestSleepMs, longestSleepMs))
       }
@@ -94,13 +95,16 @@ async function runSlot(slotMs: number, leadership: Leadership, conductor: Conduc
 
 /** Runs the command unless the fleet has done so lately, and ends either way. */
 export function atMostOncePer(intervalMs: number): Mode {
+  const calledAt = now()
   return {
     isTask: true,
     async lead(leadership, conductor) {
       const lastMs = readCarry(leadership.election, leadership.carry)
       const nowMs = wallMs()
-      if (lastMs !== undefined && nowMs - lastMs < intervalMs) {
-        conductor.tell(`the last run was at ${iso(lastMs)}: nothing to do`)
+      // Who was called with others, and waited while one of them ran it, was called for that run.
+      const calledMs = nowMs + Math.min(0, untilMs(calledAt))
+      if (lastMs !== undefined && calledMs - lastMs < intervalMs) {
+        conductor.note(`the last run was at ${iso(lastMs)}: nothing to do`)
         return { code: 0 }
       }
       const done = (await carry(leadership, nowMs)) ? await conductor.execute(leadership) : undefined

@@ -11,5 +11,7 @@ export interface Plan {
   readonly timings: RunTimings
   readonly drainTimeoutMs: number
   readonly storeTimeoutMs: number
+  /** Tell only what goes wrong. */
+  readonly isQuiet: boolean
   openStore(supervision: Supervision): Promise<LeaseStore>
 }

@@ -31,6 +31,7 @@ export function prepare(
     timings,
     drainTimeoutMs: settings.drainTimeout,
     storeTimeoutMs: settings.storeTimeout,
+    isQuiet: settings.quiet,
     async openStore(supervision) {
       const store = await openRunStore(settings, supervision)
       if (store.terms || !keepsRuns) return store
