@@ -43,6 +43,8 @@ export interface Mode {
 }
 
 const repeatedErrorMs = 60_000
+/** Whoever was granted a lease has its answer by then, or does not lead. */
+const twinAfterMs = 2_000
 
 /** `tenure run`: campaigns, and runs the command under supervision while it leads. */
 export class Conductor {
@@ -57,6 +59,7 @@ export class Conductor {
   #run: Run | undefined
   #stopping: NodeJS.Signals | undefined
   #hasAnswered = false
+  #cancelTwin: () => void = () => {}
   #lastError: { readonly text: string; readonly atMs: number } | undefined
 
   constructor(plan: Plan, messages: Messages) {
@@ -96,6 +99,7 @@ export class Conductor {
     try {
       return await this.#campaign(mode)
     } finally {
+      this.#cancelTwin()
       await this.#supervision.close()
       this.#clearAway()
       forgetSignals()
@@ -254,6 +258,7 @@ export class Conductor {
   #observe(event: ElectionEvent): void {
     const { election } = this.plan
     if (event.type === 'elected') {
+      this.#cancelTwin()
       this.#forgetError()
       this.note(`leads "${election}" in term ${event.term}`)
     } else if (event.type === 'renewed') {
@@ -265,11 +270,12 @@ export class Conductor {
 
   #noteLeader({ holder, term }: LeaseRecord, identity: string): void {
     const waits = `${printable(holder)} leads "${this.plan.election}" in term ${term}; waits`
-    if (holder !== identity) this.note(waits)
-    // Two that were given one name. It is also our own grant, if it is not ours to use.
-    else if (!this.#elector?.isLeader() && this.plan.identity !== undefined) {
+    this.#cancelTwin()
+    if (holder !== identity) return this.note(waits)
+    // Our own grant may be seen before its answer comes. Else two were given one name.
+    this.#cancelTwin = setTimer(twinAfterMs, () => {
       this.tell(`${waits}. It has the same name as this one. Give each its own --identity.`)
-    }
+    })
   }
 
   #renewed(): void {
