@@ -1,21 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  Elector,
-  isTenureError,
-  type ElectionEvent,
-  type Leadership,
-  type LeadershipLostError,
-  type LeaseRecord,
-} from 'tenure'
+import { Elector, isTenureError, type ElectionEvent, type Leadership, type LeadershipLostError } from 'tenure'
 import { now, setTimer } from '../clock.ts'
 import { formatDuration } from '../durations.ts'
 import { CommandError, exitCodes } from '../errors.ts'
 import { failureOf } from '../failures.ts'
-import { printable } from '../output.ts'
 import { FenceFile } from './fence-file.ts'
 import type { Messages } from './messages.ts'
+import { Narrator } from './narrator.ts'
 import type { Plan } from './plan.ts'
 import { hasSucceeded } from './restart.ts'
 import { takeSignals } from './signals.ts'
@@ -42,14 +35,12 @@ export interface Mode {
   lead(leadership: Leadership, conductor: Conductor): Promise<Verdict>
 }
 
-const repeatedErrorMs = 60_000
-/** Whoever was granted a lease has its answer by then, or does not lead. */
-const twinAfterMs = 2_000
-
 /** `tenure run`: campaigns, and runs the command under supervision while it leads. */
 export class Conductor {
   readonly plan: Plan
-  readonly #messages: Messages
+  readonly tell: Narrator['tell']
+  readonly note: Narrator['note']
+  readonly #narrator: Narrator
   readonly #supervision: Supervision
   readonly #ending = new AbortController()
   #folder: string | undefined
@@ -59,12 +50,12 @@ export class Conductor {
   #run: Run | undefined
   #stopping: NodeJS.Signals | undefined
   #hasAnswered = false
-  #cancelTwin: () => void = () => {}
-  #lastError: { readonly text: string; readonly atMs: number } | undefined
 
   constructor(plan: Plan, messages: Messages) {
     this.plan = plan
-    this.#messages = messages
+    this.#narrator = new Narrator(plan, messages)
+    this.tell = this.#narrator.tell
+    this.note = this.#narrator.note
     this.#supervision = new Supervision({ election: plan.election, tell: messages.tell })
   }
 
@@ -77,13 +68,6 @@ export class Conductor {
   stopCode({ isTask }: Mode): number | undefined {
     if (!this.#stopping) return undefined
     return this.#stopping === 'SIGTERM' && !isTask ? 0 : codeOfSignal(this.#stopping)
-  }
-
-  readonly tell = (text: string): void => this.#messages.tell(text)
-
-  /** As {@link tell}, of what goes as it should. */
-  readonly note = (text: string): void => {
-    if (!this.plan.isQuiet) this.#messages.tell(text)
   }
 
   /** Gives the exit code. */
@@ -99,7 +83,7 @@ export class Conductor {
     try {
       return await this.#campaign(mode)
     } finally {
-      this.#cancelTwin()
+      this.#narrator.close()
       await this.#supervision.close()
       this.#clearAway()
       forgetSignals()
@@ -200,7 +184,7 @@ export class Conductor {
     this.#elector = elector
     const cancel = setTimer(plan.storeTimeoutMs, () => {
       if (this.#hasAnswered) return
-      const why = this.#lastError?.text ?? 'No call has come back.'
+      const why = this.#narrator.lastError ?? 'No call has come back.'
       this.#fail(new CommandError(`The store has never answered. ${why}`, exitCodes.unavailable))
     })
     try {
@@ -256,50 +240,26 @@ export class Conductor {
   }
 
   #observe(event: ElectionEvent): void {
-    const { election } = this.plan
-    if (event.type === 'elected') {
-      this.#cancelTwin()
-      this.#forgetError()
-      this.note(`leads "${election}" in term ${event.term}`)
-    } else if (event.type === 'renewed') {
-      this.#forgetError()
-      this.#renewed()
-    } else if (event.type === 'new-leader') this.#noteLeader(event.record, event.identity)
-    else if (event.type === 'renew-failed' || event.type === 'error') this.#noteError(event.error)
-  }
-
-  #noteLeader({ holder, term }: LeaseRecord, identity: string): void {
-    const waits = `${printable(holder)} leads "${this.plan.election}" in term ${term}; waits`
-    this.#cancelTwin()
-    if (holder !== identity) return this.note(waits)
-    // Our own grant may be seen before its answer comes. Else two were given one name.
-    this.#cancelTwin = setTimer(twinAfterMs, () => {
-      this.tell(`${waits}. It has the same name as this one. Give each its own --identity.`)
-    })
+    if (event.type === 'elected') this.#narrator.elected(event.term)
+    else if (event.type === 'renewed') this.#renewed()
+    else if (event.type === 'new-leader') this.#narrator.leads(event.record, event.record.holder === event.identity)
+    else if (event.type === 'renew-failed') this.#failed(event.error, true)
+    else if (event.type === 'error') this.#failed(event.error, false)
   }
 
   #renewed(): void {
+    this.#narrator.renewed()
     const leadership = this.#leadership
     if (!leadership) return
     this.#run?.extend(deadlinesOf(leadership, this.plan.timings))
-    this.#fence?.update(leadership).catch((error: unknown) => this.#noteError(error))
+    this.#fence?.update(leadership).catch((error: unknown) => this.#failed(error, false))
   }
 
-  #forgetError(): void {
-    if (this.#lastError) this.note('the store answers again')
-    this.#lastError = undefined
-  }
-
-  #noteError(error: unknown): void {
-    const text = failureOf(error).message
-    const atMs = now().machineMs
-    const isKnown = this.#lastError?.text === text && atMs - this.#lastError.atMs < repeatedErrorMs
-    if (!isKnown) this.#lastError = { text, atMs }
+  #failed(error: unknown, ofRenewal: boolean): void {
+    const failure = failureOf(error)
     // Something that no waiting will mend, before anything has begun.
-    if (!this.#hasAnswered && isTenureError(error) && !error.retryable) {
-      return this.#fail(failureOf(error))
-    }
-    if (!isKnown) this.tell(text)
+    if (!this.#hasAnswered && isTenureError(error) && !error.retryable) return this.#fail(failure)
+    this.#narrator.failed(failure.message, ofRenewal)
   }
 
   #stop(signal: NodeJS.Signals): void {
