@@ -22,8 +22,14 @@ for await (const line of createInterface({ input: process.stdin })) {
   renameSync(`${file}.new`, file)
   const { status } = spawnSync(command, args, { stdio: 'inherit' })
   // Ended and started again it looks anew, so that no change stays undone.
-  if (status !== 0) throw new Error(`${command} has failed, and nginx goes on with what it had.`)
+  if (status !== 0) fail(`${command} has failed, and nginx goes on with what it had.`)
   written = text
   console.error(isAddress ? `nginx sends to ${address}` : 'nobody leads')
 }
-throw new Error('tenure watch has ended.')
+fail('tenure watch has ended.')
+
+/** @param {string} text */
+function fail(text) {
+  console.error(text)
+  process.exit(1)
+}

@@ -22,7 +22,7 @@ export async function main(): Promise<void> {
     command.exitOverride().configureOutput({
       writeOut,
       writeErr: writeError,
-      outputError: (text, write) => write(text.replace(/^error: /, 'tenure: ')),
+      outputError: (text, write) => write(`${text.replace(/^error: /, 'tenure: ')}${otherName(text, command)}`),
     })
   }
   try {
@@ -47,6 +47,14 @@ function commands(): Command[] {
     demoCommand(),
     completionCommand(),
   ]
+}
+
+/** The address of a service is a store to some commands, and all there is to others. */
+function otherName(text: string, command: Command): string {
+  const [, given] = /^error: unknown option '--(store|url)\b/.exec(text) ?? []
+  const other = given === 'store' ? '--url' : '--store'
+  const isKnown = given !== undefined && command.options.some(({ long }) => long === other)
+  return isKnown ? `(For this command it is ${other}.)\n` : ''
 }
 
 function versionOf(): string {

@@ -88,6 +88,11 @@ export function shortTime(ms: number): string {
   return ms < 7_200_000 ? `${(ms / 60_000).toFixed(1)}m` : `${(ms / 3_600_000).toFixed(1)}h`
 }
 
+/** `1 call`, `2 calls`. */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
 /** Unix time for people, and the same everywhere. */
 export function timestamp(atMs: number): string {
   const date = new Date(atMs)

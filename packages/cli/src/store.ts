@@ -1,10 +1,14 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { LeaseStore } from 'tenure'
 import type { ServiceStore } from 'tenure/stores/service'
 import { usageError } from './errors.ts'
 import { failureOf } from './failures.ts'
+import { tell } from './output.ts'
 import { variableOf } from './settings.ts'
 import type { Credentials } from './store-settings.ts'
+import { didYouMean } from './suggestions.ts'
 
 /** Opens the store that was chosen. Its code is loaded only now; nothing is connected yet. */
 export async function openChosenStore(
@@ -24,10 +28,33 @@ export async function openChosenService(
 ): Promise<ServiceStore> {
   const { url } = settings
   const rule = 'the address of an election service, such as http://127.0.0.1:7070'
-  if (url === undefined) throw usageError([`--url is missing, and TENURE_URL is not set. It must be ${rule}.`])
-  if (!/^https?:/i.test(url)) throw usageError([`--url must be ${rule}. Other stores have no such command.`])
+  if (url === undefined) {
+    const hint = isAddress(process.env['TENURE_STORE']) ? ' Try --url "$TENURE_STORE".' : ''
+    throw usageError([`--url is missing, and TENURE_URL is not set. It must be ${rule}.${hint}`])
+  }
+  if (!isAddress(url))
+    throw usageError([`--url must be ${rule}.${didYouMean(withScheme(url)) || ' Other stores have no such command.'}`])
   // What serves these two schemes is a service.
   return (await open(url, settings)) as ServiceStore
+}
+
+function isAddress(url = ''): boolean {
+  return /^https?:/i.test(url)
+}
+
+/** A host that was given alone; with a port it is rather one nearby. */
+function withScheme(url: string): string | undefined {
+  const [, port] = /^(?:[\w.-]+|\[[\da-f:]+\])(:\d+)?\/?$/i.exec(url) ?? []
+  if (port !== undefined) return `http://${url}`
+  return /^[\w.-]+\.[\w-]+\/?$/.test(url) ? `https://${url}` : undefined
+}
+
+/** A folder that is not there is made by whoever campaigns first. To who asks, a wrong name looks just like that. */
+export function noteMissingFolder({ store = '' }: { readonly store: string | undefined }): void {
+  if (!/^file:/i.test(store)) return
+  const folder = fileURLToPath(store)
+  if (existsSync(folder)) return
+  tell(`There is no folder ${folder} yet: nobody has campaigned there, or its name is another one.`)
 }
 
 export function isService(store: LeaseStore): store is ServiceStore {

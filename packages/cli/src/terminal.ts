@@ -24,9 +24,14 @@ export class Screen {
   /** Draws the newest of `history` in the room that `above` and `below` leave. */
   draw(above: readonly string[], history: readonly string[], below: readonly string[]): void {
     if (!this.#isOpen) return
-    const room = Math.max(1, (process.stdout.rows || 24) - above.length - below.length)
-    const newest = history.slice(-room)
-    const lines = [...above, ...newest, ...Array<string>(room - newest.length).fill(''), ...below]
+    const rows = process.stdout.rows || 24
+    // Where there is hardly room, what only parts the rest is left out.
+    const isTight = above.length + below.length >= rows
+    const [head, foot] = isTight ? [above.filter(Boolean), below.filter(Boolean)] : [above, below]
+    const room = Math.max(0, rows - head.length - foot.length)
+    const newest = room === 0 ? [] : history.slice(-room)
+    const filled = [...head, ...newest, ...Array<string>(room - newest.length).fill(''), ...foot]
+    const lines = filled.slice(0, rows)
     process.stdout.write(`${escape}H${lines.map((line) => `${line}${escape}K`).join('\n')}${escape}J`)
   }
 }

@@ -57,6 +57,47 @@ describe('tenure doctor', () => {
     )
   })
 
+  test('keeps a lease that is shorter than the examination', async () => {
+    const { url } = await serve(temporaryFolder())
+    const { out, error } = await run(['doctor', '--store', url, '--ttl', '2s', '--json'])
+    expect(error).toBe('')
+    const [found = {}] = linesOf(out)
+    const { rate, uncertainty } = found['clock'] as { rate: number; uncertainty: number }
+    expect(Math.abs(rate - 1)).toBeLessThanOrEqual(uncertainty + 0.01)
+    expect(found).toMatchObject({ lost: 0, watch: { medianMs: expect.any(Number) as number } })
+    const { body } = await ask(`${url}/v1/groups`)
+    expect(body['groups']).toMatchObject([{ group_id: 'tenure-doctor', highest_term: 1 }])
+  })
+
+  test('says that a lease is lost which runs out before its renewal is answered', async () => {
+    const { url } = await serve(temporaryFolder(), ['--min-ttl', '100ms'])
+    const proxy = await startProxy(Number(new URL(url).port))
+    onTestFinished(() => proxy.stop())
+    proxy.set({ delayMs: 250 }, 'to-client')
+    const args = ['doctor', '--store', `http://127.0.0.1:${proxy.port}`, '--ttl', '200ms', '--calls', '1']
+    const { code, out } = await run(args)
+    expect(code).toBe(1)
+    expect(out).toMatch(/\nIts lease ran out \d+ times before a renewal arrived/)
+    expect(out).toMatch(/Choose --ttl \d+s or longer\./)
+    expect(out).not.toMatch(/Its clock runs|does not work/)
+  })
+
+  test('writes what people can read, also of what is nothing', async () => {
+    const { url } = await serve(temporaryFolder())
+    const service = await run(['doctor', '--store', url, '--ttl', '10m', '--calls', '1'])
+    expect(service.out).toMatch(/^clock .* Its time of day differs by \S+, which does not matter$/m)
+    expect(service.out).not.toContain('-0.00 %')
+    const memory = await run(['doctor', '--store', 'memory:', '--calls', '1'])
+    expect(memory.out).toMatch(/^store +memory: the store judges/)
+    expect(memory.out).toContain('(1 call)')
+  })
+
+  test.runIf(process.platform === 'linux')('does not call a folder gone that never was', async () => {
+    const { code, error } = await run(['doctor', '--store', 'file:///proc/nowhere'])
+    expect(code).toBe(69)
+    expect(error).toContain('The directory is not there: make or restore it')
+  })
+
   test('leaves one record behind however often it runs, and lets others run at the same time', async () => {
     const directory = temporaryFolder()
     const store = fileStore({ directory })
@@ -135,7 +176,7 @@ describe('what the doctor says', () => {
     maxFailedRenewals: Infinity,
   }
   const latency = (p99Ms: number, failed = 0) => ({ calls: 30, failed, medianMs: 1, p99Ms, worstMs: p99Ms })
-  const healthy: Findings = { renew: latency(10), clock: undefined, watching: { medianMs: 5 }, timings }
+  const healthy: Findings = { renew: latency(10), lost: 0, clock: undefined, watching: { medianMs: 5 }, timings }
   const clock = (rate: number, uncertainty: number) => ({ rate, uncertainty, aheadMs: 0 })
 
   test.each([
@@ -145,6 +186,7 @@ describe('what the doctor says', () => {
     ['an answer takes too long', { renew: latency(2_501) }, 'unsafe', /would lose their leases\. Choose --ttl 45s or/],
     ['a renewal failed', { renew: latency(10, 1) }, 'tight', /1 of 30 renewals failed/],
     ['many renewals failed', { renew: latency(10, 4) }, 'unsafe', /4 of 30 renewals failed/],
+    ['a lease was lost', { lost: 1 }, 'unsafe', /ran out once before a renewal arrived/],
     ['a clock is 3 % fast', { clock: clock(1.03, 0.01) }, 'unsafe', /3\.0 % off/],
     ['a clock is perhaps 3 % slow', { clock: clock(0.97, 0.03) }, 'safe', undefined],
     ['there is no watch', { watching: { why: 'it is forbidden' } }, 'tight', /wait for the next poll: it is forbidden/],

@@ -116,7 +116,6 @@ function withoutTimes(output: string): string {
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
     .replaceAll(/-?\d+(\.\d+)?(ms|s|m)\b/g, 'DURATION')
     .replaceAll(/-?\d+\.\d+ %/g, 'SHARE')
-    .replaceAll(/ahead|behind/g, 'ahead')
     .replaceAll(/ +/g, ' ')
 }
 

@@ -32,6 +32,64 @@ describe('the commands for a service', () => {
     expect(await say('groups')).toMatch(/\njobs +- +1 +- +no\n$/)
   })
 
+  test('whoever leads already from an earlier campaign is told so', async () => {
+    const { url } = await serve(temporaryFolder())
+    const env = { TENURE_URL: url, TENURE_IDENTITY: 'n1' }
+    await campaign(url, 'jobs', 'n1')
+    const again = await run(['campaign', 'jobs'], { env })
+    expect(again).toMatchObject({ code: 1, error: '' })
+    expect(again.out).toMatch(
+      /^n1 leads jobs already, in term 1, from an earlier campaign, for \d+\.\ds\. Resign first, or wait\.\n$/,
+    )
+    const other = await run(['resign', 'jobs', '--term', '7'], { env })
+    expect(other).toMatchObject({ code: 1, out: 'n1 leads jobs in term 1, not in term 7.\n' })
+  })
+
+  test('a lease that was given back may be given back again, and each help says what its codes mean', async () => {
+    const { url } = await serve(temporaryFolder())
+    await campaign(url, 'jobs', 'a')
+    const resign = ['resign', 'jobs', '--url', url, '--identity', 'a']
+    expect(await run(resign)).toMatchObject({ code: 0 })
+    expect(await run(resign)).toMatchObject({ code: 0 })
+    const codes = async (name: string) => /^Exit codes: .*$/m.exec((await run([name, '--help'])).out)?.[0]
+    expect(await codes('resign')).toContain('0 if it was given back, now or before, 1 if it did not lead')
+    expect(await codes('members')).toContain('1 if there is no such group')
+  })
+
+  test('what names a store elsewhere is no address here, and they say what is', async () => {
+    const store = { TENURE_STORE: 'http://me:secret@127.0.0.1:7070' }
+    const unset = await run(['members', 'jobs'], { env: store })
+    expect(unset).toMatchObject({ code: 2, error: expect.stringMatching(/Try --url "\$TENURE_STORE"\.\n$/) as string })
+    expect(unset.error).not.toContain('secret')
+    expect((await run(['members', 'jobs'], { env: { TENURE_STORE: 'memory:' } })).error).not.toContain('Try')
+    const flag = await run(['campaign', 'jobs', '--store', 'http://127.0.0.1:7070'])
+    expect(flag).toMatchObject({
+      code: 2,
+      error: "tenure: unknown option '--store'\n(For this command it is --url.)\n",
+    })
+    const other = await run(['leader', 'jobs', '--url=http://127.0.0.1:7070'])
+    expect(other).toMatchObject({
+      code: 2,
+      error: "tenure: unknown option '--url=http://127.0.0.1:7070'\n(For this command it is --store.)\n",
+    })
+  })
+
+  test.for([
+    ['127.0.0.1:7070', 'http://127.0.0.1:7070'],
+    ['localhost:7070', 'http://localhost:7070'],
+    ['elections.example.com', 'https://elections.example.com'],
+  ])('an address without a scheme, %s, is probably %s', async ([url = '', meant = '']) => {
+    const { code, error } = await run(['campaign', 'jobs', '--url', url])
+    expect(code).toBe(2)
+    expect(error).toContain(`Did you mean "${meant}"?`)
+  })
+
+  test('groups says that there may be some which a token does not show', async () => {
+    const { url } = await serve(temporaryFolder())
+    const { out } = await run(['groups', '--url', url], { env: { TENURE_TOKEN: 'a.b.c' } })
+    expect(out).toBe('There is no group that you may see.\n')
+  })
+
   test('they print the answers of the HTTP API as they are, as lines of JSON', async () => {
     const { url } = await serve(temporaryFolder())
     const env = { TENURE_URL: url, TENURE_JSON: 'true' }

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer, type AddressInfo } from 'node:net'
 import { pathToFileURL } from 'node:url'
 import { fileStore } from 'tenure/stores/file'
@@ -20,6 +21,19 @@ async function sidecar(store: string, identity: string, ...more: string[]): Prom
 
 const leads = (one: Sidecar) => expect.poll(async () => (await one.ask('/is-leader')).status, patience).toBe(200)
 const patience = { timeout: 20_000, interval: 20 }
+
+const held = {
+  node_id: 'pod-b',
+  attempt: 'b.1',
+  term: 1,
+  lease_ttl_ms: 60_000,
+  lease_remaining_ms: 60_000,
+  acquired_at_ms: 0,
+  renewed_at_ms: 0,
+  metadata: {},
+  carry: '',
+  version: '1',
+}
 
 describe('tenure sidecar', () => {
   test('answers whether it leads, who does, and that it is well; the next one takes over', async () => {
@@ -90,6 +104,36 @@ describe('tenure sidecar', () => {
     expect(await one.ask('/leader')).toMatchObject({ status: 200, body: { is_leader: false, leader: null } })
     await serve(folder, ['--listen', new URL(first.url).host])
     await leads(one)
+  })
+
+  test('tells the same trouble once a minute, and anew once the store has answered', async () => {
+    let asked = 0
+    let isOpen = false
+    const store = createHttpServer((_, response) => {
+      asked += 1
+      const body = isOpen
+        ? { leader: held, is_leader: false, highest_term: 1 }
+        : { ok: false, error: 'FORBIDDEN', message: 'Not for you.' }
+      response.writeHead(isOpen ? 200 : 403, { 'content-type': 'application/json', 'tenure-cluster-id': 'c' })
+      response.end(JSON.stringify(body))
+    }).listen(0, '127.0.0.1')
+    onTestFinished(() => {
+      store.close()
+      store.closeAllConnections()
+    })
+    await once(store, 'listening')
+    const one = await sidecar(`http://127.0.0.1:${(store.address() as AddressInfo).port}`, 'pod-a', '--ttl', '1s')
+    const troubles = () => linesOf(one.output.error).filter(({ level }) => level === 'error').length
+    const askedMore = async (times: number) => {
+      const until = asked + times
+      await vi.waitUntil(() => asked >= until, patience)
+    }
+    await askedMore(5)
+    expect(troubles()).toBe(1)
+    isOpen = true
+    await vi.waitUntil(() => one.output.error.includes('pod-b leads'), patience)
+    isOpen = false
+    await vi.waitUntil(() => troubles() >= 2, patience)
   })
 
   test('an address that is taken ends it with 69', async () => {

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { Elector } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { startProxy } from '../../../test/servers/proxy.ts'
 import { inTerminal, openTerminal } from './terminal.ts'
 import { ask, campaign, linesOf, program, run, serve, temporaryFolder, tenure, type Spawned } from './tenure.ts'
 
@@ -47,14 +48,16 @@ describe('tenure watch', () => {
   test('makes no folder, and finds the one that a candidate makes', async () => {
     const directory = join(temporaryFolder(), 'leases')
     const store = pathToFileURL(directory).href
-    expect(await run(['leader', 'jobs', '--store', store])).toMatchObject({ code: 1, out: 'Nobody leads jobs.\n' })
+    const note = `tenure: There is no folder ${directory} yet: nobody has campaigned there, or its name is another one.\n`
+    const asked = await run(['leader', 'jobs', '--store', store])
+    expect(asked).toEqual({ code: 1, out: 'Nobody leads jobs.\n', error: note })
     const watching = tenure(['watch', 'jobs', '--store', store, '--json'])
     await untilShown(() => typesOf(watching).length === 1)
     expect(existsSync(directory)).toBe(false)
     await leadIn(directory, 'node-a')
     await untilShown(() => typesOf(watching).length === 2)
     expect(typesOf(watching)).toEqual(['state', 'elected'])
-    expect(watching.output.error).toBe('')
+    expect(watching.output.error).toBe(note)
   })
 
   test('tells each change in a service, as a line for people, with renewals if they are wanted', async () => {
@@ -82,6 +85,45 @@ describe('tenure watch', () => {
     await untilShown(() => watching.output.out.includes('a has not renewed term 1 for 500ms: its lease has run out'))
   })
 
+  test('tells once that a lease ran out, also where the service says so, and nothing else of its end', async () => {
+    const { url } = await serve(temporaryFolder())
+    await campaign(url, 'jobs', 'node-a', { lease_ttl_ms: 3_000 })
+    // The first lease was not seen from its beginning.
+    const half = async () =>
+      (await ask(`${url}/v1/groups/jobs/leader`)).body['leader'] as { lease_remaining_ms: number }
+    await expect.poll(async () => (await half()).lease_remaining_ms, { timeout: 20_000 }).toBeLessThan(2_000)
+    const watching = tenure(['watch', 'jobs', '--store', url, '--json'])
+    await untilShown(() => typesOf(watching).length === 2)
+    for (const node of ['node-b', 'node-c', 'node-d']) {
+      await campaign(url, 'jobs', node, { lease_ttl_ms: 2_000 })
+      const ended = async () => (await ask(`${url}/v1/groups/jobs/leader`)).body['leader']
+      await expect.poll(ended, { timeout: 20_000, interval: 20 }).toBe(null)
+    }
+    await campaign(url, 'jobs', 'node-e')
+    await ask(`${url}/v1/groups/jobs/resign`, { node_id: 'node-e', term: 5 })
+    await untilShown(() => typesOf(watching).at(-1) === 'released')
+    const lost = ['elected', 'expired']
+    expect(typesOf(watching)).toEqual(['state', 'expired', ...lost, ...lost, ...lost, 'elected', 'released'])
+    expect(linesOf(watching.output.out)[1]).toMatchObject({ leader: null, previousLeader: { holder: 'node-a' } })
+  })
+
+  test('tells that a lease goes on which seemed to have run out', async () => {
+    const { url } = await serve(temporaryFolder())
+    const proxy = await startProxy(Number(new URL(url).port))
+    onTestFinished(() => proxy.stop())
+    await campaign(url, 'jobs', 'node-a', { lease_ttl_ms: 3_000 })
+    const renew = () => ask(`${url}/v1/groups/jobs/renew`, { node_id: 'node-a', term: 1, extend_by_ms: 3_000 })
+    const renewals = setInterval(() => void renew(), 300)
+    onTestFinished(() => clearInterval(renewals))
+    const watching = tenure(['watch', 'jobs', '--store', `http://127.0.0.1:${proxy.port}`, '--json'])
+    await untilShown(() => typesOf(watching).length === 1)
+    proxy.set('hold', 'to-client')
+    await untilShown(() => typesOf(watching).at(-1) === 'expired')
+    proxy.set('pass', 'to-client')
+    await untilShown(() => typesOf(watching).length === 3)
+    expect(linesOf(watching.output.out)[2]).toMatchObject({ type: 'renewed', leader: { holder: 'node-a', term: 1 } })
+  })
+
   test('goes on when the service comes back', async () => {
     const folder = temporaryFolder()
     const first = await serve(folder)
@@ -90,10 +132,18 @@ describe('tenure watch', () => {
     first.child.kill('SIGKILL')
     await first.ended
     await untilShown(() => watching.output.error.includes('It is tried again.'))
-    await serve(folder, ['--listen', new URL(first.url).host])
+    const second = await serve(folder, ['--listen', new URL(first.url).host])
     await campaign(first.url, 'jobs', 'node-a')
     await untilShown(() => typesOf(watching).includes('elected'))
     expect(watching.child.exitCode).toBe(null)
+    await ask(`${first.url}/v1/groups/jobs/resign`, { node_id: 'node-a', term: 1 })
+    await untilShown(() => typesOf(watching).includes('released'))
+    second.child.kill('SIGTERM')
+    await second.ended
+    await serve(folder, ['--listen', new URL(first.url).host])
+    await campaign(first.url, 'jobs', 'node-b')
+    await untilShown(() => typesOf(watching).at(-1) === 'elected')
+    expect(typesOf(watching)).toEqual(['state', 'elected', 'released', 'elected'])
   })
 
   test('ends with 69 if the store cannot be asked in the first place', async () => {
@@ -127,6 +177,26 @@ describe('tenure watch', () => {
     await terminal.shown(/exit code 0[^]*\bicanon\b/)
     expect(terminal.screen()).not.toMatch(/-icanon|-echo\b/)
     expect(terminal.modes()).toBe('101')
+  })
+
+  inTerminal('fits into a small window', async () => {
+    const directory = temporaryFolder()
+    await leadIn(directory, 'node-a', 30_000)
+    const command = `'${process.execPath}' '${program}' watch jobs --store '${pathToFileURL(directory).href}'; cat`
+    const terminal = openTerminal(command, { columns: 40, rows: 10 })
+    await terminal.shown(/^Tenure: who leads jobs\n[^]*^leader {2}node-a$[^]*node-a leads jobs[^]*^q quit$/m)
+  })
+
+  inTerminal('counts renewals as people do', async () => {
+    const { url } = await serve(temporaryFolder())
+    await campaign(url, 'jobs', 'node-a')
+    const terminal = openTerminal(`'${process.execPath}' '${program}' watch jobs --store '${url}'; cat`)
+    await terminal.shown(/renewed 0 times since/)
+    const renew = () => ask(`${url}/v1/groups/jobs/renew`, { node_id: 'node-a', term: 1, extend_by_ms: 30_000 })
+    await renew()
+    await terminal.shown(/renewed 1 time since/)
+    await renew()
+    await terminal.shown(/renewed 2 times since/)
   })
 
   inTerminal('gives the terminal back when a signal ends it', async () => {

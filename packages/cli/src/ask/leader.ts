@@ -7,7 +7,7 @@ import { failureOf } from '../failures.ts'
 import { metadataText, print, printable, printJson, shortTime, table, timestamp } from '../output.ts'
 import { argument, settingsFrom } from '../settings.ts'
 import { standingOf, type Standing } from '../standing.ts'
-import { isService, openChosenStore } from '../store.ts'
+import { isService, noteMissingFolder, openChosenStore } from '../store.ts'
 import { nameOf } from '../values.ts'
 
 /** Prints who leads now. */
@@ -15,6 +15,7 @@ export async function leader(name: string, flags: Readonly<Record<string, unknow
   const election = argument('ELECTION', name, nameOf)
   const settings = settingsFrom(leaderSettings, flags)
   const store = await openChosenStore(settings)
+  noteMissingFolder(settings)
   const { record, remainingMs } = await lookInto(store, election, settings.timeout)
   const standing = standingOf(election, record, remainingMs)
   if (settings.json) printJson(standing)

@@ -1,12 +1,15 @@
-import type { LeaseRecord, LeaseStore } from 'tenure'
+import type { CallOptions, LeaseRecord, LeaseStore } from 'tenure'
 import { within } from '../calls.ts'
 import { now, setTimer } from '../clock.ts'
+import { isService } from '../store.ts'
 
 /** What became of an election. `state` is how it stood at first sight. */
 export type ChangeType = 'state' | 'elected' | 'renewed' | 'released' | 'expired' | 'vanished'
 
 export interface Change {
   readonly type: ChangeType
+  /** A renewal of what seemed to have run out: the way from there was cut for a while. */
+  readonly revives?: boolean
   readonly record: LeaseRecord | undefined
 }
 
@@ -21,10 +24,15 @@ interface ObservationOptions {
 
 const pollMs = 1_000
 const longestPauseMs = 10_000
+/**
+ * A service shows a lease that ran out as it shows one that was given back. Whoever gives one back has renewed it not
+ * long ago: with less than this share left it ran out, and the rest is the way from there to here.
+ */
+const shareLeftAtExpiry = 0.2
 
 /**
  * Watches one election, or looks again and again where a store cannot be watched. A lease runs out here as it does for
- * a candidate: when one version of it was seen for its whole duration.
+ * a candidate: when one version of it was seen for its whole duration; or when a service says so, if that is earlier.
  */
 export class Observation {
   readonly #options: ObservationOptions
@@ -78,7 +86,8 @@ export class Observation {
     const { signal } = this.#end
     if (signal.aborted) return
     try {
-      this.#see(await within(timeoutMs, (call) => store.read(election, call), signal))
+      const { record, remainingMs } = await within(timeoutMs, (call) => lookInto(store, election, call), signal)
+      this.#see(record, remainingMs)
     } catch (error) {
       if (!signal.aborted) throw error
     }
@@ -90,18 +99,30 @@ export class Observation {
     for await (const record of store.watch(election, { signal: this.#end.signal })) this.#see(record)
   }
 
-  #see(record: LeaseRecord | undefined): void {
+  #see(record: LeaseRecord | undefined, remainingMs = record?.leaseDurationMs ?? 0): void {
     const before = this.#record
     const first = !this.#hasSeen
     if (!first && before?.version === record?.version && before?.released === record?.released) return
-    const type = first ? 'state' : typeOf(before, record)
+    const isSameTerm = before !== undefined && before.term === record?.term
+    const wasOver = isSameTerm && (this.#isOver || before.released)
+    const ranOut =
+      isService(this.#options.store) && this.remainingMs() < (before?.leaseDurationMs ?? 0) * shareLeftAtExpiry
     this.#hasSeen = true
     this.#record = record
     this.#isOver = false
-    this.#seenAtMs = now().machineMs
     this.#cancel()
-    if (record && !record.released) this.#cancel = setTimer(record.leaseDurationMs, () => this.#runOut(record))
-    this.#options.onChange({ type, record })
+    if (!record) return this.#options.onChange({ type: first ? 'state' : 'vanished', record })
+    if (record.released) {
+      // Each term ends once.
+      if (wasOver) return
+      if (isSameTerm && ranOut) return this.#runOut(record)
+      return this.#options.onChange({ type: first ? 'state' : 'released', record })
+    }
+    const leftMs = Math.min(remainingMs, record.leaseDurationMs)
+    this.#seenAtMs = now().machineMs - record.leaseDurationMs + leftMs
+    this.#cancel = setTimer(leftMs, () => this.#runOut(record))
+    if (first || !isSameTerm) this.#options.onChange({ type: first ? 'state' : 'elected', record })
+    else this.#options.onChange({ type: 'renewed', record, revives: wasOver })
   }
 
   #runOut(record: LeaseRecord): void {
@@ -125,8 +146,8 @@ export class Observation {
   }
 }
 
-function typeOf(before: LeaseRecord | undefined, record: LeaseRecord | undefined): ChangeType {
-  if (!record) return 'vanished'
-  if (record.released) return 'released'
-  return record.term === before?.term ? 'renewed' : 'elected'
+/** A service knows what is left of a lease, also of one whose beginning was not seen. */
+async function lookInto(store: LeaseStore, election: string, call: CallOptions) {
+  if (isService(store)) return store.look(election, call)
+  return { record: await store.read(election, call), remainingMs: undefined }
 }

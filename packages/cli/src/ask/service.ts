@@ -45,6 +45,10 @@ export async function campaign(name: string, flags: Sources['flags']): Promise<v
     if (settings.json) printJson(answer)
     else if (won) {
       print(`${node_id} leads ${group} in term ${leader.term} for ${shortTime(leader.lease_remaining_ms)}.`)
+    } else if (leader?.node_id === node_id) {
+      const left = shortTime(leader.lease_remaining_ms)
+      const already = `${node_id} leads ${group} already, in term ${leader.term}, from an earlier campaign, for ${left}.`
+      print(`${already} Resign first, or wait.`)
     } else print(`${node_id} does not lead ${group}: ${holderText(leader)}.`)
     if (!won) process.exitCode = exitCodes.failed
   })
@@ -82,9 +86,12 @@ export async function resign(name: string, flags: Sources['flags']): Promise<voi
     const term = settings.term ?? (await runningTerm(ask, path))
     const answer = await ask({ method: 'POST', path: `${path}/resign`, body: { node_id, term } })
     const done = answer['ok'] === true
+    const leader = done ? null : leaderOf(answer['current_leader'])
     if (settings.json) printJson(answer)
     else if (done) print(`${node_id} leads ${group} no more: term ${term} has ended.`)
-    else print(`${node_id} does not lead ${group}: ${holderText(leaderOf(answer['current_leader']))}.`)
+    else if (leader?.node_id === node_id)
+      print(`${node_id} leads ${group} in term ${leader.term}, not in term ${term}.`)
+    else print(`${node_id} does not lead ${group}: ${holderText(leader)}.`)
     if (!done) process.exitCode = exitCodes.failed
   })
 }
@@ -130,7 +137,7 @@ export async function groups(flags: Sources['flags']): Promise<void> {
       after = page['next']
     }
     if (settings.json) return
-    if (all.length === 0) return print('There is no group.')
+    if (all.length === 0) return print(`There is no group${isNamed(settings) ? ' that you may see' : ''}.`)
     const rows = all.map(({ group_id, leader, highest_term, explicit }) => {
       const held = leaderOf(leader)
       const left = held ? shortTime(held.lease_remaining_ms) : '-'
@@ -153,6 +160,11 @@ async function asking(
   } finally {
     await service.close?.()
   }
+}
+
+/** A service shows no more than whoever asks may see. Without authentication that is all. */
+function isNamed({ tokenFile, certFile }: Credentials): boolean {
+  return Boolean(tokenFile ?? certFile ?? process.env['TENURE_TOKEN'])
 }
 
 function pathOf(group: string): string {

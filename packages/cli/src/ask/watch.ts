@@ -2,10 +2,10 @@ import { constants } from 'node:os'
 import { every, wallMs } from '../clock.ts'
 import { watchSettings } from '../commands/watch.ts'
 import { failureOf } from '../failures.ts'
-import { endWithReader, print, printable, printJson, shortTime, tell, timestamp } from '../output.ts'
+import { counted, endWithReader, print, printable, printJson, shortTime, tell, timestamp } from '../output.ts'
 import { argument, settingsFrom } from '../settings.ts'
 import { standingOf } from '../standing.ts'
-import { openChosenStore } from '../store.ts'
+import { noteMissingFolder, openChosenStore } from '../store.ts'
 import { bar, bold, color, dim, interruptKey, listenToKeys, Screen } from '../terminal.ts'
 import { nameOf } from '../values.ts'
 import { Observation, type Change } from './observation.ts'
@@ -18,6 +18,7 @@ export async function watch(name: string, flags: Readonly<Record<string, unknown
   const election = argument('ELECTION', name, nameOf)
   const settings = settingsFrom(watchSettings, flags)
   const store = await openChosenStore(settings)
+  noteMissingFolder(settings)
   endWithReader()
   const live = process.stdout.isTTY && !settings.json && settings.changes === undefined
   const view = live ? new View(election, () => observation.end()) : undefined
@@ -29,7 +30,7 @@ export async function watch(name: string, flags: Readonly<Record<string, unknown
     timeoutMs: settings.timeout,
     onChange: (change) => {
       if (view) return view.show(change)
-      if (shown >= most || (change.type === 'renewed' && !settings.renewals)) return
+      if (shown >= most || (isUsual(change) && !settings.renewals)) return
       shown += 1
       if (settings.json) printJson(jsonOf(election, change, observation.remainingMs()))
       else print(`${timestamp(wallMs())}  ${sentence(election, change)}`)
@@ -58,6 +59,10 @@ export async function watch(name: string, flags: Readonly<Record<string, unknown
 
 function jsonOf(election: string, { type, record }: Change, remainingMs: number) {
   return { type, at: wallMs(), ...standingOf(election, record, remainingMs) }
+}
+
+function isUsual({ type, revives }: Change): boolean {
+  return type === 'renewed' && !revives
 }
 
 /** A change in words. */
@@ -116,7 +121,7 @@ class View {
   show(change: Change): void {
     this.#trouble = ''
     if (change.type === 'renewed') this.#renewals += 1
-    else {
+    if (!isUsual(change)) {
       if (change.type === 'elected' || change.type === 'state') this.#renewals = 0
       this.#history.push(`${timestamp(wallMs()).slice(11, 23)}  ${sentence(this.#election, change)}`)
       if (this.#history.length > keptChanges) this.#history.shift()
@@ -149,7 +154,7 @@ class View {
       `leader  ${color('green', printable(holder))}`,
       `term    ${term}`,
       `lease   ${left}`,
-      dim(`since   ${timestamp(acquiredAt)}, renewed ${this.#renewals} times since it is watched`),
+      dim(`since   ${timestamp(acquiredAt)}, renewed ${counted(this.#renewals, 'time')} since it is watched`),
     ]
   }
 }

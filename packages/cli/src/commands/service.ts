@@ -36,7 +36,6 @@ export const listSettings = { ...serviceSettings, json }
 
 const yesOrNo = (yes: string, no: string) =>
   `0 if ${yes}, 1 if ${no}, 2 for a wrong command, 69 if the service cannot be asked`
-const plainCodes = '0, 2 for a wrong command, 69 if the service cannot be asked'
 
 /** `tenure campaign`: tries to lead, once. */
 export function campaignCommand(): Command {
@@ -65,7 +64,7 @@ export function resignCommand(): Command {
       'tenure resign deploy --url https://elections.example.com',
       'tenure resign deploy --url http://127.0.0.1:7070 --identity node-17 --term 42',
     ],
-    exitCodes: yesOrNo('it was given back', 'it did not lead'),
+    exitCodes: yesOrNo('it was given back, now or before', 'it did not lead'),
   }).action(async (group: string, flags: Record<string, unknown>) => {
     const { resign } = await import('../ask/service.ts')
     await resign(group, flags)
@@ -78,7 +77,7 @@ export function membersCommand(): Command {
   addFlags(command, listSettings)
   return describe(command, {
     examples: ['tenure members deploy --url https://elections.example.com'],
-    exitCodes: plainCodes,
+    exitCodes: yesOrNo('there is the group', 'there is no such group'),
   }).action(async (group: string, flags: Record<string, unknown>) => {
     const { members } = await import('../ask/service.ts')
     await members(group, flags)
@@ -91,7 +90,7 @@ export function groupsCommand(): Command {
   addFlags(command, listSettings)
   return describe(command, {
     examples: ['tenure groups --url https://elections.example.com --json | jq -r .group_id'],
-    exitCodes: plainCodes,
+    exitCodes: '0, 2 for a wrong command, 69 if the service cannot be asked',
   }).action(async (flags: Record<string, unknown>) => {
     const { groups } = await import('../ask/service.ts')
     await groups(flags)

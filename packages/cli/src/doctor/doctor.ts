@@ -5,7 +5,7 @@ import { doctorSettings } from '../commands/doctor.ts'
 import { formatDuration } from '../durations.ts'
 import { exitCodes } from '../errors.ts'
 import { failureOf } from '../failures.ts'
-import { print, printJson, shortTime } from '../output.ts'
+import { counted, print, printJson, shortTime } from '../output.ts'
 import { settingsFrom, type Chosen, type Sources } from '../settings.ts'
 import { openChosenStore } from '../store.ts'
 import { clockRate, measure, watching, type ClockRate, type Latency, type Watching } from './examination.ts'
@@ -49,17 +49,20 @@ async function examine(
   const url = redactedUrl(settings.store ?? '')
   const { expiry, terms } = store
   const judges = expiry === 'own-clock' ? 'the store judges' : 'candidates judge'
-  tell('store', `${url}: ${judges} that a lease ran out; terms ${terms ? 'last' : 'do not last'}`)
+  tell('store', `${url.replace(/:$/, '')}: ${judges} that a lease ran out; terms ${terms ? 'last' : 'do not last'}`)
   const patients = elections(settings).map((election) => {
     const holder = settings.identity ?? hostname()
-    return new Patient(store, { election, holder, leaseDurationMs: settings.ttl, timeoutMs: settings.timeout })
+    return new Patient(store, { election, holder, timings, timeoutMs: settings.timeout })
   })
   releaseOnSignals(patients)
   const { patient, connectMs } = await admit(patients, (tookMs) => tell('connect', shortTime(tookMs)))
   try {
     await patient.renew()
     const renew = await measure(settings.calls, () => patient.renew())
-    const read = await measure(settings.calls, () => patient.read())
+    const read = await measure(settings.calls, async () => {
+      await patient.keep()
+      return patient.read()
+    })
     tell('latency', `renew ${latencyText(renew)}; read ${latencyText(read)}`)
     const clock = await clockRate(patient)
     tell('clock', clockText(clock, timings))
@@ -68,9 +71,19 @@ async function examine(
     await patient.release()
     tell('rights', 'read, acquire, renew and release are allowed')
     tell('timings', timingsText(timings))
-    const verdict = judge({ renew, clock, watching: watch, timings })
+    const { lost } = patient
+    const verdict = judge({ renew, lost, clock, watching: watch, timings })
     if (settings.json) {
-      const found = { store: url, expiry, terms, connectMs, latency: { renew, read }, clock: clock ?? null, watch }
+      const found = {
+        store: url,
+        expiry,
+        terms,
+        connectMs,
+        latency: { renew, read },
+        lost,
+        clock: clock ?? null,
+        watch,
+      }
       printJson({ ...found, timings: jsonTimings(timings), ...verdict })
     } else print(`\n${verdictText(verdict, timings)}`)
     return verdict
@@ -118,14 +131,15 @@ function releaseOnSignals(patients: readonly Patient[]): void {
 
 function latencyText({ medianMs, p99Ms, calls, failed }: Latency): string {
   const troubles = failed > 0 ? `, ${failed} failed` : ''
-  return `median ${exactTime(medianMs)}, p99 ${exactTime(p99Ms)} (${calls} calls${troubles})`
+  return `median ${exactTime(medianMs)}, p99 ${exactTime(p99Ms)} (${counted(calls, 'call')}${troubles})`
 }
 
 function clockText(clock: ClockRate | undefined, { driftRatio }: Timings): string {
   if (!clock) return 'not compared: the answers of this store hold no time of its own'
-  const percent = (share: number) => `${(share * 100).toFixed(2)} %`
+  const percent = (share: number) => `${(share * 100).toFixed(2).replace(/^-(?=0\.00$)/, '')} %`
   const off = `${percent(clock.rate - 1)} off the speed of ours (give or take ${percent(clock.uncertainty)})`
-  return `${off}; ${percent(driftRatio)} is allowed. Its time of day is ${shortTime(Math.abs(clock.aheadMs))} ${clock.aheadMs < 0 ? 'behind' : 'ahead'}, which does not matter`
+  const ofDay = `Its time of day differs by ${shortTime(Math.abs(clock.aheadMs))}, which does not matter`
+  return `${off}; ${percent(driftRatio)} is allowed. ${ofDay}`
 }
 
 function watchText(watch: Watching): string {

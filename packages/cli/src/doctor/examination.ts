@@ -57,12 +57,17 @@ export async function measure(calls: number, call: () => Promise<Timed<unknown>>
 export async function clockRate(patient: Patient): Promise<ClockRate | undefined> {
   if (!isService(patient.store)) return undefined
   const look = async () => {
-    const { answer, tookMs } = await patient.renew()
-    // It was written at some moment of the call.
-    return { theirMs: answer.renewedAt, ourMs: now().machineMs - tookMs / 2, ourWallMs: wallMs() - tookMs / 2, tookMs }
+    const sentAtMs = now().machineMs
+    const { answer } = await patient.renew()
+    // It was written at some moment in between.
+    const tookMs = now().machineMs - sentAtMs
+    return { theirMs: answer.renewedAt, ourMs: sentAtMs + tookMs / 2, ourWallMs: wallMs() - tookMs / 2, tookMs }
   }
   const first = await look()
-  await new Promise<void>((resolve) => void setTimer(shortestClockMs, resolve))
+  for (let leftMs = shortestClockMs; leftMs > 0; leftMs = first.ourMs + shortestClockMs - now().machineMs) {
+    await new Promise<void>((resolve) => void setTimer(Math.min(leftMs, patient.renewIntervalMs), resolve))
+    await patient.keep()
+  }
   const last = await look()
   const spanMs = last.ourMs - first.ourMs
   return {

@@ -1,4 +1,4 @@
-import type { HeldClaim, LeaseRecord, LeaseStore } from 'tenure'
+import type { HeldClaim, LeaseRecord, LeaseStore, Outcome, Timings } from 'tenure'
 import { within } from '../calls.ts'
 import { now, randomId } from '../clock.ts'
 import { CommandError, exitCodes } from '../errors.ts'
@@ -16,21 +16,30 @@ export class Patient {
   readonly election: string
   readonly store: LeaseStore
   readonly #holder: string
-  readonly #leaseDurationMs: number
+  readonly #timings: Timings
   readonly #timeoutMs: number
   #held: HeldClaim | undefined
+  #record: LeaseRecord | undefined
+  #renewedAtMs = 0
+  #lost = 0
   #last: Promise<unknown> = Promise.resolve()
   #isLeft = false
 
-  constructor(
-    store: LeaseStore,
-    options: { election: string; holder: string; leaseDurationMs: number; timeoutMs: number },
-  ) {
+  constructor(store: LeaseStore, options: { election: string; holder: string; timings: Timings; timeoutMs: number }) {
     this.store = store
     this.election = options.election
     this.#holder = options.holder
-    this.#leaseDurationMs = options.leaseDurationMs
+    this.#timings = options.timings
     this.#timeoutMs = options.timeoutMs
+  }
+
+  get renewIntervalMs(): number {
+    return this.#timings.renewIntervalMs
+  }
+
+  /** How often its lease was lost, although it was renewed. */
+  get lost(): number {
+    return this.#lost
   }
 
   read(): Promise<Timed<LeaseRecord | undefined>> {
@@ -40,7 +49,8 @@ export class Patient {
   /** `before` is what a read has shown. Gives why there is no lease, if so. */
   async acquire(before: LeaseRecord | undefined): Promise<CommandError | undefined> {
     const { election } = this
-    const claim = { election, holder: this.#holder, attempt: randomId(), leaseDurationMs: this.#leaseDurationMs }
+    const { leaseDurationMs } = this.#timings
+    const claim = { election, holder: this.#holder, attempt: randomId(), leaseDurationMs }
     const timed = await this.#time('acquire', () =>
       within(this.#timeoutMs, (call) =>
         this.store.acquire({ ...claim, afterTerm: before?.term ?? 0, metadata: {} }, call),
@@ -54,21 +64,34 @@ export class Patient {
       const text = `The store grants no lease of ${election}: ${why}. Choose another one with --election.`
       return new CommandError(text, exitCodes.unavailable)
     }
-    const { term, version } = answer.record
-    this.#held = { ...claim, term, version }
+    this.#hold(claim, answer.record)
     return undefined
   }
 
+  /** A lease that was lost is had again, and counts as lost: how long the answer took is worth knowing all the same. */
   async renew(): Promise<Timed<LeaseRecord>> {
     const held = this.#held
     if (!held) throw refused('holds no lease')
-    const timed = await this.#time('renew', () => within(this.#timeoutMs, (call) => this.store.renew(held, call)))
-    const { answer, tookMs } = timed
-    // An earlier renewal whose answer was lost may have changed the version: then this one is what shows it.
+    let { answer, tookMs } = await this.#renew(held)
+    // An earlier renewal whose answer was lost has changed the version.
+    const isNewer = answer.record?.version !== held.version && !answer.record?.released
+    if (!answer.ok && answer.record?.attempt === held.attempt && isNewer) {
+      const { version } = answer.record
+      ;({ answer, tookMs } = await this.#renew({ ...held, version }))
+    }
+    if (!answer.ok) {
+      this.#lost += 1
+      return { answer: await this.#regain(), tookMs }
+    }
     const { record } = answer
-    if (!record || record.attempt !== held.attempt) throw refused('has lost the lease while it was renewed')
-    this.#held = { ...held, version: record.version }
+    if (record.attempt !== held.attempt) throw refused('grants what was not asked for')
+    this.#hold(held, record)
     return { answer: record, tookMs }
+  }
+
+  /** Renews if it is time to: for whoever does something else for long. */
+  async keep(): Promise<void> {
+    if (now().machineMs - this.#renewedAtMs >= this.#timings.renewIntervalMs) await this.renew()
   }
 
   async release(): Promise<void> {
@@ -84,6 +107,24 @@ export class Patient {
     // Its answer tells which lease there is to release.
     await this.#last
     await this.release()
+  }
+
+  #renew(held: HeldClaim): Promise<Timed<Outcome>> {
+    return this.#time('renew', () => within(this.#timeoutMs, (call) => this.store.renew(held, call)))
+  }
+
+  async #regain(): Promise<LeaseRecord> {
+    this.#held = undefined
+    const { answer } = await this.read()
+    const refusal = await this.acquire(answer)
+    if (refusal || !this.#record) throw refusal
+    return this.#record
+  }
+
+  #hold(claim: Omit<HeldClaim, 'term' | 'version'>, record: LeaseRecord): void {
+    this.#held = { ...claim, term: record.term, version: record.version }
+    this.#record = record
+    this.#renewedAtMs = now().machineMs
   }
 
   #time<T>(verb: string, call: () => Promise<T>): Promise<Timed<T>> {

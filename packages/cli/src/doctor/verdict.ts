@@ -6,6 +6,8 @@ import type { ClockRate, Latency, Watching } from './examination.ts'
 /** What was found. */
 export interface Findings {
   readonly renew: Latency
+  /** How often the lease was lost. */
+  readonly lost: number
   readonly clock: ClockRate | undefined
   readonly watching: Watching
   readonly timings: Timings
@@ -23,7 +25,7 @@ export function answerBoundMs({ renewDeadlineMs, renewIntervalMs }: Timings): nu
 }
 
 /** Whether leases of that length hold with a store that is so far away. */
-export function judge({ renew, clock, watching, timings }: Findings): Verdict {
+export function judge({ renew, lost, clock, watching, timings }: Findings): Verdict {
   const unsafe: string[] = []
   const tight: string[] = []
   const boundMs = answerBoundMs(timings)
@@ -39,6 +41,10 @@ export function judge({ renew, clock, watching, timings }: Findings): Verdict {
     const text = `${renew.failed} of ${renew.calls} renewals failed.`
     if (renew.failed * 10 > renew.calls) unsafe.push(`${text} Look for what fails before you rely on it.`)
     else tight.push(`${text} Leaders try again, but look for what fails.`)
+  }
+  if (lost > 0) {
+    const often = lost === 1 ? 'once' : `${lost} times`
+    unsafe.push(`Its lease ran out ${often} before a renewal arrived: leaders would have to stop their work.`)
   }
   if (clock && Math.abs(clock.rate - 1) - clock.uncertainty > driftRatio) {
     const percent = ((clock.rate - 1) * 100).toFixed(1)

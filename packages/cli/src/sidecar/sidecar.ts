@@ -2,6 +2,7 @@ import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { Elector, type ElectionEvent, type LeaseStore } from 'tenure'
 import { formatAddress, listenFailure } from '../addresses.ts'
+import { now } from '../clock.ts'
 import { sidecarSettings } from '../commands/sidecar.ts'
 import { failureOf } from '../failures.ts'
 import { argument, settingsFrom, type Chosen, type Sources } from '../settings.ts'
@@ -13,6 +14,8 @@ import { listen } from './server.ts'
 
 type Settings = Chosen<typeof sidecarSettings>
 
+const repeatedErrorMs = 60_000
+
 /** Campaigns until a signal comes, and answers whoever asks. */
 export async function sidecar(name: string, flags: Sources['flags']): Promise<void> {
   const election = argument('ELECTION', name, nameOf)
@@ -20,6 +23,7 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
   const log = makeLog(settings.json)
   const store = await openStore(settings)
   const promised = new Promised()
+  const report = reporter(log)
   const elector = makeElector(store, election, settings, (event) => {
     if (event.type === 'elected') {
       // Rejects if it stops in this very moment, and then nothing was told.
@@ -28,7 +32,7 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
         () => {},
       )
     }
-    report(log, event)
+    report(event)
   })
   const server = await listen(settings.listen, elector, promised).catch((error: unknown) => {
     throw listenFailure(error, settings.listen) ?? error
@@ -77,20 +81,30 @@ function makeElector(
   }
 }
 
-function report(log: Log, event: ElectionEvent): void {
-  const { election, type } = event
-  if (type === 'elected') log.info({ type, election, term: event.term }, `leads ${election} in term ${event.term}`)
-  if (type === 'lost') {
-    const { term, reason } = event
-    log.info({ type, election, term, reason }, `leads ${election} no more (${reason}): term ${term} has ended`)
+/** Writes down what happens. The same trouble comes with every try: it is told once a minute, until things go well. */
+function reporter(log: Log): (event: ElectionEvent) => void {
+  let last: { readonly type: string; readonly message: string; readonly atMs: number } | undefined
+  const trouble = (fields: { readonly type: string; readonly election: string }, message: string) => {
+    const atMs = now().machineMs
+    if (last?.message === message && atMs - last.atMs < repeatedErrorMs) return
+    last = { type: fields.type, message, atMs }
+    log.error(fields, message)
   }
-  if (type === 'new-leader' && event.record.holder !== event.identity) {
-    const { holder, term } = event.record
-    log.info({ type, election, holder, term }, `${holder} leads ${election} in term ${term}`)
-  }
-  if (type === 'error' || type === 'renew-failed') {
-    const { message } = failureOf(event.error)
-    log.error({ type, election }, message)
+  return (event) => {
+    const { election, type } = event
+    // While renewals go well other calls may go on failing.
+    const isWell = type === 'renewed' ? last?.type === 'renew-failed' : type === 'elected' || type === 'new-leader'
+    if (isWell) last = undefined
+    if (type === 'elected') log.info({ type, election, term: event.term }, `leads ${election} in term ${event.term}`)
+    if (type === 'lost') {
+      const { term, reason } = event
+      log.info({ type, election, term, reason }, `leads ${election} no more (${reason}): term ${term} has ended`)
+    }
+    if (type === 'new-leader' && event.record.holder !== event.identity) {
+      const { holder, term } = event.record
+      log.info({ type, election, holder, term }, `${holder} leads ${election} in term ${term}`)
+    }
+    if (type === 'error' || type === 'renew-failed') trouble({ type, election }, failureOf(event.error).message)
   }
 }
 

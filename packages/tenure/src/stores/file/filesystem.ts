@@ -131,7 +131,7 @@ const advice: { readonly [errno: string]: string } = {
   EROFS: 'The file system is mounted read-only: choose a directory that can be written to',
   EACCES: 'Allow this user to read and write the directory and the files in it',
   EPERM: 'Allow this user to read and write the directory and the files in it',
-  ENOENT: 'The directory is gone: restore it, then start again',
+  ENOENT: 'The directory is not there: make or restore it, then start again',
   ENOTDIR: 'A part of the path is a file: choose another directory',
   EISDIR: 'A directory stands where the lease file should be: choose another path',
   EMFILE: 'This process has too many open files: raise its limit',
