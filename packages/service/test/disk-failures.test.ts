@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bundleWith } from './disk/bundle.ts'
-import { faultyDisk, noFaultyDisk } from './disk/preload.ts'
+import { faultyDisk, noFaultyDisk } from './disk/faulty-disk.ts'
 import { ServiceProcess, type Answer } from './disk/service-process.ts'
 
 const unavailable = { status: 503, body: { ok: false, error: 'BACKEND_UNAVAILABLE' } }

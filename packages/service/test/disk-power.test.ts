@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bundleWith, type Mistake } from './disk/bundle.ts'
-import { faultyDisk, noFaultyDisk } from './disk/preload.ts'
+import { faultyDisk, noFaultyDisk } from './disk/faulty-disk.ts'
 import { ServiceProcess } from './disk/service-process.ts'
 
 const shortMs = 30_000
