@@ -10,6 +10,8 @@ const units = new Map<string, keyof typeof unitMs>(
     h: ['h', 'hr', 'hrs', 'hour', 'hours'],
   }).flatMap(([unit, words]) => words.map((word) => [word, unit as keyof typeof unitMs] as const)),
 )
+/** What people write and is not taken, in hours. */
+const longUnits = new Map(Object.entries({ d: 24, day: 24, days: 24, w: 168, week: 168, weeks: 168 }))
 /** Timers cannot take more. */
 const longestMs = 2 ** 31 - 1
 
@@ -19,12 +21,18 @@ export function parseDuration(text: string): number {
   if (number === undefined || word === undefined) throw new Refusal('must be a duration like 500ms, 15s or 1h')
   const unit = units.get(word.toLowerCase())
   if (unit !== word) {
-    const meant = unit ?? (word === '' ? 's' : undefined)
-    throw new Refusal('must be a duration with a unit of ms, s, m or h', meant && `${number}${meant}`)
+    throw new Refusal('must be a duration with a unit of ms, s, m or h', meant(Number(number), word.toLowerCase()))
   }
   const ms = Math.round(Number(number) * unitMs[unit])
   if (ms < 1 || ms > longestMs) throw new Refusal('must be a duration from 1ms to 596h')
   return ms
+}
+
+function meant(number: number, word: string): string | undefined {
+  const hours = longUnits.get(word)
+  const unit = hours === undefined ? units.get(word || 's') : 'h'
+  const count = Number((number * (hours ?? 1)).toFixed(6))
+  return unit && count * unitMs[unit] <= longestMs ? `${count}${unit}` : undefined
 }
 
 /** As {@link parseDuration} would take it. */

@@ -1,5 +1,7 @@
 import { isTenureError, type ErrorCode } from 'tenure'
+import { formatDuration } from './durations.ts'
 import { CommandError, exitCodes } from './errors.ts'
+import { flagOf } from './settings.ts'
 
 /** What options of the library are called here. */
 const names: Readonly<Record<string, string>> = {
@@ -57,7 +59,13 @@ export function failureOf(error: unknown): CommandError {
   const message = inOurWords(error instanceof Error ? error.message : String(error))
   const code = isTenureError(error) ? error.code : undefined
   if (code === 'INVALID_OPTION' || code === 'UNKNOWN_STORE') {
-    const text = message.replace(/^Option "(\w+)"/, (_, name: string) => names[name] ?? name)
+    const text = message
+      .replace(/^Option "(\w+)"/, (_, name: string) => names[name] ?? name)
+      .replace(
+        / is (\d+), but it must be a number of milliseconds from (\d+) .*$/,
+        (_, ms: string, least: string) =>
+          ` must be ${formatDuration(Number(least))} or more, not ${formatDuration(Number(ms))}.`,
+      )
     return new CommandError(text, exitCodes.usage, { cause: error })
   }
   const known = adviceOf(error) ?? (code && adviceByCode[code]) ?? adviceForWho(error)
@@ -67,14 +75,21 @@ export function failureOf(error: unknown): CommandError {
 
 /** What the library advises to whoever writes a program. */
 function inOurWords(message: string): string {
-  return message.replace(/ Pass its path to fromKubeConfig\(\), .*$/s, ' Set KUBECONFIG to the path of one.')
+  return message
+    .replace(/ Pass its path to fromKubeConfig\(\), .*$/s, ' Set KUBECONFIG to the path of one.')
+    .replace(' Pass to fromKubeConfig() one of ', ' Choose with "kubectl config use-context" one of ')
+    .replace(/ Pass a KubeConfig of .*$/s, ' Use a kubeconfig without it, with a token or a client certificate.')
+    .replace(/^The file (.*), which TENURE_([A-Z]+)_FILE names, /s, (_, path: string, kind: string) => {
+      return `${flagOf(`${kind.toLowerCase()}File`)} ${path} `
+    })
 }
 
 /** A service that does not know who asks; a cluster says itself what it wants. */
 function adviceForWho(error: unknown): string | undefined {
   if (!isTenureError(error) || error.code !== 'UNAUTHORIZED' || !error.message.includes('election service')) return
-  return error.message.includes('(401)')
-    ? 'Give one with --token-file, TENURE_TOKEN or --cert-file.'
+  if (error.message.includes('(401)')) return 'Give one with --token-file, TENURE_TOKEN or --cert-file.'
+  return error.message.includes(' speaks for another node ')
+    ? 'Choose --identity as the token or the certificate names this node.'
     : 'Ask whoever runs the service for that right, or show another token.'
 }
 

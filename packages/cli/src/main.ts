@@ -11,6 +11,7 @@ import { sidecarCommand } from './commands/sidecar.ts'
 import { watchCommand } from './commands/watch.ts'
 import { CommandError, exitCodes } from './errors.ts'
 import { tell, writeError, writeOut } from './output.ts'
+import { withOtherCase } from './suggestions.ts'
 
 /** The command line, whole. */
 export async function main(): Promise<void> {
@@ -22,7 +23,10 @@ export async function main(): Promise<void> {
     command.exitOverride().configureOutput({
       writeOut,
       writeErr: writeError,
-      outputError: (text, write) => write(`${text.replace(/^error: /, 'tenure: ')}${otherName(text, command)}`),
+      outputError: (text, write) => {
+        const told = `${withOtherCase(text, command)}${otherName(text, command)}`
+        write(told.replace(/^error: /, 'tenure: '))
+      },
     })
   }
   try {

@@ -1,3 +1,5 @@
+import type { Command } from 'commander'
+
 /** The candidate that a typing mistake was probably meant for. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   // The effort grows with the square, and nobody mistypes that much.
@@ -12,6 +14,15 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 /** ` Did you mean "x"?`, or nothing. */
 export function didYouMean(candidate: string | undefined): string {
   return candidate === undefined ? '' : ` Did you mean "${candidate}"?`
+}
+
+/** What the parser says of `RUN` or `--STORE`, which to its own suggestions are as far from a name as anything. */
+export function withOtherCase(text: string, { commands, options }: Command): string {
+  return text.replace(/(?<=unknown (?:command|option) )'([^']+)'\n$/, (told, name: string) => {
+    const known = [...commands.map((each) => each.name()), ...options.map(({ long }) => long)]
+    const meant = known.find((each) => each === name.toLowerCase())
+    return meant === undefined ? told : `${told}(Did you mean ${meant}?)\n`
+  })
 }
 
 /** How many letters to add, drop or change to make one word of another. */

@@ -55,12 +55,14 @@ export function nameOf(text: string): string {
   return text
 }
 
-/** One of a few words. */
+/** One of a few words. They are few enough to guess from a part: `run` for `run-once`, `warning` for `warn`. */
 export function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
   return (text) => {
     const found = known.find((each) => each === text)
-    if (found === undefined) throw new Refusal(`must be one of ${known.join(', ')}`, nearest(text, known))
-    return found
+    if (found !== undefined) return found
+    const word = text.toLowerCase()
+    const alike = known.find((each) => word.length > 1 && (each.includes(word) || word.includes(each)))
+    throw new Refusal(`must be one of ${known.join(', ')}`, nearest(text, known) ?? alike)
   }
 }
 

@@ -7,7 +7,7 @@ import { createServer, type AddressInfo, type Server } from 'node:net'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { audience, ecKeys, issuer, jwkOf } from '../../service/test/auth-tokens.ts'
+import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from '../../service/test/auth-tokens.ts'
 import { makeCertificate } from '../../tenure/test/kubernetes/certificate.ts'
 import { run, serve, temporaryFolder, tenure } from './tenure.ts'
 
@@ -44,7 +44,16 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     [['sidecar', 'jobs', '--store', 'http://HOST', '--listen', '4040'], /Did you mean "127\.0\.0\.1:4040"\?/],
     [['sidecar', 'jobs', '--store', 'http://HOST', '--metadata', '7'], /--metadata must be a JSON object/],
     [['doctor', '--store', 'http://HOST', '--ttl', '10sec'], /--ttl must be .* Did you mean "10s"\?/],
-    [['doctor', '--store', 'http://HOST', '--ttl', '1ms'], /--ttl is 1, but it must be/],
+    [['doctor', '--store', 'http://HOST', '--ttl', '20ms'], /^tenure: --ttl must be 100ms or more, not 20ms\.\n$/],
+    [['doctor', '--store', 'http://HOST', '--ttl', '1d'], /--ttl must be .* Did you mean "24h"\?/],
+    [['RUN', 'jobs'], /unknown command 'RUN'\n\(Did you mean run\?\)/],
+    [['leader', 'jobs', '--STORE', 'http://HOST'], /unknown option '--STORE'\n\(Did you mean --store\?\)/],
+    [['leader', 'jobs', '--store', 'k8s://jobs'], /no store for "k8s:"\. Did you mean "kubernetes:"\?/],
+    [
+      ['run', 'jobs', '--store', 'http://HOST', '--every', '@daily', '--missed', 'run', '--', 'true'],
+      /--missed must be one of .* Did you mean "run-once"\?/,
+    ],
+    [['serve', '--log-level', 'warning'], /--log-level must be one of .* Did you mean "warn"\?/],
     [['groups'], /--url is missing, and TENURE_URL is not set/],
     [['groups', '--url', 'file:///leases'], /--url must be the address of an election service/],
     [['groups', '--url', 'http://HOST', '--ca-file', 'no.pem'], /--ca-file must be a file that can be read/],
@@ -66,6 +75,33 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     expect(error.replaceAll(host, 'HOST')).toMatch(message)
     expect({ code, out, connections }).toEqual({ code: 2, out: '', connections: 0 })
     expect(error).not.toContain('hunter2')
+  })
+
+  test.for([
+    ['* * * *', /--every must be a cron expression of five fields, or six with seconds, such as "[^"]+", not "/],
+    ['* * * * * * *', /five fields, or six with seconds/],
+    ['2030-01-01T00:00:00', /five fields, or six with seconds/],
+    [
+      '0 0 1 JANN *',
+      /--every must be a cron expression, such as "[^"]+": its field 4 \(JANN\) is not understood, not "/,
+    ],
+    ['0 0 0 1 JANN *', /its field 5 \(JANN\) is not understood/],
+    ['@dayly', /must be one of @.*, or a cron expression of five fields.* Did you mean "@daily"\?/],
+    ['@reboot', /must be one of @.*, or a cron expression of five fields/],
+  ] as const)('--every %j', async ([every, message]) => {
+    const { code, error } = await run(['run', 'jobs', '--store', 'memory:', '--every', every, '--', 'true'])
+    expect(error).toMatch(message)
+    expect(error).not.toMatch(/seven|entry|parts|some day/)
+    expect(code).toBe(2)
+  })
+
+  test('a token in the environment that no header could carry', async () => {
+    const options = { env: { TENURE_TOKEN: 'hunter2\nhunter2' } }
+    const { code, error } = await run(['leader', 'jobs', '--store', 'http://127.0.0.1:1'], options)
+    expect({ code, error }).toEqual({
+      code: 2,
+      error: 'tenure: The token is "***", but it must hold no blanks, line breaks or letters beyond ASCII.\n',
+    })
   })
 
   test('a token over a network in the clear', async () => {
@@ -159,6 +195,39 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     expect(error + output.error).not.toContain('hunter2')
   })
 
+  test('the token names another node than --identity does', async () => {
+    const folder = temporaryFolder()
+    const { publicKey, privateKey } = ecKeys()
+    writeFileSync(join(folder, 'keys.json'), JSON.stringify(jwkOf(publicKey)))
+    writeFileSync(join(folder, 'token'), signed({ alg: 'ES256' }, claimsOf('node-17'), privateKey))
+    const jwt = ['--jwt-keys', join(folder, 'keys.json'), '--jwt-issuer', issuer, '--jwt-audience', audience]
+    const { url } = await serve(join(folder, 'data'), jwt)
+    const args = ['--url', url, '--identity', 'vm', '--token-file', join(folder, 'token')]
+    const { code, error } = await run(['campaign', 'payments-eu', ...args])
+    expect(error).toMatch(
+      /speaks for another node than "vm"\. Choose --identity as the token or the certificate names this node\.\n$/,
+    )
+    expect(code).toBe(69)
+  })
+
+  test.for([
+    ['', /^tenure: --token-file \S+token is empty\.\n$/],
+    ['hunter2 hunter2\n', /^tenure: The token in \S+token holds blanks, line breaks or letters beyond ASCII\.\n$/],
+    ['hunter2\nhunter2\n', /^tenure: The token in \S+token holds blanks, line breaks or letters beyond ASCII\.\n$/],
+  ] as const)('a file with %j instead of a token', async ([text, message]) => {
+    const file = join(temporaryFolder(), 'token')
+    writeFileSync(file, text)
+    const error = await ask('http://127.0.0.1:1', ['--token-file', file])
+    expect(error).toMatch(message)
+    expect(error).not.toContain('hunter2')
+  })
+
+  test('a folder instead of a token', async () => {
+    expect(await ask('http://127.0.0.1:1', ['--token-file', temporaryFolder()])).toMatch(
+      /^tenure: --token-file \S+ cannot be read: EISDIR: .*\.\n$/,
+    )
+  })
+
   test('a folder that may not be used', async () => {
     const file = join(temporaryFolder(), 'file')
     writeFileSync(file, '')
@@ -171,6 +240,30 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     const env = { KUBECONFIG: join(temporaryFolder(), 'none'), KUBERNETES_SERVICE_HOST: '' }
     expect(await ask('kubernetes://jobs', [], env)).toMatch(
       /^tenure: There is no kubeconfig .*none\. Set KUBECONFIG to the path of one\.\n$/,
+    )
+  })
+
+  test('the current context of a kubeconfig is not there', async () => {
+    const path = join(temporaryFolder(), 'config')
+    writeFileSync(path, 'current-context: b\ncontexts:\n- name: c\n  context: {}\n')
+    expect(await ask('kubernetes://jobs', [], { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' })).toBe(
+      `tenure: The current-context of ${path} is "b", which is not there. Choose with "kubectl config use-context" one of the contexts of ${path}, which are: "c".\n`,
+    )
+  })
+
+  test('a kubeconfig has what is not read here', async () => {
+    const path = join(temporaryFolder(), 'config')
+    writeFileSync(
+      path,
+      [
+        'current-context: c',
+        'contexts: [{ name: c, context: { cluster: c, user: u } }]',
+        'clusters: [{ name: c, cluster: { server: "https://127.0.0.1:1" } }]',
+        'users: [{ name: u, user: { exec: { command: aws } } }]',
+      ].join('\n'),
+    )
+    expect(await ask('kubernetes://jobs', [], { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' })).toMatch(
+      /has "exec", which is not read here\. Use a kubeconfig without it, with a token or a client certificate\.\n$/,
     )
   })
 })

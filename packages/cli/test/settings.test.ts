@@ -34,6 +34,13 @@ describe('durations', () => {
     ['15 S', '15s'],
     ['200 millis', '200ms'],
     ['2hours', '2h'],
+    ['1d', '24h'],
+    ['1.5 days', '36h'],
+    ['1w', '168h'],
+    ['1 hr', '1h'],
+    // More than a timer can take.
+    ['25d', undefined],
+    ['3 fortnights', undefined],
   ])('%s is refused, with %s as what was meant', (text, meant) => {
     expect(() => parseDuration(text)).toThrow(expect.objectContaining({ meant }))
   })
@@ -209,7 +216,8 @@ describe('the command', () => {
     [['serve', '--jwt-keys', 'package.json'], /--jwt-keys needs --jwt-issuer too.*\n.*needs --jwt-audience too/],
     [['serve', '--jwt-keys', 'nowhere.json'], /--jwt-keys must be a file that can be read, not "nowhere.json"/],
     [['serve', '--config', 'nowhere.json'], /The configuration file nowhere.json cannot be read: ENOENT/],
-    [['serve', '--listen', ':0'], /--listen is "::"; without authentication the service listens on loopback only/],
+    [['serve', '--listen', ':0'], /--listen \[::\]:0 needs --jwt-keys or --tls-client-ca: without authentication/],
+    [['serve', '--listen', '0.0.0.0:7070'], /--listen 0\.0\.0\.0:7070 needs --jwt-keys or --tls-client-ca/],
   ] as const)('%s exits with 2 before anything is opened', async ([args, message]) => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'package.json'), '{}')

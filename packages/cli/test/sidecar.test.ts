@@ -151,6 +151,6 @@ describe('tenure sidecar', () => {
   test('timings that cannot be safe end it with 2', async () => {
     const { code, error } = await run(['sidecar', 'jobs', '--store', 'memory:', '--ttl', '50ms'])
     expect(code).toBe(2)
-    expect(error).toMatch(/^tenure: --ttl is 50, but it must be a number of milliseconds from 100 /)
+    expect(error).toMatch(/^tenure: --ttl must be 100ms or more, not 50ms\.\n$/)
   })
 })

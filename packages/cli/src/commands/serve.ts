@@ -1,6 +1,6 @@
 import type { RunningService, ServiceOptions } from '@tenure/service'
 import { Command } from 'commander'
-import { listenFailure } from '../addresses.ts'
+import { formatAddress, listenFailure } from '../addresses.ts'
 import { readConfigFile } from '../config-file.ts'
 import { describe } from '../describe.ts'
 import { CommandError, exitCodes } from '../errors.ts'
@@ -120,7 +120,6 @@ function limitsOf(settings: ServeSettings): NonNullable<ServiceOptions['limits']
 
 /** How the service calls what has another name here. */
 const flagsByOption: Readonly<Record<string, string>> = {
-  host: '--listen',
   'tls.certFile': '--tls-cert',
   'tls.keyFile': '--tls-key',
   'tls.clientCaFile': '--tls-client-ca',
@@ -138,6 +137,10 @@ function translate(error: unknown, { listen, data }: ServeSettings): CommandErro
   const { code, message } = error as NodeJS.ErrnoException
   const unavailable = (text: string) => new CommandError(text, exitCodes.unavailable, { cause: error })
   const [, option, rest] = /^(host|(?:tls|authentication|limits)\.[\w.]+)\b(.*)$/s.exec(message) ?? []
+  if (option === 'host') {
+    const text = `--listen ${formatAddress(listen)} needs --jwt-keys or --tls-client-ca: ${message.replace(/^.*?; /s, '')}`
+    return new CommandError(text, exitCodes.usage, { cause: error })
+  }
   if (option !== undefined) {
     return new CommandError(`${flagsByOption[option] ?? option}${rest}`, exitCodes.usage, { cause: error })
   }

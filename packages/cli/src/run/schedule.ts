@@ -46,14 +46,29 @@ export class Schedule {
   }
 }
 
+const nicknames = ['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly']
+const shape = 'a cron expression of five fields, or six with seconds, such as "*/5 * * * *"'
+
 /** A cron expression of five fields, six with seconds, or a name such as @hourly. */
 export function parseCron(text: string): string {
+  const fields = text.trim().split(/\s+/)
+  const isNickname = text.trim().startsWith('@')
+  if (isNickname && !nicknames.includes(text.trim().toLowerCase())) {
+    throw new Refusal(`must be one of ${nicknames.join(', ')}, or ${shape}`, nearest(text, nicknames))
+  }
+  // The parser would take a date too, which comes true only once.
+  if (!isNickname && fields.length !== 5 && fields.length !== 6) throw new Refusal(`must be ${shape}`)
   try {
     const cron = new Cron(text, { paused: true, timezone: 'UTC', mode: '5-or-6-parts' })
     if (cron.getPattern() !== undefined && cron.nextRun()) return text
   } catch (error) {
     const why = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error)
-    throw new Refusal(`must be a cron expression, such as "*/5 * * * *": ${why.replace(/\.$/, '')}`)
+    // The parser has put seconds before five fields, counts from 0, and has replaced names of months and days.
+    const told = why.replace(/^configuration entry (\d) .*$/, (_, entry: string) => {
+      const index = Number(entry) - (fields.length === 5 ? 1 : 0)
+      return `its field ${index + 1} (${fields[index]}) is not understood`
+    })
+    throw new Refusal(`must be a cron expression, such as "*/5 * * * *": ${told.replace(/\.$/, '')}`)
   }
   throw new Refusal('must be a cron expression that comes true some day, such as "*/5 * * * *"')
 }

@@ -68,7 +68,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
   const open = Object.hasOwn(openers, scheme) ? openers[scheme] : undefined
   if (open) return open(url, options.environment ?? process.env)
   const known = Object.keys(openers)
-  const near = nearest(scheme, known)
+  const near = /^(k8s|kube)$/.test(scheme) ? 'kubernetes' : nearest(scheme, known)
   throw new TenureError(
     'UNKNOWN_STORE',
     // The scheme alone: the rest may hold a password.

@@ -57,6 +57,8 @@ export function checkCredentials(credentials: ServiceCredentials): void {
     // The value is a secret, or as good as one.
     if (!usable) throw invalidOption(name, typeof value, 'it must be a text that is not empty, or a function')
   }
+  const { token } = credentials
+  if (typeof token === 'string' && !isToken(token)) throw invalidOption('token', '***', `it must hold no ${notInToken}`)
   if ((credentials.cert === undefined) !== (credentials.key === undefined)) {
     const [given, missing] = credentials.key === undefined ? ['cert', 'key'] : ['key', 'cert']
     throw invalidOption(missing ?? '', undefined, `"${given}" is given, and one is of no use without the other`)
@@ -78,13 +80,18 @@ async function provide(name: string, provided: Provided | undefined): Promise<st
     if (cause instanceof TenureError) throw cause
     throw unavailable(`"${name}" could not be had: ${messageOf(cause)}`, cause)
   }
-  // A header takes nothing else, and what Node says of it would be hard to understand.
-  const usable =
-    typeof text === 'string' && text.trim() !== '' && (name !== 'token' || /^[\x21-\x7e]+$/.test(text.trim()))
+  const usable = typeof text === 'string' && text.trim() !== '' && (name !== 'token' || isToken(text))
   if (!usable) throw unavailable(`The function "${name}" gave nothing that can be used.`)
   return text as string
 }
 
-function unavailable(message: string, cause?: unknown): TenureError {
+/** A header takes nothing else, and what Node says of it would be hard to understand. */
+export function isToken(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text.trim())
+}
+
+export const notInToken = 'blanks, line breaks or letters beyond ASCII'
+
+export function unavailable(message: string, cause?: unknown): TenureError {
   return new TenureError('BACKEND_UNAVAILABLE', message, { retryable: true, cause })
 }
