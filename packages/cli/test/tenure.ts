@@ -10,7 +10,8 @@ export const program = join(import.meta.dirname, '../bin/tenure.js')
 
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-cli-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  // A process that was told to end may still write, such as a shell its history.
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
   return folder
 }
 
