@@ -10,8 +10,7 @@ export const program = join(import.meta.dirname, '../bin/tenure.js')
 
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-cli-'))
-  // A process that was told to end may still write, such as a shell its history.
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 

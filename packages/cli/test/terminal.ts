@@ -39,7 +39,7 @@ export function openTerminal(
     } catch {
       // It ends by itself with its last program, which the test may have just ended.
     }
-    rmSync(socketFolder, { recursive: true, force: true, maxRetries: 10 })
+    rmSync(socketFolder, { recursive: true, force: true })
   })
   const screen = () => call('capture-pane', '-p')
   return {
