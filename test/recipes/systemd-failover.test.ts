@@ -56,15 +56,21 @@ async function pair() {
   return { service, start, answers }
 }
 
+/** The first machine leads, and the second one waits. */
+async function ledPair() {
+  const both = await pair()
+  const first = both.start('host-a')
+  await both.answers(/^host-a in term 1$/)
+  const second = both.start('host-b')
+  await second.says('host-a leads "my-app"')
+  return { ...both, first, second }
+}
+
 test(
   'systemd-failover: the second machine starts the program when the first one has stopped it',
   unhurried,
   async () => {
-    const { start, answers } = await pair()
-    const first = start('host-a')
-    await answers(/^host-a in term 1$/)
-    const second = start('host-b')
-    await second.says('host-a leads "my-app"')
+    const { answers, first, second } = await ledPair()
     // systemctl stop, with KillMode=mixed: to the main process alone.
     expect(valueOf('KillMode')).toBe('mixed')
     first.child.kill('SIGTERM')
@@ -79,11 +85,7 @@ test(
   'systemd-failover: the second machine starts it when the first one is gone, and systemd brings that back',
   unhurried,
   async () => {
-    const { start, answers } = await pair()
-    const first = start('host-a')
-    await answers(/^host-a in term 1$/)
-    const second = start('host-b')
-    await second.says('host-a leads "my-app"')
+    const { start, answers, first, second } = await ledPair()
     first.child.kill('SIGKILL')
     await answers(/^host-b in term/)
     expect(second.output.error).not.toContain('EADDRINUSE')

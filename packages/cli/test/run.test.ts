@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -222,6 +222,19 @@ describe('when the command exits', () => {
     await vi.waitUntil(() => output.error.includes('starts it again'), { timeout: 20_000 })
     child.kill('SIGTERM')
     expect(await ended).toBe(0)
+  })
+
+  test('a file for the command that cannot be written is told once, and not taken for a trouble of the store', async () => {
+    const on = scene()
+    const temporary = temporaryFolder()
+    const { output } = on.work(['--ttl', '1s'], [], { env: { TMPDIR: temporary } })
+    await on.wrote('begin')
+    for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true })
+    const renewals = new Set<string>()
+    const record = join(on.folder, 'leases/jobs.json')
+    await vi.waitUntil(() => renewals.add(readFileSync(record, 'utf8')).size > 4, { timeout: 20_000, interval: 10 })
+    expect(output.error.split('The file for the command cannot be written')).toHaveLength(2)
+    expect(output.error).not.toContain('answers again')
   })
 
   test('with --quiet it tells only what goes wrong', async () => {

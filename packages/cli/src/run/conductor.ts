@@ -94,7 +94,7 @@ export class Conductor {
   async execute(leadership: Leadership, more: Readonly<Record<string, string>> = {}): Promise<Executed | undefined> {
     const { command, args, timings, drainTimeoutMs } = this.plan
     const fence = await this.#writeFence(leadership).catch((error: unknown) => {
-      throw new CommandError(`The file for the command cannot be written: ${messageOf(error)}`, exitCodes.failed)
+      throw new CommandError(fenceTrouble(error), exitCodes.failed)
     })
     await this.#supervision.ready()
     if (!leadership.isLeader() || this.#stopping) return undefined
@@ -184,7 +184,7 @@ export class Conductor {
     this.#elector = elector
     const cancel = setTimer(plan.storeTimeoutMs, () => {
       if (this.#hasAnswered) return
-      const why = this.#narrator.lastError ?? 'No call has come back.'
+      const why = this.#narrator.storeTrouble ?? 'No call has come back.'
       this.#fail(new CommandError(`The store has never answered. ${why}`, exitCodes.unavailable))
     })
     try {
@@ -243,8 +243,8 @@ export class Conductor {
     if (event.type === 'elected') this.#narrator.elected(event.term)
     else if (event.type === 'renewed') this.#renewed()
     else if (event.type === 'new-leader') this.#narrator.leads(event.record, event.record.holder === event.identity)
-    else if (event.type === 'renew-failed') this.#failed(event.error, true)
-    else if (event.type === 'error') this.#failed(event.error, false)
+    else if (event.type === 'renew-failed') this.#failed(event.error, { ofRenewal: true })
+    else if (event.type === 'error') this.#failed(event.error, { ofRenewal: false })
   }
 
   #renewed(): void {
@@ -252,14 +252,14 @@ export class Conductor {
     const leadership = this.#leadership
     if (!leadership) return
     this.#run?.extend(deadlinesOf(leadership, this.plan.timings))
-    this.#fence?.update(leadership).catch((error: unknown) => this.#failed(error, false))
+    this.#fence?.update(leadership).catch((error: unknown) => this.#narrator.fileFailed(fenceTrouble(error)))
   }
 
-  #failed(error: unknown, ofRenewal: boolean): void {
+  #failed(error: unknown, what: { readonly ofRenewal: boolean }): void {
     const failure = failureOf(error)
     // Something that no waiting will mend, before anything has begun.
     if (!this.#hasAnswered && isTenureError(error) && !error.retryable) return this.#fail(failure)
-    this.#narrator.failed(failure.message, ofRenewal)
+    this.#narrator.storeFailed(failure.message, what)
   }
 
   #stop(signal: NodeJS.Signals): void {
@@ -314,6 +314,10 @@ function describe(end: RunEnd): string {
 function isVoluntary({ signal }: Leadership): boolean {
   const { reason } = signal.reason as LeadershipLostError
   return reason === 'stopped' || reason === 'released'
+}
+
+function fenceTrouble(error: unknown): string {
+  return `The file for the command cannot be written: ${messageOf(error)}`
 }
 
 function messageOf(error: unknown): string {

@@ -1,10 +1,10 @@
 import type { LeaseRecord } from 'tenure'
-import { now, setTimer } from '../clock.ts'
+import { setTimer } from '../clock.ts'
 import { printable } from '../output.ts'
+import { Troubles } from '../troubles.ts'
 import type { Messages } from './messages.ts'
 import type { Plan } from './plan.ts'
 
-const repeatedErrorMs = 60_000
 /** Whoever was granted a lease has its answer by then, or does not lead. */
 const twinAfterMs = 2_000
 
@@ -12,7 +12,8 @@ const twinAfterMs = 2_000
 export class Narrator {
   readonly #plan: Plan
   readonly #messages: Messages
-  #lastError: { readonly text: string; readonly atMs: number; readonly ofRenewal: boolean } | undefined
+  readonly #storeTroubles = new Troubles()
+  readonly #fileTroubles = new Troubles()
   #cancelTwin: () => void = () => {}
 
   constructor(plan: Plan, messages: Messages) {
@@ -27,20 +28,19 @@ export class Narrator {
     if (!this.#plan.isQuiet) this.#messages.tell(text)
   }
 
-  /** What went wrong last, if that is so still. */
-  get lastError(): string | undefined {
-    return this.#lastError?.text
+  /** What is wrong with the store, as far as is known. */
+  get storeTrouble(): string | undefined {
+    return this.#storeTroubles.last
   }
 
   elected(term: number): void {
     this.#cancelTwin()
-    this.#recovered()
+    this.#answered({ ofRenewal: false })
     this.note(`leads "${this.#plan.election}" in term ${term}`)
   }
 
   renewed(): void {
-    // Other calls may go on failing meanwhile.
-    if (this.#lastError?.ofRenewal) this.#recovered()
+    this.#answered({ ofRenewal: true })
   }
 
   leads({ holder, term }: LeaseRecord, isOwnName: boolean): void {
@@ -53,19 +53,19 @@ export class Narrator {
     })
   }
 
-  failed(text: string, ofRenewal: boolean): void {
-    const atMs = now().machineMs
-    if (this.#lastError?.text === text && atMs - this.#lastError.atMs < repeatedErrorMs) return
-    this.#lastError = { text, atMs, ofRenewal }
-    this.tell(text)
+  storeFailed(text: string, what: { readonly ofRenewal: boolean }): void {
+    if (this.#storeTroubles.isNew(text, what)) this.tell(text)
+  }
+
+  fileFailed(text: string): void {
+    if (this.#fileTroubles.isNew(text, { ofRenewal: false })) this.tell(text)
   }
 
   close(): void {
     this.#cancelTwin()
   }
 
-  #recovered(): void {
-    if (this.#lastError) this.note('the store answers again')
-    this.#lastError = undefined
+  #answered(what: { readonly ofRenewal: boolean }): void {
+    if (this.#storeTroubles.end(what)) this.note('the store answers again')
   }
 }

@@ -2,19 +2,17 @@ import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { Elector, type ElectionEvent, type LeaseStore } from 'tenure'
 import { formatAddress, listenFailure } from '../addresses.ts'
-import { now } from '../clock.ts'
 import { sidecarSettings } from '../commands/sidecar.ts'
 import { failureOf } from '../failures.ts'
 import { argument, settingsFrom, type Chosen, type Sources } from '../settings.ts'
 import { openChosenStore } from '../store.ts'
+import { Troubles } from '../troubles.ts'
 import { nameOf } from '../values.ts'
 import { makeLog, type Log } from './log.ts'
 import { Promised } from './promised.ts'
 import { listen } from './server.ts'
 
 type Settings = Chosen<typeof sidecarSettings>
-
-const repeatedErrorMs = 60_000
 
 /** Campaigns until a signal comes, and answers whoever asks. */
 export async function sidecar(name: string, flags: Sources['flags']): Promise<void> {
@@ -81,20 +79,14 @@ function makeElector(
   }
 }
 
-/** Writes down what happens. The same trouble comes with every try: it is told once a minute, until things go well. */
+/** Writes down what happens. */
 function reporter(log: Log): (event: ElectionEvent) => void {
-  let last: { readonly type: string; readonly message: string; readonly atMs: number } | undefined
-  const trouble = (fields: { readonly type: string; readonly election: string }, message: string) => {
-    const atMs = now().machineMs
-    if (last?.message === message && atMs - last.atMs < repeatedErrorMs) return
-    last = { type: fields.type, message, atMs }
-    log.error(fields, message)
-  }
+  const troubles = new Troubles()
   return (event) => {
     const { election, type } = event
-    // While renewals go well other calls may go on failing.
-    const isWell = type === 'renewed' ? last?.type === 'renew-failed' : type === 'elected' || type === 'new-leader'
-    if (isWell) last = undefined
+    if (type === 'renewed' || type === 'elected' || type === 'new-leader') {
+      troubles.end({ ofRenewal: type === 'renewed' })
+    }
     if (type === 'elected') log.info({ type, election, term: event.term }, `leads ${election} in term ${event.term}`)
     if (type === 'lost') {
       const { term, reason } = event
@@ -104,7 +96,10 @@ function reporter(log: Log): (event: ElectionEvent) => void {
       const { holder, term } = event.record
       log.info({ type, election, holder, term }, `${holder} leads ${election} in term ${term}`)
     }
-    if (type === 'error' || type === 'renew-failed') trouble({ type, election }, failureOf(event.error).message)
+    if (type === 'error' || type === 'renew-failed') {
+      const { message } = failureOf(event.error)
+      if (troubles.isNew(message, { ofRenewal: type === 'renew-failed' })) log.error({ type, election }, message)
+    }
   }
 }
 
