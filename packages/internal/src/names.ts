@@ -1,0 +1,26 @@
+export const longestNameBytes = 256
+// C0, DEL and C1: they forge log lines and terminal output, and several stores refuse them.
+// oxlint-disable-next-line no-control-regex
+const controlCharacter = /[\u0000-\u001f\u007f-\u009f]/
+
+/** The rule of {@link isName}, in words. */
+export const nameRule = `text of 1 to ${longestNameBytes} bytes of UTF-8 without control characters`
+
+/** Election names and identities: 1 to 256 bytes of well-formed UTF-8 without control characters. */
+export function isName(value: unknown): value is string {
+  return (
+    typeof value === 'string' &&
+    value !== '' &&
+    Buffer.byteLength(value) <= longestNameBytes &&
+    !controlCharacter.test(value) &&
+    value.isWellFormed()
+  )
+}
+
+/** The rule of {@link isLabel}, in words. */
+export const labelRule = 'a-z, 0-9 and "-", at most 63 of them'
+
+/** A label of DNS, as namespaces and clusters are named. */
+export function isLabel(value: unknown): value is string {
+  return typeof value === 'string' && /^(?=.{1,63}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/.test(value)
+}
