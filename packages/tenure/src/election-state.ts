@@ -15,9 +15,14 @@ export interface Settings extends Timings {
   readonly until: 'stopped' | 'lost' | 'refused'
 }
 
-/** What happened, and when. */
-export type Input = { readonly nowMs: number; readonly sleptMs: number } & (
+/**
+ * What happened, and when. `fresh` is a name that nothing else has, not even a clone of this process: it is made when it
+ * is read, from nothing that clones share.
+ */
+export type Input = { readonly nowMs: number; readonly sleptMs: number; readonly fresh: string } & (
   | { readonly type: 'start' | 'stop' | 'wake' | 'watch-ended' }
+  /** Everything that listens to the end of a leadership has been called. */
+  | { readonly type: 'end-told' }
   | { readonly type: 'step-down'; readonly cooldownMs: number }
   | { readonly type: 'answer'; readonly call: number; readonly outcome: Outcome }
   | { readonly type: 'found'; readonly call: number; readonly record: LeaseRecord | undefined }
@@ -61,6 +66,15 @@ export interface Grant {
   readonly renewAtMs: number
 }
 
+/** An attempt of this elector, and the marks of its writes: what shows another mark was written by somebody else. */
+export interface OwnAttempt {
+  readonly id: string
+  /** The newest that a record has shown. */
+  readonly seen: readonly string[]
+  /** The newest that were sent since. */
+  readonly sent: readonly string[]
+}
+
 /** What a contender knows: a record, or that there is none although a term was granted. */
 export interface View {
   readonly record: LeaseRecord | undefined
@@ -79,6 +93,7 @@ export interface Sight {
 
 /** An acquire that was sent and may be granted. */
 export interface Attempt {
+  /** Also the mark of its write. */
   readonly id: string
   /** Counts sleep: belief in a grant runs from here. */
   readonly firstSentAtMs: number
@@ -102,6 +117,8 @@ export interface Ending {
   readonly next: 'campaign' | 'stop'
   /** Step down and stop keep the lease alive while work winds down, then give it back. */
   readonly voluntary: boolean
+  /** Whether everything that listens to the end has been called. Until then more work may be handed in. */
+  readonly told: boolean
   readonly drainUntilMs: number
   /** Set once the release was sent. */
   readonly releaseUntilMs: number | undefined
@@ -112,14 +129,13 @@ export interface Ending {
 /** All that the algorithm remembers. */
 export interface ElectionState {
   readonly settings: Settings
-  /** Prefix of every attempt of this elector: tells its own abandoned attempts from all others. */
-  readonly nonce: string
   readonly phase: 'idle' | 'standby' | 'leading' | 'ending' | 'stopped'
   readonly nowMs: number
   readonly sleptMs: number
   readonly highestTerm: number
   readonly announcedTerm: number
-  readonly attempts: number
+  /** The newest attempts of this elector: tells its own abandoned ones from all others. */
+  readonly own: readonly OwnAttempt[]
   readonly calls: number
   readonly chance: number
   readonly work: number
@@ -131,6 +147,8 @@ export interface ElectionState {
   /** The version that the store itself last answered with. No flood of replayed events can push it out. */
   readonly confirmed: Sight | undefined
   readonly repliedAtMs: number
+  /** How long the last answer took. An acquire may be two requests: a store that has to read first. */
+  readonly answeredInMs: number
   /** The duration of the newest record seen; 0 before the first. */
   readonly lastDurationMs: number
   readonly tryAtMs: number
@@ -147,18 +165,17 @@ export interface ElectionState {
 /** A state under construction, inside one step. */
 export type Draft = { -readonly [K in keyof ElectionState]: ElectionState[K] }
 
-/** The state before `start`. `nonce` is unique to the elector; `chance` seeds its jitter. */
-export function initialState(settings: Settings, nonce: string, chance: number): ElectionState {
+/** The state before `start`. `chance` seeds its jitter. */
+export function initialState(settings: Settings, chance: number): ElectionState {
   return {
     settings,
-    nonce,
     phase: 'idle',
     nowMs: 0,
     sleptMs: 0,
     highestTerm: 0,
     // Other programs that share a record may begin at term 0.
     announcedTerm: -1,
-    attempts: 0,
+    own: [],
     calls: 0,
     chance: Math.floor(chance * 2 ** 32),
     work: 0,
@@ -168,6 +185,7 @@ export function initialState(settings: Settings, nonce: string, chance: number):
     seen: [],
     confirmed: undefined,
     repliedAtMs: 0,
+    answeredInMs: 0,
     lastDurationMs: 0,
     tryAtMs: 0,
     refusals: 0,
@@ -181,7 +199,7 @@ export function initialState(settings: Settings, nonce: string, chance: number):
   }
 }
 
-/** Whether this state means leadership at a moment. Asked anew each time; never a flag that a timer must clear (I1). */
+/** Whether this state means leadership at a moment. Computed at each call; never a flag that a timer must clear (I1). */
 export function leadsAt(state: ElectionState, heldMs: number): boolean {
   return state.phase === 'leading' && heldMs < deadlineOf(state)
 }
@@ -202,11 +220,17 @@ export function beliefEndOf({ grant, settings }: ElectionState): number {
   return grant ? grant.sentAtMs + holderShareMs(grant.validForMs, settings.driftRatio) : -Infinity
 }
 
+/** Whether a standby is notified of changes, and need not ask for them. */
+export function isWatching({ watch }: ElectionState): boolean {
+  return watch === 'open'
+}
+
 /** When the driver must send a `wake`, on the monotonic clock; undefined if only a call or an event can change things. */
 export function nextWakeMs(s: ElectionState): number | undefined {
   const at: number[] = []
   if (s.phase === 'standby') {
-    if (!s.flight) at.push(s.stopUntilMs === undefined ? Math.max(s.tryAtMs, s.cooldownUntilMs) : s.tryAtMs)
+    const waits = s.stopUntilMs === undefined && isWatching(s)
+    if (!s.flight) at.push(waits ? Math.max(s.tryAtMs, s.cooldownUntilMs) : s.tryAtMs)
     if (s.stopUntilMs !== undefined) at.push(s.stopUntilMs)
     if (s.watch === 'broken') at.push(s.rewatchAtMs)
   }

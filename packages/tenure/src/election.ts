@@ -18,7 +18,9 @@
  */
 import {
   deadlineOf,
+  isWatching,
   shareOf,
+  type Attempt,
   type Call,
   type Draft,
   type Effect,
@@ -27,6 +29,7 @@ import {
   type Flight,
   type Grant,
   type Input,
+  type OwnAttempt,
   type Settings,
   type View,
 } from './election-state.ts'
@@ -34,26 +37,57 @@ import { TenureError, type LossReason } from './errors.ts'
 import { absentVersion, type AcquireClaim, type HeldClaim, type LeaseRecord, type Outcome } from './lease-store.ts'
 
 const seenLimit = 8
+const ownLimit = 8
+/** More than one, because a store that failed over may have lost the newest. */
+const seenMarksLimit = 8
+/** A renewal that is applied only after so many later ones is taken for a clone's: that costs a term, never safety. */
+const sentMarksLimit = 64
 /** How often a refusal is answered at once before it is paced. */
 const immediateTries = 3
 /** Whoever stops waits so long at most to give a lease back, however long the lease is: for all tries, and for a call. */
 const farewellMs = 10_000
 const farewellCallMs = 5_000
 const farewellPauseMs = 2_000
+/** An answer may take so many times as long as the one before it. */
+const slowerBy = 1.5
 
 /** One step of the algorithm. */
 export function step(state: ElectionState, input: Input): { state: ElectionState; effects: Effect[] } {
   const s: Draft = { ...state, nowMs: input.nowMs, sleptMs: input.sleptMs }
-  const effects: Effect[] = []
+  const effects = new Effects(input)
   // I1, I5: whatever the input says, belief that ran out has ended before it is looked at.
-  if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')
+  endIfOver(s, effects)
   take(s, effects, input)
-  const endedNow = s.phase === 'ending' && state.phase !== 'ending'
-  if (!endedNow) proceed(s, effects)
-  return { state: s, effects }
+  // It may have told of a shorter grant: nothing is sent on a belief that is over.
+  endIfOver(s, effects)
+  proceed(s, effects)
+  return { state: s, effects: effects.list }
 }
 
-function take(s: Draft, effects: Effect[], input: Input): void {
+function endIfOver(s: Draft, effects: Effects): void {
+  if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')
+}
+
+/** What a step has to do so far, and the fresh name that it may use. */
+class Effects {
+  readonly list: Effect[] = []
+  readonly #input: Input
+
+  constructor(input: Input) {
+    this.#input = input
+  }
+
+  push(effect: Effect): void {
+    this.list.push(effect)
+  }
+
+  /** One per step: no step begins two writes. */
+  freshName(): string {
+    return this.#input.fresh
+  }
+}
+
+function take(s: Draft, effects: Effects, input: Input): void {
   switch (input.type) {
     case 'start':
       if (s.phase !== 'idle') return
@@ -65,13 +99,19 @@ function take(s: Draft, effects: Effect[], input: Input): void {
     case 'work':
       s.work = input.pending
       return
+    case 'end-told':
+      if (s.ending) s.ending = { ...s.ending, told: true }
+      return
     case 'carry':
       if (s.phase !== 'leading' || !s.grant) return
       s.carry = input.text
       if (!s.flight) s.grant = { ...s.grant, renewAtMs: heldNow(s) }
       return
     case 'observed':
-      if (s.phase === 'standby') observe(s, effects, input.record, { watched: true })
+      if (s.phase !== 'standby') return
+      observe(s, effects, input.record, { watched: true })
+      // I10: a look that hangs must not keep it from a lease that is free.
+      if (s.flight?.verb === 'read' && !s.attempt && s.view && isFree(s.view)) cancel(s, effects)
       return
     case 'watch-ended':
       if (s.watch !== 'open') return
@@ -91,12 +131,13 @@ function take(s: Draft, effects: Effect[], input: Input): void {
       const { flight } = s
       if (flight?.id !== input.call) return
       s.flight = undefined
+      if (input.type !== 'failed') s.answeredInMs = (s.nowMs - flight.startedAtMs) / (flight.verb === 'acquire' ? 2 : 1)
       return settleCall(s, effects, flight, input)
     }
   }
 }
 
-function settleCall(s: Draft, effects: Effect[], flight: Flight, input: Extract<Input, { call: number }>): void {
+function settleCall(s: Draft, effects: Effects, flight: Flight, input: Extract<Input, { call: number }>): void {
   if (flight.verb === 'renew') {
     if (input.type === 'answer') return renewAnswered(s, effects, flight, input.outcome)
     if (input.type === 'failed') return renewFailed(s, effects, flight, input.error)
@@ -117,16 +158,13 @@ function showsSame(one: View, other: View | undefined): boolean {
   return one.record?.version === other?.record?.version && one.record?.released === other?.record?.released
 }
 
-function abandonedReleased(s: Draft, effects: Effect[], outcome: Outcome): void {
+function abandonedReleased(s: Draft, effects: Effects, outcome: Outcome): void {
   observe(s, effects, outcome.record, outcome.ok ? {} : outcome)
   paceRefusals(s)
 }
 
-/**
- * Does what is due now. Everything that can be due is decided here, so that no input can forget it. Only the step that
- * ends leadership leaves it to the next one: what listens to the end may still hand in work (I7).
- */
-function proceed(s: Draft, effects: Effect[]): void {
+/** Does what is due now. Everything that can be due is decided here, so that no input can forget it. */
+function proceed(s: Draft, effects: Effects): void {
   if (s.phase === 'leading') renewIfDue(s, effects)
   if (s.phase === 'ending') windDown(s, effects)
   if (s.phase === 'standby') contend(s, effects)
@@ -134,7 +172,7 @@ function proceed(s: Draft, effects: Effect[]): void {
 
 // Contending
 
-function enterStandby(s: Draft, effects: Effect[]): void {
+function enterStandby(s: Draft, effects: Effects): void {
   s.phase = 'standby'
   s.grant = undefined
   s.ending = undefined
@@ -144,16 +182,19 @@ function enterStandby(s: Draft, effects: Effect[]): void {
   if (s.nowMs < s.cooldownUntilMs) openWatch(s, effects)
 }
 
-function contend(s: Draft, effects: Effect[]): void {
+function contend(s: Draft, effects: Effects): void {
   if (s.watch === 'broken' && s.nowMs >= s.rewatchAtMs) openWatch(s, effects)
   if (s.stopUntilMs !== undefined) return finishStop(s, effects, s.stopUntilMs)
   if (s.flight || s.nowMs < s.tryAtMs) return
   const { view } = s
   if (view?.record && isAbandoned(s, view.record)) {
-    return send(s, effects, 'release', heldClaim(s, view.record))
+    return send(s, effects, 'release', heldClaim(s, view.record, effects.freshName()))
   }
   if (s.nowMs < s.cooldownUntilMs) {
-    s.tryAtMs = s.cooldownUntilMs
+    // Who is told of nothing looks, to know who leads.
+    const lookAtMs = isWatching(s) ? Infinity : s.repliedAtMs + s.settings.retryIntervalMs
+    if (s.nowMs >= lookAtMs) return send(s, effects, 'read')
+    s.tryAtMs = Math.min(lookAtMs, s.cooldownUntilMs)
     return
   }
   // An acquire of unknown outcome is resolved by reading before anything else is tried.
@@ -162,10 +203,10 @@ function contend(s: Draft, effects: Effect[]): void {
   sendAcquire(s, effects)
 }
 
-function sendAcquire(s: Draft, effects: Effect[]): void {
+function sendAcquire(s: Draft, effects: Effects): void {
   const { settings, view } = s
   // I3: only a call of unknown outcome is repeated with the same attempt. Belief will count from its first transmission.
-  s.attempt ??= { id: `${s.nonce}.${++s.attempts}`, firstSentAtMs: heldNow(s), floorTerm: s.highestTerm }
+  s.attempt ??= newAttempt(s, effects.freshName())
   const expired = view && hasExpired(s, view) ? { expiredVersion: view.record?.version ?? absentVersion } : {}
   send(s, effects, 'acquire', {
     election: settings.election,
@@ -176,10 +217,16 @@ function sendAcquire(s: Draft, effects: Effect[]): void {
     afterTerm: s.highestTerm,
     ...expired,
     metadata: settings.metadata,
+    mark: s.attempt.id,
   })
 }
 
-function acquireAnswered(s: Draft, effects: Effect[], outcome: Outcome): void {
+function newAttempt(s: Draft, id: string): Attempt {
+  s.own = [...s.own.slice(1 - ownLimit), { id, seen: [], sent: [id] }]
+  return { id, firstSentAtMs: heldNow(s), floorTerm: s.highestTerm }
+}
+
+function acquireAnswered(s: Draft, effects: Effects, outcome: Outcome): void {
   if (!outcome.ok) {
     s.attempt = undefined
     // I2: somebody has led since, so what was seen before tells nothing of that lease.
@@ -195,7 +242,8 @@ function acquireAnswered(s: Draft, effects: Effect[], outcome: Outcome): void {
 
 /** A refusal may be answered at once a few times; a store that refuses on and on must not be flooded. */
 function paceRefusals(s: Draft): void {
-  if (s.tryAtMs > s.nowMs + 1) {
+  // A wait that only keeps a fleet's tries apart is none.
+  if (s.tryAtMs > s.nowMs + 1 + watchedSpreadMs(s)) {
     s.refusals = 0
     return
   }
@@ -204,7 +252,7 @@ function paceRefusals(s: Draft): void {
 }
 
 /** A read: it resolves an acquire of unknown outcome, or is a poll. */
-function found(s: Draft, effects: Effect[], record: LeaseRecord | undefined): void {
+function found(s: Draft, effects: Effects, record: LeaseRecord | undefined): void {
   const { attempt } = s
   if (attempt && record?.attempt === attempt.id && !record.released) {
     return claimGrant(s, effects, record, record.leaseDurationMs)
@@ -218,10 +266,15 @@ function found(s: Draft, effects: Effect[], record: LeaseRecord | undefined): vo
   if (s.attempt) sendAcquire(s, effects)
 }
 
-function claimGrant(s: Draft, effects: Effect[], record: LeaseRecord, validForMs: number): void {
+function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForMs: number): void {
   const { attempt, settings } = s
+  const validForMs = beliefMs(settings, record, grantedForMs)
   const sound = record.attempt === attempt?.id && record.term > attempt.floorTerm && !record.released
   s.attempt = undefined
+  if (sound && isCloned(s, record)) {
+    disown(s, effects, record)
+    return observe(s, effects, record, {})
+  }
   if (!sound) {
     // I4: a grant at or below a term that was already seen is never believed.
     effects.push({ type: 'error', error: unsoundGrant(settings.election, record) })
@@ -233,7 +286,7 @@ function claimGrant(s: Draft, effects: Effect[], record: LeaseRecord, validForMs
     record,
     // I1: the lease counts from the first transmission, never from the reply, a retry or the read that resolved it.
     sentAtMs: attempt.firstSentAtMs,
-    validForMs: Math.min(validForMs, settings.leaseDurationMs),
+    validForMs,
     failures: 0,
     adoptions: 0,
     renewAtMs: attempt.firstSentAtMs + renewIntervalMs(settings, validForMs),
@@ -245,6 +298,7 @@ function claimGrant(s: Draft, effects: Effect[], record: LeaseRecord, validForMs
     return observe(s, effects, record, {})
   }
   s.highestTerm = Math.max(s.highestTerm, record.term)
+  noteMark(s, record)
   s.phase = 'leading'
   s.view = undefined
   s.seen = []
@@ -260,7 +314,7 @@ function unsoundGrant(election: string, { term }: LeaseRecord): TenureError {
   return new TenureError('RECORD_INVALID', text)
 }
 
-function contenderFailed(s: Draft, effects: Effect[], flight: Flight, error: unknown): void {
+function contenderFailed(s: Draft, effects: Effects, flight: Flight, error: unknown): void {
   effects.push({ type: 'error', error })
   s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + jittered(s, s.settings.retryIntervalMs))
   abandonIfOld(s)
@@ -278,12 +332,14 @@ function abandonIfOld(s: Draft): void {
 /** Takes note of what a reply or a watch shows. */
 function observe(
   s: Draft,
-  effects: Effect[],
+  effects: Effects,
   record: LeaseRecord | undefined,
   from: { readonly watched?: boolean; readonly retryAfterMs?: number },
 ): void {
   const retryAtMs = from.retryAfterMs === undefined ? undefined : s.nowMs + from.retryAfterMs
   if (record) {
+    // Not by an event, which may tell of the past: of an own renewal that was long ago, say.
+    if (!from.watched && isCloned(s, record)) disown(s, effects, record)
     const key = record.released ? `${record.version} released` : record.version
     const known = s.confirmed?.key === key ? s.confirmed : s.seen.find((sight) => sight.key === key)
     // A replayed event is news of the past. A reply is the store's word and always counts.
@@ -297,7 +353,8 @@ function observe(
     if (!known) s.seen = [...s.seen.slice(1 - seenLimit), sight]
     if (!from.watched) s.confirmed = sight
     noteRecord(s, record)
-    s.view = { record, seenAtMs: sight.atMs, holdsForMs: durationOf(s, record), retryAtMs }
+    const askAtMs = retryAtMs ?? (known || from.watched ? undefined : unshownEndMs(s))
+    s.view = { record, seenAtMs: sight.atMs, holdsForMs: durationOf(s, record), retryAtMs: askAtMs }
     if (!record.released) announce(s, effects, record)
   } else if (s.settings.terms && (s.highestTerm > 0 || s.view)) {
     // I2: a record that is gone does not end the lease it told of, nor one that was granted unseen after a release.
@@ -314,6 +371,16 @@ function observe(
   // An acquire of unknown outcome is looked into first: news must not put that off.
   if (!from.watched || !s.attempt) schedule(s, from.watched ?? false)
   else if (record?.attempt === s.attempt.id) s.tryAtMs = s.nowMs
+}
+
+/**
+ * A version that the watch has not shown is news: renewals go unseen, as where they are written in another cluster. The
+ * first sight of it may be late, so the store is asked when the version before would have run out (I10): it may know.
+ */
+function unshownEndMs({ watch, view, nowMs }: Draft): number | undefined {
+  if (watch !== 'open' || !view?.record || isFree(view)) return undefined
+  const endMs = view.seenAtMs + view.holdsForMs
+  return endMs > nowMs ? endMs : undefined
 }
 
 /** I2, I4: remembers what every record tells, whatever call or event showed it, for as long as the elector lives. */
@@ -335,7 +402,7 @@ function schedule(s: Draft, watched: boolean): void {
     s.tryAtMs = s.nowMs + (watched ? (chance(s) * leaseDurationMs) / 5000 : 0)
   } else {
     const watching = s.watch === 'open'
-    const spreadMs = watching ? leaseDurationMs / 200 : retryIntervalMs
+    const spreadMs = watching ? watchedSpreadMs(s) : retryIntervalMs
     const expiryMs = (view.retryAtMs ?? view.seenAtMs + view.holdsForMs) + chance(s) * spreadMs
     // A watch may fall silent, or tell of the past for ever: now and then the store itself is asked.
     const askMs = watching ? s.repliedAtMs + 2 * jittered(s, view.holdsForMs) : s.nowMs + jittered(s, retryIntervalMs)
@@ -343,7 +410,12 @@ function schedule(s: Draft, watched: boolean): void {
   }
 }
 
-function announce(s: Draft, effects: Effect[], record: LeaseRecord): void {
+/** Over how long the tries of a fleet are spread that watches, and so waits for the same moment. */
+function watchedSpreadMs({ settings }: Draft): number {
+  return settings.leaseDurationMs / 200
+}
+
+function announce(s: Draft, effects: Effects, record: LeaseRecord): void {
   if (record.term <= s.announcedTerm) return
   s.announcedTerm = record.term
   effects.push({ type: 'new-leader', record })
@@ -362,9 +434,53 @@ function mayHaveExpired(s: Draft, view: View): boolean {
   return hasExpired(s, view) || (view.retryAtMs !== undefined && s.nowMs >= view.retryAtMs)
 }
 
-/** An own attempt that is not the current one: given up, too late, or of a leadership that ended. */
+/**
+ * An own attempt that is not the current one: given up, too late, or of a leadership that ended. I2: only with a mark that
+ * was sent from here. A store that lost the mark, as a service does that restarts, may show the lease of a clone.
+ */
 function isAbandoned(s: Draft, record: LeaseRecord): boolean {
-  return !record.released && record.attempt !== s.attempt?.id && record.attempt.startsWith(`${s.nonce}.`)
+  return !record.released && record.attempt !== s.attempt?.id && hasOwnMark(s, record)
+}
+
+function hasOwnMark(s: Draft, record: LeaseRecord): boolean {
+  const own = ownOf(s, record)
+  const { mark } = record
+  return own !== undefined && typeof mark === 'string' && (own.seen.includes(mark) || own.sent.includes(mark))
+}
+
+function ownOf(s: Draft, record: LeaseRecord): OwnAttempt | undefined {
+  return s.own.find(({ id }) => id === record.attempt)
+}
+
+/** Whether an own attempt's record was written by somebody else. Stores of before keep no marks: then it cannot be told. */
+function isCloned(s: Draft, record: LeaseRecord): boolean {
+  const marked = typeof record.mark === 'string' && !record.released
+  return marked && ownOf(s, record) !== undefined && !hasOwnMark(s, record)
+}
+
+/** What was sent before named an earlier version, so it can be applied no more. */
+function noteMark(s: Draft, { attempt, mark }: LeaseRecord): void {
+  if (typeof mark !== 'string') return
+  s.own = s.own.map((own) =>
+    own.id === attempt ? { ...own, seen: [...own.seen.slice(1 - seenMarksLimit), mark], sent: [] } : own,
+  )
+}
+
+/**
+ * I2: an own attempt's record with a mark that was never sent from here was written by a clone of this process, such as
+ * the other of two restored from one snapshot. The lease is the clone's now: it is neither renewed nor released from
+ * here, and the next campaign has an attempt that the clone cannot know.
+ */
+function disown(s: Draft, effects: Effects, record: LeaseRecord): void {
+  s.own = s.own.filter(({ id }) => id !== record.attempt)
+  if (s.attempt?.id === record.attempt) s.attempt = undefined
+  if (s.grant?.record.attempt === record.attempt) s.grant = undefined
+  effects.push({ type: 'error', error: cloned(s.settings.election, record) })
+}
+
+function cloned(election: string, { holder, term }: LeaseRecord): TenureError {
+  const text = `Another process renews the lease of "${election}" that "${holder}" was granted here in term ${term}: a copy of this process, restored from a snapshot of its machine perhaps; or the store has lost its newest writes. This process no longer leads with that term and campaigns again.`
+  return new TenureError('CLONED', text)
 }
 
 function validDuration(ms: number): number | undefined {
@@ -381,7 +497,7 @@ function heldForMs(s: Draft): number {
   return Math.max(s.settings.leaseDurationMs, s.lastDurationMs)
 }
 
-function openWatch(s: Draft, effects: Effect[]): void {
+function openWatch(s: Draft, effects: Effects): void {
   if (s.watch === 'open' || !s.settings.canWatch) return
   s.watch = 'open'
   effects.push({ type: 'watch', open: true })
@@ -389,29 +505,34 @@ function openWatch(s: Draft, effects: Effect[]): void {
 
 // Leading
 
-function renewIfDue(s: Draft, effects: Effect[]): void {
+function renewIfDue(s: Draft, effects: Effects): void {
   const { grant } = s
   if (!grant || s.flight || heldNow(s) < grant.renewAtMs) return
-  send(s, effects, 'renew', { ...heldClaim(s, grant.record), ...(s.carry !== undefined && { carry: s.carry }) })
+  const claim = markedClaim(s, effects, grant)
+  send(s, effects, 'renew', { ...claim, ...(s.carry !== undefined && { carry: s.carry }) })
 }
 
-function renewAnswered(s: Draft, effects: Effect[], flight: Flight, outcome: Outcome): void {
+function renewAnswered(s: Draft, effects: Effects, flight: Flight, outcome: Outcome): void {
   const { grant, settings } = s
   // I5: an answer after belief ended extends nothing.
   if (!grant || heldNow(s) >= deadlineOf(s)) return
   const { record } = outcome
   const own = record?.attempt === grant.record.attempt && record.term === grant.record.term && !record.released
-  if (own && outcome.ok) {
+  if (own && isCloned(s, record)) {
+    if (s.phase === 'leading') endLeadership(s, effects, 'superseded')
+    disown(s, effects, record)
+  } else if (own && outcome.ok) {
+    const validForMs = beliefMs(settings, record, outcome.validForMs)
     s.grant = {
       record,
       // I1: from the moment it was sent.
       sentAtMs: flight.sentAtMs,
-      validForMs: Math.min(outcome.validForMs, settings.leaseDurationMs),
+      validForMs,
       failures: 0,
       adoptions: 0,
-      renewAtMs:
-        s.carry === flight.carry ? flight.sentAtMs + renewIntervalMs(settings, outcome.validForMs) : heldNow(s),
+      renewAtMs: s.carry === flight.carry ? flight.sentAtMs + renewIntervalMs(settings, validForMs) : heldNow(s),
     }
+    noteMark(s, record)
     effects.push({ type: 'renewed', record })
     if (flight.carry === undefined) return
     if (flight.carry === s.carry) s.carry = undefined
@@ -421,6 +542,7 @@ function renewAnswered(s: Draft, effects: Effect[], flight: Flight, outcome: Out
     const adoptions = grant.adoptions + 1
     const renewAtMs = heldNow(s) + (adoptions > immediateTries ? settings.retryIntervalMs : 0)
     s.grant = { ...grant, record, adoptions, renewAtMs }
+    noteMark(s, record)
   } else {
     if (s.phase === 'leading') endLeadership(s, effects, 'superseded')
     s.grant = undefined
@@ -433,19 +555,24 @@ function noteRefusal(s: Draft, outcome: Outcome): void {
   if (outcome.record) noteRecord(s, outcome.record)
 }
 
+/** I2: others wait for as long as the record says, so its writer does not believe for longer; a missing duration is none. */
+function beliefMs(settings: Settings, { leaseDurationMs }: LeaseRecord, grantedForMs: number): number {
+  return Math.min(grantedForMs, leaseDurationMs, settings.leaseDurationMs)
+}
+
 function renewIntervalMs(settings: Settings, validForMs: number): number {
   return settings.renewIntervalMs * shareOf(settings, validForMs)
 }
 
 /** One failed renewal never ends leadership; the deadline always does, a count if one is set. */
-function renewFailed(s: Draft, effects: Effect[], flight: Flight, error: unknown): void {
+function renewFailed(s: Draft, effects: Effects, flight: Flight, error: unknown): void {
   const { grant, settings } = s
   if (!grant) return
   const failures = grant.failures + 1
-  const renewAtMs = Math.max(
-    heldNow(s),
-    flight.sentAtMs + settings.retryIntervalMs * shareOf(settings, grant.validForMs),
-  )
+  const retryMs = settings.retryIntervalMs * shareOf(settings, grant.validForMs)
+  // The first failure is followed by another try, however near the deadline is.
+  const pauseMs = failures === 1 ? Math.min(retryMs, (deadlineOf(s) - flight.sentAtMs) / 2) : retryMs
+  const renewAtMs = Math.max(heldNow(s), flight.sentAtMs + pauseMs)
   s.grant = { ...grant, failures, renewAtMs }
   effects.push({ type: 'renew-failed', term: grant.record.term, failures, error })
   if (failures >= settings.maxFailedRenewals && s.phase === 'leading') endLeadership(s, effects, 'expired')
@@ -453,7 +580,7 @@ function renewFailed(s: Draft, effects: Effect[], flight: Flight, error: unknown
 
 // Ending
 
-function endLeadership(s: Draft, effects: Effect[], reason: LossReason, cooldownMs = 0): void {
+function endLeadership(s: Draft, effects: Effects, reason: LossReason, cooldownMs = 0): void {
   const voluntary = reason === 'released' || reason === 'stopped'
   s.phase = 'ending'
   s.carry = undefined
@@ -462,6 +589,7 @@ function endLeadership(s: Draft, effects: Effect[], reason: LossReason, cooldown
     term: s.grant?.record.term ?? 0,
     next: reason === 'stopped' ? 'stop' : 'campaign',
     voluntary,
+    told: false,
     drainUntilMs: voluntary ? s.nowMs + s.settings.drainTimeoutMs : Infinity,
     releaseUntilMs: undefined,
     cooldownMs,
@@ -471,9 +599,10 @@ function endLeadership(s: Draft, effects: Effect[], reason: LossReason, cooldown
   effects.push({ type: 'ended', reason })
 }
 
-function windDown(s: Draft, effects: Effect[]): void {
+function windDown(s: Draft, effects: Effects): void {
   const { ending } = s
-  if (!ending) return
+  // I7: what listens to the end may still hand in work, whatever else it calls before.
+  if (!ending?.told) return
   if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)
   if (s.work > 0 && s.nowMs < ending.drainUntilMs) return ending.voluntary ? keepLease(s, effects) : undefined
   if (s.work > 0) effects.push({ type: 'error', error: unsettled(s, ending) })
@@ -484,19 +613,19 @@ function windDown(s: Draft, effects: Effect[]): void {
   if (!release) return finishEnding(s, effects)
   // I7: the work has settled, so the lease may be given back.
   cancel(s, effects)
-  s.ending = { ...ending, releaseUntilMs: s.nowMs + Math.min(s.settings.renewIntervalMs, farewellMs) }
+  s.ending = { ...ending, releaseUntilMs: s.nowMs + farewellOf(s.settings) }
   s.tryAtMs = s.nowMs
   releaseIfDue(s, effects)
 }
 
 /** Renewal goes on while work winds down, by the same deadline as before. */
-function keepLease(s: Draft, effects: Effect[]): void {
+function keepLease(s: Draft, effects: Effects): void {
   if (s.grant && heldNow(s) >= deadlineOf(s)) s.grant = { ...s.grant, renewAtMs: Infinity }
   renewIfDue(s, effects)
 }
 
 /** I7: work that does not settle is never released under. Its lease runs out, and its elector stays out until it ends. */
-function leaveToExpire(s: Draft, effects: Effect[], ending: Ending): void {
+function leaveToExpire(s: Draft, effects: Effects, ending: Ending): void {
   cancel(s, effects)
   s.grant = undefined
   effects.push({ type: 'stepped-down' })
@@ -509,12 +638,12 @@ function unsettled({ work, settings }: Draft, { term }: Ending): TenureError {
   return new TenureError('WORK_UNSETTLED', text)
 }
 
-function releaseIfDue(s: Draft, effects: Effect[]): void {
+function releaseIfDue(s: Draft, effects: Effects): void {
   if (!s.grant || s.flight || s.nowMs < s.tryAtMs) return
-  send(s, effects, 'release', heldClaim(s, s.grant.record))
+  send(s, effects, 'release', markedClaim(s, effects, s.grant))
 }
 
-function releaseSettled(s: Draft, effects: Effect[], flight: Flight, input: Extract<Input, { call: number }>): void {
+function releaseSettled(s: Draft, effects: Effects, flight: Flight, input: Extract<Input, { call: number }>): void {
   const { grant, ending } = s
   const untilMs = ending?.releaseUntilMs
   if (!grant || untilMs === undefined) return
@@ -527,8 +656,11 @@ function releaseSettled(s: Draft, effects: Effect[], flight: Flight, input: Extr
     const own = record?.attempt === grant.record.attempt && record.term === grant.record.term && !record.released
     noteRefusal(s, input.outcome)
     const adoptions = grant.adoptions + 1
-    if (own && s.nowMs < untilMs && adoptions <= immediateTries) {
+    if (own && isCloned(s, record)) {
+      disown(s, effects, record)
+    } else if (own && s.nowMs < untilMs && adoptions <= immediateTries) {
       s.grant = { ...grant, record, adoptions }
+      noteMark(s, record)
       s.tryAtMs = s.nowMs
       return
     }
@@ -536,7 +668,7 @@ function releaseSettled(s: Draft, effects: Effect[], flight: Flight, input: Extr
   finishEnding(s, effects)
 }
 
-function finishEnding(s: Draft, effects: Effect[]): void {
+function finishEnding(s: Draft, effects: Effects): void {
   const { ending } = s
   if (!ending) return
   if (ending.next === 'stop' || s.settings.until !== 'stopped') return enterStopped(s, effects)
@@ -547,7 +679,7 @@ function finishEnding(s: Draft, effects: Effect[]): void {
 
 // Stopping and stepping down
 
-function stop(s: Draft, effects: Effect[]): void {
+function stop(s: Draft, effects: Effects): void {
   if (s.phase === 'leading') return endLeadership(s, effects, 'stopped')
   if (s.phase === 'ending' && s.ending) {
     const drainUntilMs = Math.min(s.ending.drainUntilMs, s.nowMs + s.settings.drainTimeoutMs)
@@ -558,21 +690,21 @@ function stop(s: Draft, effects: Effect[]): void {
   if (s.phase !== 'standby' || s.stopUntilMs !== undefined) return
   // A grant may be on its way: a short wait for it lets it be given back instead of running out.
   const granting = s.settings.releaseOnStop && s.attempt !== undefined
-  s.stopUntilMs = granting ? s.nowMs + Math.min(renewBoundMs(s.settings), farewellCallMs) : s.nowMs
+  s.stopUntilMs = granting ? s.nowMs + Math.min(usefulMs(s.settings), farewellCallMs) : s.nowMs
   s.tryAtMs = s.nowMs
 }
 
-function finishStop(s: Draft, effects: Effect[], untilMs: number): void {
+function finishStop(s: Draft, effects: Effects, untilMs: number): void {
   if (s.nowMs >= untilMs) return enterStopped(s, effects)
   if (s.flight) return
   const abandoned = s.view?.record && isAbandoned(s, s.view.record) ? s.view.record : undefined
   if (!abandoned && !s.attempt) return enterStopped(s, effects)
   if (s.nowMs < s.tryAtMs) return
-  if (abandoned) return send(s, effects, 'release', heldClaim(s, abandoned))
+  if (abandoned) return send(s, effects, 'release', heldClaim(s, abandoned, effects.freshName()))
   send(s, effects, 'read')
 }
 
-function enterStopped(s: Draft, effects: Effect[]): void {
+function enterStopped(s: Draft, effects: Effects): void {
   cancel(s, effects)
   if (s.watch === 'open') effects.push({ type: 'watch', open: false })
   s.watch = 'closed'
@@ -583,7 +715,7 @@ function enterStopped(s: Draft, effects: Effect[]): void {
   effects.push({ type: 'stopped' })
 }
 
-function stepDown(s: Draft, effects: Effect[], cooldownMs: number): void {
+function stepDown(s: Draft, effects: Effects, cooldownMs: number): void {
   if (s.phase === 'leading') return endLeadership(s, effects, 'released', cooldownMs)
   if (s.phase === 'ending' && s.ending) {
     s.ending = { ...s.ending, cooldownMs }
@@ -598,37 +730,82 @@ function stepDown(s: Draft, effects: Effect[], cooldownMs: number): void {
 
 // Calls
 
-function send(s: Draft, effects: Effect[], verb: 'read'): void
-function send(s: Draft, effects: Effect[], verb: 'acquire', claim: AcquireClaim): void
-function send(s: Draft, effects: Effect[], verb: 'renew' | 'release', claim: HeldClaim): void
-function send(s: Draft, effects: Effect[], verb: Call['verb'], claim?: AcquireClaim | HeldClaim): void {
+function send(s: Draft, effects: Effects, verb: 'read'): void
+function send(s: Draft, effects: Effects, verb: 'acquire', claim: AcquireClaim): void
+function send(s: Draft, effects: Effects, verb: 'renew' | 'release', claim: HeldClaim): void
+function send(s: Draft, effects: Effects, verb: Call['verb'], claim?: AcquireClaim | HeldClaim): void {
   s.calls += 1
   const bounds = {
-    read: s.settings.renewIntervalMs,
-    acquire: s.settings.renewIntervalMs,
-    renew: renewBoundMs(s.settings, s.grant),
-    release: Math.min(renewBoundMs(s.settings, s.grant), farewellCallMs),
+    read: contenderBoundMs(s, 'read'),
+    acquire: contenderBoundMs(s, 'acquire'),
+    renew: renewBoundMs(s),
+    release: releaseBoundMs(s),
   }
   const carry = verb === 'renew' ? s.carry : undefined
   s.flight = { id: s.calls, verb, sentAtMs: heldNow(s), startedAtMs: s.nowMs, carry }
   effects.push({ type: 'call', call: { id: s.calls, verb, boundMs: bounds[verb], claim } as Call })
 }
 
-function cancel(s: Draft, effects: Effect[]): void {
+function cancel(s: Draft, effects: Effects): void {
   if (s.flight) effects.push({ type: 'cancel' })
   s.flight = undefined
 }
 
 /** Names a grant by everything the store compares, so that it can touch nothing else (I2). */
-function heldClaim(s: Draft, { attempt, term, version }: LeaseRecord): HeldClaim {
+function heldClaim(s: Draft, { attempt, term, version }: LeaseRecord, mark: string): HeldClaim {
   const { election, identity, leaseDurationMs } = s.settings
-  return { election, holder: identity, attempt, term, version, leaseDurationMs }
+  return { election, holder: identity, attempt, term, version, leaseDurationMs, mark }
 }
 
-/** Two renewals, or one and another try, fit between the first failure and the deadline. */
-function renewBoundMs(settings: Settings, grant?: Grant): number {
-  const share = grant ? shareOf(settings, grant.validForMs) : 1
-  return ((settings.renewDeadlineMs - settings.renewIntervalMs) / 2) * share
+/** A claim on the own grant, whose mark is remembered: the record may show it before, or without, an answer. */
+function markedClaim(s: Draft, effects: Effects, { record }: Grant): HeldClaim {
+  const mark = effects.freshName()
+  s.own = s.own.map((own) =>
+    own.id === record.attempt ? { ...own, sent: [...own.sent.slice(1 - sentMarksLimit), mark] } : own,
+  )
+  return heldClaim(s, record, mark)
+}
+
+/**
+ * I10: neither a call that gets lost nor a store that is slow ends a leadership. The first try may take half of what is
+ * left to the deadline, or as long as answers have been taking; those after it leave time for one more.
+ */
+function renewBoundMs(s: Draft): number {
+  const { settings, grant } = s
+  const leftMs = deadlineOf(s) - heldNow(s)
+  const retryMs = settings.retryIntervalMs * (grant ? shareOf(settings, grant.validForMs) : 1)
+  const usualMs = s.answeredInMs * slowerBy
+  if (!grant?.failures) return Math.max(leftMs / 2, Math.min(leftMs - retryMs / 2, usualMs))
+  return Math.min(leftMs, Math.max(retryMs, leftMs - retryMs, usualMs))
+}
+
+/** How old a grant may be and still be worth having: there is time left to renew it. */
+function usefulMs({ renewDeadlineMs, retryIntervalMs }: Settings): number {
+  return renewDeadlineMs - retryIntervalMs
+}
+
+/** For how long it is tried to give a lease back. */
+function farewellOf({ leaseDurationMs }: Settings): number {
+  return Math.min(leaseDurationMs / 3, farewellMs)
+}
+
+/** Two tries fit, unless answers take longer. */
+function releaseBoundMs({ settings, answeredInMs }: Draft): number {
+  return Math.min(farewellCallMs, Math.max(farewellOf(settings) / 2, answeredInMs * slowerBy))
+}
+
+/**
+ * I10: a contender waits for an answer for as long as it would be of use. After an acquire there is time left for a
+ * read, to find out what became of it, and to lead. A mere look is soon done again.
+ */
+function contenderBoundMs(s: Draft, verb: 'read' | 'acquire'): number {
+  const { settings, attempt, view } = s
+  const { retryIntervalMs } = settings
+  const mostMs = usefulMs(settings)
+  if (!attempt && view) return Math.min(mostMs, Math.max(2 * retryIntervalMs, s.answeredInMs * slowerBy))
+  const sinceMs = attempt ? heldNow(s) - attempt.firstSentAtMs : 0
+  const leftMs = mostMs - sinceMs - (verb === 'acquire' ? retryIntervalMs : 0)
+  return Math.min(mostMs, Math.max(retryIntervalMs, leftMs))
 }
 
 // Time and chance

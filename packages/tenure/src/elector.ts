@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import { messageOf } from '@tenure/internal/message'
 import { systemClock, type Clock, type Timer } from './clock.ts'
 import { step } from './election.ts'
 import {
@@ -13,25 +14,25 @@ import {
   type Input,
   type Settings,
 } from './election-state.ts'
-import { messageOf, TenureError, type LeadershipLostError } from './errors.ts'
-import { EventQueue, type ElectionEvent, type Observer } from './events.ts'
+import { fullName, type LeadershipLostError, TenureError } from './errors.ts'
+import { EventQueue, originOf, type ElectionEvent, type Observer, type Origin } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
-import { Leadership, type Reign } from './leadership.ts'
+import { isEndByRequest, Leadership, type Reign } from './leadership.ts'
 import type { LeaseRecord, LeaseStore, Metadata } from './lease-store.ts'
 import { checkName } from './names.ts'
 import {
   checkBoolean,
   checkClock,
-  checkObject,
   checkObserver,
   checkOneOf,
   checkSignal,
   checkStore,
   copyMetadata,
 } from './options.ts'
+import { checkOptions, isPromise, type OptionNames } from './options/check-options.ts'
 import { SleepMeter, type Sleeper } from './sleep-meter.ts'
 import { callStore, checkFound, type Answer } from './store-calls.ts'
-import { checkDuration, resolveTimings, type TimingOptions } from './timings.ts'
+import { checkDuration, timingNames, timingsOf, type TimingOptions } from './timings.ts'
 import { warnOnce } from './warnings.ts'
 
 /** What an {@link Elector} takes. `store` and `election` are enough. */
@@ -58,7 +59,22 @@ export interface StartOptions {
   readonly until?: 'stopped' | 'lost' | 'refused' | undefined
 }
 
+/** The names of {@link ElectorOptions}. */
+export const electorNames: OptionNames<ElectorOptions> = {
+  store: true,
+  election: true,
+  identity: true,
+  ...timingNames,
+  metadata: true,
+  releaseOnStop: true,
+  drainTimeoutMs: true,
+  clock: true,
+  observer: true,
+}
+
 const keptErrors = 3
+/** How long after its first answer a store is examined, at most. */
+const longestLullMs = 1_000
 
 interface Waiter {
   resolve(leadership: Leadership): void
@@ -78,6 +94,8 @@ interface Waiter {
 export class Elector {
   readonly election: string
   readonly identity: string
+  /** The store's namespace, if it has one. */
+  readonly namespace?: string
   readonly #store: LeaseStore
   readonly #clock: Clock
   readonly #observer: Observer | undefined
@@ -88,6 +106,7 @@ export class Elector {
   #timerAtMs: number | undefined
   #flight: { id: number; controller: AbortController; timer: Timer } | undefined
   #watcher: AbortController | undefined
+  #examination: { timer: Timer; controller: AbortController } | undefined
   #leadership: Leadership | undefined
   #work = 0
   #waiters: Set<Waiter> | undefined
@@ -98,11 +117,13 @@ export class Elector {
   #stopped: { promise: Promise<void>; resolve(): void } | undefined
   #releaseError: unknown
   #forgetSignal: (() => void) | undefined
+  /** Called after each step: what is known may have changed. @internal */
+  onStep: (() => void) | undefined
   readonly #reign: Reign & Sleeper
 
   constructor(options: ElectorOptions) {
-    checkObject('options', options)
-    const timings = resolveTimings(options)
+    checkOptions('Elector', options, electorNames)
+    const timings = timingsOf(options)
     const { drainTimeoutMs = 30_000, releaseOnStop = true, metadata = {} } = options
     checkStore(options.store)
     checkName('election', options.election)
@@ -117,6 +138,7 @@ export class Elector {
     this.#sleep = SleepMeter.of(this.#clock)
     this.election = options.election
     this.identity = options.identity ?? `${hostname()}-${this.#clock.randomId().slice(0, 8)}`
+    if (options.store.namespace !== undefined) this.namespace = options.store.namespace
     this.#reign = this.#makeReign(timings.leaseDurationMs)
     const settings: Settings = {
       ...timings,
@@ -129,15 +151,16 @@ export class Elector {
       terms: options.store.terms,
       until: 'stopped',
     }
-    this.#state = initialState(settings, this.#clock.randomId(), this.#clock.random())
+    this.#state = initialState(settings, this.#clock.random())
   }
 
   /** Begins to campaign. An elector starts once; make another to campaign again after `stop()`. */
   start(options: StartOptions = {}): void {
+    checkOptions('start()', options, { signal: true, until: true })
     if (this.#state.phase !== 'idle') {
       throw new TenureError(
         'ALREADY_STARTED',
-        `The elector for "${this.election}" was started or stopped before; make a new one to campaign again.`,
+        `The elector for "${fullName(this)}" was started or stopped before; make a new one to campaign again.`,
       )
     }
     const { signal, until = 'stopped' } = options
@@ -163,10 +186,12 @@ export class Elector {
 
   /** Resolves with the current or the next leadership; rejects when the elector stops or `signal` aborts. */
   async waitForLeadership(options: { signal?: AbortSignal | undefined } = {}): Promise<Leadership> {
+    checkOptions('waitForLeadership()', options, { signal: true })
     const { signal } = options
     checkSignal(signal)
     signal?.throwIfAborted()
-    if (this.#leadership && this.isLeader()) return this.#leadership
+    const current = this.currentLeadership()
+    if (current) return current
     if (this.#state.phase === 'stopped') throw this.#stoppedError()
     return new Promise((resolve, reject) => {
       const waiters = (this.#waiters ??= new Set())
@@ -185,8 +210,14 @@ export class Elector {
     })
   }
 
+  /** The leadership, if it leads now by the clock. @internal */
+  currentLeadership(): Leadership | undefined {
+    return this.#leadership?.isLeader() ? this.#leadership : undefined
+  }
+
   /** What happens from now on. A reader that falls behind misses events and gets a `gap` in their place. */
   events(options: { signal?: AbortSignal | undefined } = {}): AsyncIterableIterator<ElectionEvent, undefined> {
+    checkOptions('events()', options, { signal: true })
     const { signal } = options
     checkSignal(signal)
     const queues = (this.#queues ??= new Set())
@@ -208,6 +239,7 @@ export class Elector {
   explain(): Explanation {
     const nowMs = this.#clock.monotonicMs()
     return explain(this.#state, {
+      namespace: this.namespace,
       nowMs,
       heldMs: nowMs + this.#sleep.sleptMs(nowMs),
       pendingWork: this.#work,
@@ -220,6 +252,7 @@ export class Elector {
    * Resolves when the lease is released, or left to run out because work did not settle.
    */
   async stepDown(options: { cooldownMs?: number | undefined } = {}): Promise<void> {
+    checkOptions('stepDown()', options, { cooldownMs: true })
     const cooldownMs = options.cooldownMs ?? this.#state.settings.leaseDurationMs
     checkDuration('cooldownMs', cooldownMs)
     if (this.#state.phase === 'stopped' || this.#state.phase === 'idle') return
@@ -244,9 +277,35 @@ export class Elector {
     return this.stop()
   }
 
+  /** The lease as last seen, and how much longer it lasts unless renewed. @internal */
+  leaseSeen(): { readonly record: LeaseRecord; readonly leftMs: number } | undefined {
+    const { grant, view } = this.#state
+    if (grant) return { record: grant.record, leftMs: beliefEndOf(this.#state) - this.#heldMs() }
+    if (!view?.record) return undefined
+    const endsAtMs = view.retryAtMs ?? view.seenAtMs + view.holdsForMs
+    return { record: view.record, leftMs: endsAtMs - this.#clock.monotonicMs() }
+  }
+
   /** Why the release at the end did not succeed, if so. @internal */
   get releaseError(): unknown {
     return this.#releaseError
+  }
+
+  /**
+   * Goes on where a snapshot of `original` was taken, as a clone on a machine of its own. Calls, watches and work do not
+   * survive that. For the simulator. @internal
+   */
+  resumeFrom(original: Elector): void {
+    this.#state = { ...original.#state, work: 0 }
+    const { phase, flight, watch, grant } = this.#state
+    if (phase === 'leading' && grant) {
+      this.#leadership = new Leadership(this.#reign, grant.record.term)
+      this.#sleep.watchFor(this.#reign)
+    }
+    const error = new TenureError('BACKEND_UNAVAILABLE', 'The connection was lost.', { retryable: true })
+    if (flight) this.#dispatch({ type: 'failed', call: flight.id, error })
+    if (watch === 'open') this.#dispatch({ type: 'watch-ended' })
+    this.#dispatch({ type: 'wake' })
   }
 
   #heldMs(): number {
@@ -256,8 +315,16 @@ export class Elector {
 
   /** Inputs are taken one after another: a listener that calls back in finds its input queued, not nested. */
   #dispatch(input: InputBody): void {
+    const clock = this.#clock
     const nowMs = this.#clock.monotonicMs()
-    const timed = { ...input, nowMs, sleptMs: this.#sleep.sleptMs(nowMs) } as Input
+    const timed = {
+      ...input,
+      nowMs,
+      sleptMs: this.#sleep.sleptMs(nowMs),
+      get fresh() {
+        return clock.randomId()
+      },
+    } as Input
     if (this.#inbox) return void this.#inbox.push(timed)
     this.#inbox = [timed]
     try {
@@ -270,6 +337,7 @@ export class Elector {
       this.#inbox = undefined
       this.#arm()
     }
+    this.onStep?.()
   }
 
   #arm(): void {
@@ -320,7 +388,7 @@ export class Elector {
       if (this.#flight?.id !== call.id) return
       const error = new TenureError(
         'TIMEOUT',
-        `The store did not answer "${call.verb}" for "${this.election}" within ${call.boundMs} ms.`,
+        `The store did not answer "${call.verb}" for "${fullName(this)}" within ${Math.ceil(call.boundMs)} ms.`,
         { retryable: true },
       )
       this.#endFlight(error)
@@ -336,6 +404,7 @@ export class Elector {
         this.#landFlight()
         this.#dispatch({ type: 'failed', call: call.id, error })
         this.#report(call.verb, 'failed', startedAtMs)
+        this.#examineSoon()
       },
     )
   }
@@ -347,6 +416,7 @@ export class Elector {
     else this.#dispatch({ type: 'found', call: call.id, record: answer.record })
     // Last: a listener may call back in, and must find the call over and done with.
     this.#report(call.verb, answer.outcome?.ok === false ? 'refused' : 'ok', startedAtMs)
+    this.#examineSoon()
   }
 
   #landFlight(): void {
@@ -387,6 +457,28 @@ export class Elector {
     this.#dispatch({ type: 'watch-ended' })
   }
 
+  /**
+   * Once: what is missing is reported before it costs a leadership. A little after the first answer, when no call is
+   * under way as a rule, so that this shares a connection; and a campaign that ends at once does not ask at all.
+   */
+  #examineSoon(): void {
+    if (!this.#store.examine || this.#examination || this.#stopped) return
+    const controller = new AbortController()
+    const inMs = Math.min(longestLullMs, this.#state.settings.retryIntervalMs / 2)
+    const timer = this.#clock.setTimer(inMs, () => void this.#examine(controller))
+    this.#examination = { timer, controller }
+  }
+
+  async #examine({ signal }: AbortController): Promise<void> {
+    try {
+      for (const error of (await this.#store.examine?.(this.election, { signal })) ?? []) {
+        if (!signal.aborted) this.#emit({ type: 'error', error })
+      }
+    } catch {
+      // The campaign asks the same store, and reports what is wrong with it.
+    }
+  }
+
   #begin(record: LeaseRecord): void {
     const leadership = new Leadership(this.#reign, record.term)
     this.#leadership = leadership
@@ -401,7 +493,7 @@ export class Elector {
     this.#carry?.reject(loss)
     this.#carry = undefined
     // After everything that listens to the end: work it handed in has been queued by now.
-    this.#dispatch({ type: 'wake' })
+    this.#dispatch({ type: 'end-told' })
   }
 
   #carried(text: string): void {
@@ -417,6 +509,8 @@ export class Elector {
   }
 
   #finish(): void {
+    this.#examination?.timer.cancel()
+    this.#examination?.controller.abort()
     this.#forgetSignal?.()
     this.#resolveStepDowns()
     for (const waiter of this.#waiters ?? []) waiter.reject(this.#stoppedError())
@@ -426,7 +520,7 @@ export class Elector {
   }
 
   #stoppedError(): TenureError {
-    return new TenureError('STOPPED', `The elector for "${this.election}" was stopped.`)
+    return new TenureError('STOPPED', `The elector for "${fullName(this)}" was stopped.`)
   }
 
   #emit(body: EventBody): void {
@@ -435,7 +529,7 @@ export class Elector {
       if (body.type === 'error' || body.type === 'renew-failed') warnOnce(body.error)
       return
     }
-    const event = { ...body, election: this.election, identity: this.identity } as ElectionEvent
+    const event = { ...body, ...originOf(this) } as ElectionEvent
     for (const queue of this.#queues ?? []) queue.push(event)
     this.#contain(() => this.#observer?.onEvent?.(event))
   }
@@ -443,22 +537,23 @@ export class Elector {
   #report(verb: Call['verb'], result: 'ok' | 'refused' | 'failed', startedAtMs: number): void {
     if (!this.#observer?.onCall) return
     const durationMs = this.#clock.monotonicMs() - startedAtMs
-    const report = { election: this.election, identity: this.identity, verb, result, durationMs }
+    const report = { ...originOf(this), verb, result, durationMs }
     this.#contain(() => this.#observer?.onCall?.(report))
   }
 
   /** A listener's mistake must not end leadership, so it is reported to everyone but that listener. */
   #contain(callListener: () => unknown): void {
     const fail = (cause: unknown) => {
-      const error = new TenureError('WORK_FAILED', `The observer of "${this.election}" threw.`, { cause })
+      const error = new TenureError('WORK_FAILED', `The observer of "${fullName(this)}" threw.`, { cause })
       this.#keepError(error)
       for (const queue of this.#queues ?? []) {
-        queue.push({ type: 'error', error, election: this.election, identity: this.identity })
+        queue.push({ type: 'error', error, ...originOf(this) })
       }
     }
     try {
       const result = callListener()
-      if (result instanceof Promise) result.catch(fail)
+      // Of another realm, or of another library, it is no less a promise.
+      if (isPromise(result)) Promise.resolve(result).catch(fail)
     } catch (cause) {
       fail(cause)
     }
@@ -472,6 +567,7 @@ export class Elector {
     const isCurrent = (leadership: Leadership) => leadership === this.#leadership
     return {
       election: this.election,
+      namespace: this.namespace,
       identity: this.identity,
       leaseDurationMs,
       onSleep: () => this.#dispatch({ type: 'wake' }),
@@ -492,7 +588,7 @@ export class Elector {
     if (!this.#store.terms) {
       throw new TenureError(
         'TERMS_REQUIRED',
-        `The store for "${this.election}" keeps nothing, so nothing can be carried.`,
+        `The store for "${fullName(this)}" keeps nothing, so nothing can be carried.`,
       )
     }
     while (this.#carry) await this.#settled(this.#carry)
@@ -516,7 +612,7 @@ export class Elector {
       () => undefined,
       (cause: unknown) => {
         if (isEndByRequest(cause, leadership)) return
-        const text = `Work of "${this.election}" in term ${leadership.term} failed: ${messageOf(cause)}`
+        const text = `Work of "${fullName(this)}" in term ${leadership.term} failed: ${messageOf(cause)}`
         this.#emit({ type: 'error', error: new TenureError('WORK_FAILED', text, { cause }) })
       },
     )
@@ -529,13 +625,7 @@ export class Elector {
   }
 }
 
-type Untimed<T> = T extends unknown ? Omit<T, 'nowMs' | 'sleptMs'> : never
+type Untimed<T> = T extends unknown ? Omit<T, 'nowMs' | 'sleptMs' | 'fresh'> : never
 type InputBody = Untimed<Input>
-type Anonymous<T> = T extends unknown ? Omit<T, 'election' | 'identity'> : never
+type Anonymous<T> = T extends unknown ? Omit<T, keyof Origin> : never
 type EventBody = Anonymous<ElectionEvent>
-
-/** Work that ends because it was told to, with the reason it was given or an AbortError for it, has not failed. */
-function isEndByRequest(cause: unknown, { loss }: Leadership): boolean {
-  if (!loss) return false
-  return cause === loss || (cause instanceof Error && cause.name === 'AbortError' && cause.cause === loss)
-}

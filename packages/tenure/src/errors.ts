@@ -1,7 +1,7 @@
 /** Why leadership ended. */
 export type LossReason = 'expired' | 'superseded' | 'released' | 'stopped'
 
-/** Every code that an error of this library can carry; `docs/errors.md` tells what to do about each. */
+/** Every code of the library, the service and the command line; `docs/reference/errors.md` says what to do about each. */
 export const errorCodes = [
   'INVALID_OPTION',
   'ALREADY_STARTED',
@@ -14,25 +14,47 @@ export const errorCodes = [
   'RECORD_INVALID',
   'BACKEND_UNAVAILABLE',
   'UNAUTHORIZED',
+  'MISSING_RIGHT',
   'WRONG_CLUSTER',
   'INVALID_TTL',
   'INVALID_REQUEST',
   'NOT_FOUND',
   'TOO_LARGE',
   'RATE_LIMITED',
+  'NOT_LEADER',
+  'CONFLICT',
   'LOCK_UNAVAILABLE',
   'UNSUPPORTED_FILESYSTEM',
+  'UNSAFE_PERMISSIONS',
   'UNKNOWN_STORE',
+  'DRIVER_MISSING',
+  'UNSAFE_SETTINGS',
   'WORK_FAILED',
   'WORK_UNSETTLED',
   'RELEASE_FAILED',
+  'CLONED',
 ] as const
 
 /** A stable name for what went wrong. */
 export type ErrorCode = (typeof errorCodes)[number]
 
+/** What an error says as data, for programs that say it in words of their own. The message says all of it too. */
+export interface ErrorDetails {
+  /** The option or variable that the error is about, such as `leaseDurationMs` or `TENURE_CA_FILE`. */
+  readonly option?: string
+  /** Its value as the message shows it: short, and without a password. A number is still a number. */
+  readonly value?: string | number
+  /** What the value must be, or what is wrong with it. */
+  readonly rule?: string
+  /** The smallest value that the rule allows, where it is about a number. */
+  readonly least?: number
+  /** The part of the message that says what to do. */
+  readonly advice?: string
+}
+
 /**
- * An error of this library: `code` is stable, `retryable` tells whether the same call may succeed later.
+ * An error of this library: `code` is stable, and `retryable` says whether the same call may succeed later. `option`,
+ * `value`, `rule` and `advice` are there where they apply.
  *
  * @example
  * try { await work() } catch (error) {
@@ -40,15 +62,23 @@ export type ErrorCode = (typeof errorCodes)[number]
  *   throw error
  * }
  */
-export class TenureError extends Error {
+export class TenureError extends Error implements ErrorDetails {
   override readonly name: string = 'TenureError'
   readonly code: ErrorCode
   readonly retryable: boolean
+  // Declared only: otherwise every error would be printed with five times "undefined".
+  declare readonly option?: string
+  declare readonly value?: string | number
+  declare readonly rule?: string
+  declare readonly least?: number
+  declare readonly advice?: string
 
-  constructor(code: ErrorCode, message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+  constructor(code: ErrorCode, message: string, options: ErrorDetails & { retryable?: boolean; cause?: unknown } = {}) {
+    const { retryable = false, cause, ...details } = options
+    super(message, cause === undefined ? undefined : { cause })
     this.code = code
-    this.retryable = options.retryable ?? false
+    this.retryable = retryable
+    Object.assign(this, details)
   }
 }
 
@@ -64,22 +94,29 @@ export class LeadershipLostError extends TenureError {
   readonly election: string
   readonly term: number
 
-  constructor(election: string, term: number, reason: LossReason, cause?: unknown) {
+  constructor(election: string, term: number, reason: LossReason, cause?: unknown, namespace?: string) {
     const text = {
       expired: 'the lease was not renewed in time',
       superseded: 'the store no longer shows this grant',
       released: 'this elector stepped down',
       stopped: 'this elector was stopped',
     }[reason]
-    super('LEADERSHIP_LOST', `Leadership of "${election}" in term ${term} ended: ${text}.`, { cause })
+    super('LEADERSHIP_LOST', `Leadership of "${fullName({ election, namespace })}" in term ${term} ended: ${text}.`, {
+      cause,
+    })
     this.reason = reason
     this.election = election
     this.term = term
   }
 }
 
+/** An election as messages name it: with its namespace, because two namespaces may each have a Lease of that name. */
+export function fullName({ election, namespace }: { election: string; namespace?: string | undefined }): string {
+  return namespace === undefined ? election : `${namespace}/${election}`
+}
+
 /**
- * Whether something thrown is an error of this library, also across two copies of it.
+ * Whether something thrown is an error of this library, even of another copy of it.
  *
  * @example
  * if (isTenureError(error)) console.log(error.code, error.retryable)
@@ -93,25 +130,82 @@ export function isTenureError(error: unknown): error is TenureError {
   )
 }
 
-/** A wrong option is a programmer's mistake: a TypeError that names the option, the value and the rule. */
-export function invalidOption(option: string, value: unknown, rule: string): TypeError {
-  const error = new TypeError(`Option "${option}" is ${show(value)}, but ${rule}.`)
-  return Object.assign(error, { code: 'INVALID_OPTION' as const, retryable: false })
+/**
+ * A wrong option is a programmer's mistake: a TypeError that names the option, the value and the rule. `least` is the
+ * smallest value that the rule allows, where it is about a number.
+ *
+ * @example
+ * if (port > 65_535) throw invalidOption('port', port, 'it must be at most 65535')
+ */
+export function invalidOption(option: string, value: unknown, rule: string, least?: number): TypeError {
+  const shown = typeof value === 'number' ? value : show(value)
+  return optionError({ option, value: shown, rule, ...(least !== undefined && { least }) })
 }
 
-/** What was thrown, in words. */
-export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
+/** A wrong option whose value is not worth showing, or that only a message of its own can explain. */
+export function optionError(
+  details: ErrorDetails & { readonly option: string },
+  message = optionMessage(`Option "${details.option}"`, details),
+): TypeError {
+  return Object.assign(new TypeError(message), { code: 'INVALID_OPTION' as const, retryable: false, ...details })
 }
 
-function show(value: unknown): string {
-  if (typeof value === 'string') return quote(value.length > 80 ? `${value.slice(0, 80)}…` : value)
+/**
+ * A wrong option in words. `name` is what the reader calls it.
+ *
+ * @example
+ * if (isTenureError(error) && error.rule) console.error(optionMessage('--port', error))
+ */
+export function optionMessage(name: string, { value, rule, advice }: ErrorDetails): string {
+  const text = value === undefined ? `${name} ${rule}.` : `${name} is ${value}, but ${rule}.`
+  return advice === undefined ? text : `${text} ${advice}`
+}
+
+/** A value for a message: short, without a password, and without what a terminal would obey. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return quote(shortened(withoutPassword(value)))
   if (typeof value === 'number' || typeof value === 'undefined' || typeof value === 'boolean') return String(value)
   if (typeof value === 'bigint') return `${value}n`
+  if (value instanceof AbortSignal) return 'an AbortSignal'
+  if (value instanceof Promise) return 'a promise'
   return value === null ? 'null' : `${typeof value === 'object' ? 'an' : 'a'} ${typeof value}`
+}
+
+/** The natural first try, where a client is wanted, is to hand in its URL. */
+function withoutPassword(text: string): string {
+  if (text.includes('://')) return redactedUrl(text)
+  return text.replace(/(\bpassword\s*=).*/is, '$1***')
+}
+
+function shortened(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text
 }
 
 /** JSON leaves DEL and C1 as they are, and a terminal obeys some of them. */
 function quote(text: string): string {
   return JSON.stringify(text).replace(/[\u007f-\u009f]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`)
+}
+
+/** Parameters that have no secret in them, and are worth seeing. */
+const plain = new Set('cluster endpoint prefix region sentinel shareWithGroup sslmode table waitForReplicas'.split(' '))
+
+/**
+ * A URL as it may be shown in a message: without what comes before the last `@` or after a `#`, and without the values
+ * after a `?`, but for those of parameters that hold no secret. A password that is not percent-encoded may contain any
+ * of these, and slashes and commas as well.
+ *
+ * @example
+ * logger.info({ store: redactedUrl(process.env.TENURE_STORE ?? 'memory:') })
+ */
+export function redactedUrl(url: string): string {
+  const withoutLogin = url.replace(/^([a-z][a-z0-9+.-]*:\/{0,2})?.*@/is, '$1***@')
+  return withoutLogin
+    .replace(/#.*/s, '#***')
+    .replace(/\?([^#]*)/, (_, query: string) => `?${query.split('&').map(redactedPair).join('&')}`)
+}
+
+function redactedPair(pair: string): string {
+  const [, name, value = ''] = /^(\w+)=(.*)$/s.exec(pair) ?? []
+  if (name === undefined) return '***'
+  return plain.has(name) && /^[\w.:,*/-]*$/.test(value) ? pair : `${name}=***`
 }

@@ -1,21 +1,28 @@
 import type { LossReason } from './errors.ts'
 import type { LeaseRecord } from './lease-store.ts'
 
-/** What an elector reports. `gap` stands for events that a slow reader missed. */
-export type ElectionEvent = { readonly election: string; readonly identity: string } & (
-  | { readonly type: 'new-leader'; readonly record: LeaseRecord }
-  | { readonly type: 'elected'; readonly term: number; readonly record: LeaseRecord }
-  | { readonly type: 'renewed'; readonly term: number; readonly record: LeaseRecord }
-  | { readonly type: 'renew-failed'; readonly term: number; readonly failures: number; readonly error: unknown }
-  | { readonly type: 'lost'; readonly term: number; readonly reason: LossReason }
-  | { readonly type: 'error'; readonly error: unknown }
-  | { readonly type: 'gap'; readonly missed: number }
-)
+/** Which candidate of which election something is reported of. */
+export interface Origin {
+  readonly election: string
+  /** The store's `namespace`, if it has one: elections of two namespaces may share a name. */
+  readonly namespace?: string
+  readonly identity: string
+}
+
+/** What an elector reports. `gap` means events that a slow reader missed. */
+export type ElectionEvent = Origin &
+  (
+    | { readonly type: 'new-leader'; readonly record: LeaseRecord }
+    | { readonly type: 'elected'; readonly term: number; readonly record: LeaseRecord }
+    | { readonly type: 'renewed'; readonly term: number; readonly record: LeaseRecord }
+    | { readonly type: 'renew-failed'; readonly term: number; readonly failures: number; readonly error: unknown }
+    | { readonly type: 'lost'; readonly term: number; readonly reason: LossReason }
+    | { readonly type: 'error'; readonly error: unknown }
+    | { readonly type: 'gap'; readonly missed: number }
+  )
 
 /** One store call, for metrics. */
-export interface CallReport {
-  readonly election: string
-  readonly identity: string
+export interface CallReport extends Origin {
   readonly verb: 'read' | 'acquire' | 'renew' | 'release'
   readonly result: 'ok' | 'refused' | 'failed'
   readonly durationMs: number
@@ -35,9 +42,14 @@ export interface Observer {
   onCall?(report: CallReport): void
 }
 
+/** Which candidate of which election an event is about. */
+export function originOf({ election, namespace, identity }: Origin): Origin {
+  return { election, ...(namespace !== undefined && { namespace }), identity }
+}
+
 const queueLimit = 256
 
-/** One reader of `elector.events()`: a bounded queue that tells how much it dropped. */
+/** One reader of `elector.events()`: a bounded queue that counts what it dropped. */
 export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefined> {
   readonly #queue: ElectionEvent[] = []
   #missed = 0
@@ -89,10 +101,10 @@ export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefine
     for (const wake of this.#wakes.splice(0)) wake()
   }
 
-  /** The queue was full until now, so everything missed lies between its end and whatever comes next. */
-  #closeGap({ election, identity }: ElectionEvent): void {
+  /** The queue was full until now, so everything missed is between its end and whatever comes next. */
+  #closeGap(next: ElectionEvent): void {
     if (this.#missed === 0) return
-    this.#queue.push({ type: 'gap', missed: this.#missed, election, identity })
+    this.#queue.push({ type: 'gap', missed: this.#missed, ...originOf(next) })
     this.#missed = 0
   }
 }

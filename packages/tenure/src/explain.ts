@@ -1,11 +1,15 @@
+import { messageOf } from '@tenure/internal/message'
 import { beliefEndOf, deadlineOf, leadsAt, type ElectionState } from './election-state.ts'
+import { fullName } from './errors.ts'
 import type { LeaseRecord } from './lease-store.ts'
 
-/** What `elector.explain()` tells: `summary` for people, the rest for programs. */
+/** What `elector.explain()` gives: `summary` for people, the rest for programs. */
 export interface Explanation {
   /** One or two sentences: why it leads or does not, and what it waits for. */
   readonly summary: string
   readonly election: string
+  /** The store's namespace, if it has one. */
+  readonly namespace: string | undefined
   readonly identity: string
   readonly isLeader: boolean
   readonly phase: 'idle' | 'standby' | 'leading' | 'ending' | 'stopped'
@@ -23,6 +27,7 @@ export interface Explanation {
 }
 
 interface Circumstances {
+  readonly namespace: string | undefined
   readonly nowMs: number
   readonly heldMs: number
   readonly pendingWork: number
@@ -35,6 +40,7 @@ export function explain(state: ElectionState, now: Circumstances): Explanation {
   const lastErrors = now.errors.map(({ atMs, error }) => ({ at: atMs, message: messageOf(error) }))
   const data = {
     election: state.settings.election,
+    namespace: now.namespace,
     identity: state.settings.identity,
     isLeader,
     phase: state.phase,
@@ -51,7 +57,7 @@ export function explain(state: ElectionState, now: Circumstances): Explanation {
 }
 
 function sentence(state: ElectionState, now: Circumstances, data: Omit<Explanation, 'summary'>): string {
-  const { election } = data
+  const election = fullName(data)
   switch (state.phase) {
     case 'idle':
       return `Not started: call start() to campaign for "${election}".`
@@ -75,12 +81,12 @@ function sentence(state: ElectionState, now: Circumstances, data: Omit<Explanati
 }
 
 function standbySentence(state: ElectionState, now: Circumstances, data: Omit<Explanation, 'summary'>): string {
-  const { election } = data
+  const election = fullName(data)
   if (now.nowMs < state.cooldownUntilMs) {
     return `Stays out of "${election}" for another ${seconds(state.cooldownUntilMs - now.nowMs)} after stepping down.`
   }
   if (state.attempt && !state.flight)
-    return `The last try to lead "${election}" failed; it will look what became of it.`
+    return `The last try to lead "${election}" failed; it will check whether that try succeeded.`
   if (data.leader) {
     return `Stands by: "${data.leader.holder}" holds "${election}" in term ${data.leader.term}; as seen from here its lease runs out in ${seconds(data.leaseEndsInMs)} unless renewed.`
   }
@@ -112,8 +118,4 @@ function pieces(work: number): string {
 
 function seconds(ms: number | undefined): string {
   return `${((ms ?? 0) / 1000).toFixed(1)} s`
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -3,6 +3,7 @@ import { invalidOption, LeadershipLostError, type LossReason } from './errors.ts
 /** What a leadership asks of the elector that made it. */
 export interface Reign {
   readonly election: string
+  readonly namespace?: string | undefined
   readonly identity: string
   leads(leadership: Leadership): boolean
   remainingMs(leadership: Leadership): number
@@ -54,7 +55,8 @@ export class Leadership {
 
   /** Whether this term leads now, by the clock. */
   isLeader(): boolean {
-    return this.#reign.leads(this)
+    // An elector that is elected again reports the new leader a moment before the new leadership begins.
+    return this.#loss === undefined && this.#reign.leads(this)
   }
 
   /** Throws a {@link LeadershipLostError} unless this term leads now. */
@@ -93,7 +95,7 @@ export class Leadership {
 
   /** @internal */
   end(reason: LossReason): LeadershipLostError {
-    this.#loss ??= new LeadershipLostError(this.election, this.term, reason)
+    this.#loss ??= this.#lossBy(reason)
     this.#controller?.abort(this.#loss)
     return this.#loss
   }
@@ -103,8 +105,18 @@ export class Leadership {
     return this.#loss
   }
 
+  #lossBy(reason: LossReason): LeadershipLostError {
+    return new LeadershipLostError(this.election, this.term, reason, undefined, this.#reign.namespace)
+  }
+
   #lossNow(): LeadershipLostError {
     // The clock may say so before the timer that ends this term has run.
-    return this.#loss ?? new LeadershipLostError(this.election, this.term, 'expired')
+    return this.#loss ?? this.#lossBy('expired')
   }
+}
+
+/** Work that ends because its signal aborted, with the loss of its term or an AbortError for that, has not failed. */
+export function isEndByRequest(cause: unknown, { election, term }: Leadership): boolean {
+  const reason = cause instanceof Error && cause.name === 'AbortError' ? cause.cause : cause
+  return reason instanceof LeadershipLostError && reason.election === election && reason.term === term
 }

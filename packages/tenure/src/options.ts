@@ -1,15 +1,15 @@
+import { isObject } from '@tenure/internal/objects'
 import type { Clock } from './clock.ts'
 import { invalidOption } from './errors.ts'
 import type { Observer } from './events.ts'
 import type { LeaseStore, Metadata } from './lease-store.ts'
+import { checkMembers, isPromise } from './options/check-options.ts'
 
 const metadataLimitBytes = 4096
 
 /** Options must be given as an object. */
 export function checkObject(option: string, value: unknown): asserts value is object {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw invalidOption(option, value, 'it must be an object')
-  }
+  if (!isObject(value)) throw invalidOption(option, value, 'it must be an object')
 }
 
 /** Something with certain methods. */
@@ -18,11 +18,14 @@ export function checkMethods(option: string, value: unknown, methods: readonly s
     typeof value === 'object' &&
     value !== null &&
     methods.every((method) => typeof Reflect.get(value, method) === 'function')
-  if (!usable) throw invalidOption(option, value, `it must be ${hint}, with the methods ${methods.join(', ')}`)
+  if (usable) return
+  if (isPromise(value)) throw invalidOption(option, value, `it must be ${hint}: await it first`)
+  throw invalidOption(option, value, `it must be ${hint}, with the methods ${methods.join(', ')}`)
 }
 
 export function checkStore(store: unknown): asserts store is LeaseStore {
   checkMethods('store', store, ['read', 'acquire', 'renew', 'release'], 'a LeaseStore such as memoryStore()')
+  checkMembers('store', store as object, ['look', 'watch', 'list', 'examine', 'close'])
 }
 
 export function checkClock(clock: unknown): asserts clock is Clock | undefined {
@@ -40,6 +43,7 @@ export function checkObserver(observer: unknown): asserts observer is Observer |
       throw invalidOption(`observer.${name}`, listener, 'it must be a function')
     }
   }
+  checkMembers('observer', observer, ['onEvent', 'onCall'])
 }
 
 export function checkSignal(signal: unknown): asserts signal is AbortSignal | undefined {
@@ -75,6 +79,6 @@ export function copyMetadata(metadata: unknown): Metadata {
   } catch {
     // Cycles, big integers, or a toJSON that gives nothing.
   }
-  if (typeof copy !== 'object' || copy === null || Array.isArray(copy)) throw invalidOption('metadata', metadata, rule)
+  if (!isObject(copy)) throw invalidOption('metadata', metadata, rule)
   return copy as Metadata
 }

@@ -48,7 +48,7 @@ export class SleepMeter {
     const apartMs = this.#clock.wallMs() - nowMs - this.#wallAheadMs
     if (apartMs <= disagreementMs && apartMs >= -disagreementMs) return this.#sleptMs
     this.#look()
-    // A stall since `nowMs` was read has used up time too, but is no sleep: it counts for this answer only.
+    // A stall since `nowMs` was read has used up time too, but is not a sleep: it counts for this answer only.
     return this.#sleptMs + Math.max(0, this.#clock.monotonicMs() - nowMs)
   }
 
@@ -90,7 +90,7 @@ export class SleepMeter {
     // Boot time is coarse: what may be mere rounding is counted, but not worth waking everybody.
     if (this.#leaders.size === 0 || sleptMs - this.#toldMs < coarseMs) return
     this.#toldMs = sleptMs
-    // Not from here: whoever asks whether it leads must not find its own abort handlers run inside the question.
+    // Not from here: a caller that asks whether it leads must not have its own abort handlers run inside the question.
     this.#clock.setTimer(0, () => {
       for (const leader of this.#leaders) leader.onSleep()
     })

@@ -38,17 +38,18 @@ export async function callStore(
  * Checks what a store answered before the algorithm sees it. An answer that is not understood counts as no answer: the
  * call failed, its outcome is unknown, and nothing is believed on its word.
  */
-function checkOutcome(outcome: unknown): Outcome {
+export function checkOutcome(outcome: unknown): Outcome {
   const answer = asObject(outcome, 'an answer')
   if (answer['ok'] === true) {
     if (!isPositive(answer['validForMs'])) throw invalid('a grant', 'validForMs', answer['validForMs'])
-    checkRecord(answer['record'])
+    const { leaseDurationMs, released } = checkRecord(answer['record'])
+    // Others wait for as long as the record says: a lease that they cannot see the end of founds no belief.
+    if (!released && leaseDurationMs === 0) throw invalid('a grant', 'leaseDurationMs', leaseDurationMs)
   } else if (answer['ok'] === false) {
     const { highestTerm, retryAfterMs } = answer
     if (!isTerm(highestTerm)) throw invalid('a refusal', 'highestTerm', highestTerm)
-    const wrong =
-      retryAfterMs !== undefined && !(typeof retryAfterMs === 'number' && retryAfterMs >= 0 && retryAfterMs < Infinity)
-    if (wrong) throw invalid('a refusal', 'retryAfterMs', retryAfterMs)
+    if (retryAfterMs !== undefined && !isDuration(retryAfterMs))
+      throw invalid('a refusal', 'retryAfterMs', retryAfterMs)
     if (answer['record'] !== undefined) checkRecord(answer['record'])
   } else {
     throw invalid('an answer', 'ok', answer['ok'])
@@ -56,7 +57,7 @@ function checkOutcome(outcome: unknown): Outcome {
   return outcome as Outcome
 }
 
-/** Checks a record that a read or a watch showed. A duration that makes no sense is left for the algorithm to replace. */
+/** Checks a record that a read or a watch showed. A duration of 0 is a missing one, which the algorithm replaces. */
 export function checkFound(record: unknown): LeaseRecord | undefined {
   return record === undefined ? undefined : checkRecord(record)
 }
@@ -68,8 +69,10 @@ function checkRecord(value: unknown): LeaseRecord {
   }
   if (!isTerm(record['term'])) throw invalid('a record', 'term', record['term'])
   if (typeof record['released'] !== 'boolean') throw invalid('a record', 'released', record['released'])
-  if (typeof record['leaseDurationMs'] !== 'number')
-    throw invalid('a record', 'leaseDurationMs', record['leaseDurationMs'])
+  if (!isDuration(record['leaseDurationMs'])) throw invalid('a record', 'leaseDurationMs', record['leaseDurationMs'])
+  // Many a client says null for what is missing.
+  const { mark = null } = record
+  if (mark !== null && typeof mark !== 'string') throw invalid('a record', 'mark', mark)
   return value as LeaseRecord
 }
 
@@ -82,8 +85,12 @@ function isTerm(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
+function isDuration(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value < Infinity
+}
+
 function isPositive(value: unknown): boolean {
-  return typeof value === 'number' && value > 0 && value < Infinity
+  return isDuration(value) && (value as number) > 0
 }
 
 function invalid(what: string, field: string, value: unknown): TenureError {

@@ -41,18 +41,34 @@ const record = (change: Partial<LeaseRecord>): LeaseRecord => ({
   ...change,
 })
 
+const at = (nowMs: number) => ({ nowMs, sleptMs: 0 })
+
+type WithoutFresh<T> = T extends unknown ? Omit<T, 'fresh'> : never
+type Given = WithoutFresh<Input>
+
 /** Feeds inputs to the algorithm and remembers the last call it made. */
-function drive(state: ElectionState = initialState(settings, 'me', 0.5)) {
+function drive(state: ElectionState = initialState(settings, 0.5)) {
   let current = state
+  let names = 0
   let lastCall: Extract<Effect, { type: 'call' }>['call'] | undefined
   return {
-    take(input: Input): Effect[] {
-      const { state: next, effects } = step(current, deepFreeze(input))
+    take(given: Given): Effect[] {
+      deepFreeze(given)
+      const input = {
+        ...given,
+        // Counted only where it is used, so that a test can name the attempts that it expects.
+        get fresh() {
+          return `me.${++names}`
+        },
+      }
+      const { state: next, effects } = step(current, input)
       current = deepFreeze(next)
       for (const effect of effects) if (effect.type === 'call') lastCall = effect.call
       // As the driver does, once everything that listens to the end has been told.
       const ended = effects.some(({ type }) => type === 'ended')
-      return ended ? [...effects, ...this.take({ type: 'wake', nowMs: input.nowMs, sleptMs: input.sleptMs })] : effects
+      return ended
+        ? [...effects, ...this.take({ type: 'end-told', nowMs: given.nowMs, sleptMs: given.sleptMs })]
+        : effects
     },
     get state() {
       return current
@@ -219,7 +235,59 @@ describe('the algorithm', () => {
     d.take({ type: 'failed', call: d.call.id, error: new Error('reset'), nowMs: 2_000, sleptMs: 0 })
     expect(nextWakeMs(d.state)).toBe(2_800)
     d.take({ type: 'wake', nowMs: 2_800, sleptMs: 0 })
-    expect(d.call).toMatchObject({ verb: 'renew', boundMs: 1_000 })
+    expect(d.call).toMatchObject({ verb: 'renew' })
+  })
+
+  test('sends nothing on a belief that an answer has shortened into the past', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const mine = record({ holder: 'a', attempt: 'me.1' })
+    d.take({ type: 'answer', call: d.call.id, outcome: { ok: true, record: mine, validForMs: 15_000 }, ...at(0) })
+    d.take({ type: 'wake', ...at(5_000) })
+    expect(d.call).toMatchObject({ verb: 'renew' })
+    const renewed = { ok: true, record: { ...mine, version: 'v2' }, validForMs: 1_000 } as const
+    const effects = d.take({ type: 'answer', call: d.call.id, outcome: renewed, ...at(7_000) })
+    expect(effects).toContainEqual({ type: 'ended', reason: 'expired' })
+    expect(effects).not.toContainEqual(expect.objectContaining({ call: expect.objectContaining({ verb: 'renew' }) }))
+  })
+
+  test('a look that hangs does not keep it from a lease that is free', () => {
+    const d = drive()
+    d.take({ type: 'start', ...at(0) })
+    const held = record({ version: 'v1' })
+    d.take({ type: 'answer', call: d.call.id, outcome: { ok: false, record: held, highestTerm: 1 }, ...at(0) })
+    // It was renewed again and again, so there was no reason to try; now the store itself is asked.
+    let nowMs = 0
+    for (let version = 2; d.call.verb !== 'read'; version++) {
+      nowMs += 5_000
+      d.take({ type: 'observed', record: record({ version: `v${version}` }), ...at(nowMs) })
+      d.take({ type: 'wake', ...at(nowMs) })
+    }
+    const freed = record({ version: 'free', released: true })
+    expect(d.take({ type: 'observed', record: freed, ...at(nowMs + 100) })).toContainEqual({ type: 'cancel' })
+    d.take({ type: 'wake', ...at(nowMs + 110) })
+    expect(d.call).toMatchObject({ verb: 'acquire' })
+  })
+
+  test('looks on while a step-down keeps it out, where it is told of nothing', () => {
+    const d = drive(initialState({ ...settings, canWatch: false }, 0.5))
+    d.take({ type: 'start', ...at(0) })
+    const held = record({ version: 'v1' })
+    d.take({ type: 'answer', call: d.call.id, outcome: { ok: false, record: held, highestTerm: 1 }, ...at(0) })
+    d.take({ type: 'step-down', cooldownMs: 600_000, ...at(1) })
+    d.take({ type: 'wake', ...at(3_000) })
+    expect(d.call).toMatchObject({ verb: 'read' })
+    const next = record({ version: 'v9', term: 2, holder: 'c', attempt: 'third.1' })
+    expect(d.take({ type: 'found', call: d.call.id, record: next, ...at(3_001) })).toContainEqual({
+      type: 'new-leader',
+      record: next,
+    })
+    d.take({ type: 'wake', ...at(6_100) })
+    const free = { ...next, released: true, version: 'v10' }
+    const idle = d.take({ type: 'found', call: d.call.id, record: free, ...at(6_101) })
+    expect(idle, 'it neither campaigns nor asks again at once').toEqual([])
+    d.take({ type: 'wake', ...at(9_200) })
+    expect(d.call).toMatchObject({ verb: 'read' })
   })
 
   test('asks the store at once when a release overtook the refusal of an acquire', () => {
@@ -303,11 +371,11 @@ describe('the algorithm', () => {
     ['an acquire', { ok: false, record: record({ released: true }), highestTerm: 1 }],
     [
       'a release of an abandoned attempt',
-      { ok: false, record: record({ holder: 'a', attempt: 'me.0' }), highestTerm: 1 },
+      { ok: false, record: record({ holder: 'a', attempt: 'me.1' }), highestTerm: 1 },
     ],
     [
       'a release, and answers that it did it,',
-      { ok: true, record: record({ holder: 'a', attempt: 'me.0' }), validForMs: 1 },
+      { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 1 },
     ],
     ['an acquire of a vanished record', { ok: false, highestTerm: 1, retryAfterMs: 0 }],
   ] satisfies [string, Outcome][])('does not flood a store that refuses %s on and on', (_what, outcome) => {
@@ -319,6 +387,20 @@ describe('the algorithm', () => {
     }
     expect(calls).toBeLessThan(10)
     expect(nextWakeMs(d.state)).toBeGreaterThanOrEqual(10 + 1_000)
+  })
+
+  test('does not flood a store that says on and on that the lease in the way has just run out', () => {
+    const d = drive()
+    d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
+    const outcome: Outcome = { ok: false, record: record({}), highestTerm: 1, retryAfterMs: 0 }
+    let calls = 0
+    for (let nowMs = 0; nowMs < 10_000; nowMs = nextWakeMs(d.state) ?? Infinity) {
+      d.take({ type: 'wake', nowMs, sleptMs: 0 })
+      if (!d.state.flight) continue
+      calls += 1
+      d.take({ type: 'answer', call: d.call.id, outcome, nowMs, sleptMs: 0 })
+    }
+    expect(calls).toBeLessThan(20)
   })
 
   test('takes over with exactly the version it has watched for the whole duration', () => {
@@ -349,7 +431,7 @@ describe('the algorithm', () => {
 
   test('attempts of a thousand standbys are spread over half a percent of the lease (B10)', () => {
     const wakes = Array.from({ length: 1_000 }, (_, index) => {
-      const d = drive(initialState(settings, `n${index}`, index / 1_000))
+      const d = drive(initialState(settings, index / 1_000))
       d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
       const outcome: Outcome = { ok: false, record: record({}), highestTerm: 1 }
       d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 0, sleptMs: 0 })
@@ -399,7 +481,7 @@ describe('the algorithm', () => {
           const call = d.state.flight?.id ?? 0
           const shown = 'change' in it && it.change ? record(it.change) : undefined
           const at = { nowMs, sleptMs }
-          const inputs: Record<string, Input> = {
+          const inputs: Record<string, Given> = {
             stop: { type: 'stop', ...at },
             wake: { type: 'wake', ...at },
             'next-wake': { type: 'wake', ...at },

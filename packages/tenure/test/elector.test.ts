@@ -15,10 +15,10 @@ import { wire } from './wire.ts'
 const lease = 15_000
 const call = { signal: new AbortController().signal }
 
-function scene(options: Partial<ElectorOptions> & { watch?: boolean } = {}) {
+function scene({ watch, ...options }: Partial<ElectorOptions> & { watch?: boolean | undefined } = {}) {
   const clock = fakeClock()
   const memory = memoryStore({ clock })
-  const link = wire(memory, options)
+  const link = wire(memory, { watch })
   const events: ElectionEvent[] = []
   const make = (more: Partial<ElectorOptions> = {}) =>
     new Elector({
@@ -246,10 +246,10 @@ describe('renewal', () => {
   test('an answer after its timeout is dropped (B4, C5)', async () => {
     const { elector, clock, link, memory } = await leading()
     const answer = link.hold('renew')
-    await clock.advance(5_000 + 2_501)
+    await clock.advance(5_000 + 3_001)
     link.fate('all', 'lose-request')
     answer()
-    await clock.advance(10_000 - 7_501 - 1)
+    await clock.advance(10_000 - 8_001 - 1)
     expect(elector.isLeader()).toBe(true)
     await clock.advance(1)
     expect(elector.isLeader()).toBe(false)
@@ -263,7 +263,7 @@ describe('renewal', () => {
     await clock.advance(5_000)
     link.fate('renew', 'pass')
     const before = link.calls.length
-    await clock.advance(2_500)
+    await clock.advance(3_000)
     // The repeated one is refused for its old version; the one after it carries the adopted version.
     expect(link.calls.slice(before).map(({ verb }) => verb)).toEqual(['renew', 'renew'])
     expect(elector.isLeader()).toBe(true)
@@ -357,13 +357,13 @@ describe('unknown outcomes', () => {
     link.fate('acquire', 'lose-answer')
     link.fate('renew', 'lose-request')
     elector.start()
-    await clock.advance(4_999)
+    await clock.advance(10_999)
     expect(elector.isLeader()).toBe(false)
     await clock.advance(1)
     expect(elector.isLeader()).toBe(true)
     expect((await memory.read('e', call))?.term).toBe(1)
     link.fate('all', 'lose-request')
-    await clock.advance(8_000 - 1)
+    await clock.advance(2_000 - 1)
     expect(elector.isLeader()).toBe(true)
     await clock.advance(1)
     expect(elector.isLeader()).toBe(false)
@@ -387,10 +387,10 @@ describe('unknown outcomes', () => {
   })
 
   test('a grant that arrives too late to lead is given back', async () => {
-    const { elector, clock, link, memory } = scene({ watch: false, renewIntervalMs: 7_900, retryIntervalMs: 2_000 })
+    const { elector, clock, link, memory } = scene({ watch: false })
     const answer = link.hold('acquire')
     elector.start()
-    await clock.advance(7_800)
+    await clock.advance(5_900)
     answer()
     clock.sleep(9_000)
     await clock.advance(10)
@@ -590,12 +590,21 @@ describe('work', () => {
 
   test('an observer that rejects is contained and reported (C16)', async () => {
     const { clock, make } = scene()
-    const onEvent = (async () => Promise.reject(new Error('a bad promise'))) as () => void
-    const elector = make({ observer: { onEvent } })
-    elector.start()
-    await clock.advance(0)
-    expect(elector.explain().lastErrors.at(-1)?.message).toMatch(/observer of "e" threw/)
-    await stopAndCheck(elector, clock)
+    // As queries of database libraries are: no Promise of Node's, and they begin when they are waited for.
+    class Query {
+      // oxlint-disable-next-line unicorn/no-thenable
+      then(_: unknown, reject: (error: Error) => void) {
+        reject(new Error('a bad query'))
+      }
+    }
+    const answers: readonly (() => unknown)[] = [() => Promise.reject(new Error('a bad promise')), () => new Query()]
+    for (const onEvent of answers) {
+      const elector = make({ observer: { onEvent } })
+      elector.start()
+      await clock.advance(0)
+      expect(elector.explain().lastErrors.at(-1)?.message).toMatch(/observer of "e" threw/)
+      await stopAndCheck(elector, clock)
+    }
   })
 
   test('work that ends because it was told to has not failed', async () => {

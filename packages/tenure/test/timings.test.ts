@@ -1,5 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { Elector } from '../src/elector.ts'
+import type { LeaseStore } from '../src/lease-store.ts'
+import { memoryStore } from '../src/stores/memory.ts'
+import { fakeClock } from '../src/testing/index.ts'
 import { resolveTimings, type TimingOptions } from '../src/timings.ts'
 
 test('a deadline that leaves two renewals no time to be answered is refused', () => {
@@ -18,6 +22,7 @@ test('one number is enough: the rest is a third, two thirds and two fifteenths o
     renewDeadlineMs: 10_000,
     retryIntervalMs: 2_000,
     driftRatio: 0.01,
+    answerBoundMs: 2_500,
   })
   fc.assert(
     fc.property(fc.integer({ min: 100, max: 2 ** 31 - 1 }), (leaseDurationMs) => {
@@ -45,10 +50,33 @@ test('whatever is accepted, the slowest clock reaches its deadline before the fa
         return
       }
       accepted += 1
-      const { leaseDurationMs, renewDeadlineMs, driftRatio } = timings
+      const { leaseDurationMs, renewDeadlineMs, driftRatio, beliefEndMs } = timings
       expect(renewDeadlineMs / (1 - driftRatio)).toBeLessThan(leaseDurationMs / (1 + driftRatio))
+      expect(beliefEndMs / (1 - driftRatio)).toBeCloseTo(leaseDurationMs / (1 + driftRatio), 6)
     }),
     { numRuns: 2_000 },
   )
   expect(accepted).toBeGreaterThan(10)
+})
+
+test('the end of belief and the bound of an answer are those of an elector', async () => {
+  const clock = fakeClock()
+  const memory = memoryStore({ clock })
+  const boundsMs: (number | undefined)[] = []
+  const store: LeaseStore = {
+    ...memory,
+    renew(claim, options) {
+      boundsMs.push(options.timeoutMs)
+      return memory.renew(claim, options)
+    },
+  }
+  const options = { leaseDurationMs: 10_000, renewIntervalMs: 2_000, renewDeadlineMs: 8_000 }
+  const { beliefEndMs, answerBoundMs } = resolveTimings(options)
+  const elector = new Elector({ store, election: 'timings', clock, ...options })
+  elector.start()
+  const leadership = await elector.waitForLeadership()
+  expect(leadership.drainMs()).toBeCloseTo(beliefEndMs, 6)
+  await clock.advance(options.renewIntervalMs)
+  expect(boundsMs).toEqual([expect.closeTo(answerBoundMs, 6)])
+  await elector.stop()
 })

@@ -1,5 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest'
-import { LeaderElector as KubernetesLeaderElector } from '../src/kubernetes/leader-elector.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { KubernetesClient } from '../src/kubernetes/client/client.ts'
 import { TenureError } from '../src/errors.ts'
 import { memoryStore } from '../src/stores/memory.ts'
 import { kubernetesStore } from '../src/stores/kubernetes.ts'
@@ -86,6 +86,32 @@ test('a leader that cannot renew does not lose its lease in silence', async () =
   await run
 })
 
+test('names that must be corrected, however many, do not hide that a leader cannot reach its store', async () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  onTestFinished(() => warn.mockRestore())
+  const messages = () => warn.mock.calls.map(([message]) => String(message))
+  // In modules of its own: what it uses up, other tests of this process have still.
+  vi.resetModules()
+  const fresh = await import('../src/stores/kubernetes.ts')
+  const { Elector } = await import('../src/elector.ts')
+  const client = new KubernetesClient({ server: 'https://127.0.0.1:1', credentials: () => ({ tls: {} }) })
+  const store = fresh.kubernetesStore({ client, namespace: 'jobs' })
+  onTestFinished(() => store.close?.())
+  for (let tenant = 0; tenant < 60; tenant++) {
+    await expect(store.read(`tenant:${tenant}`, { signal: AbortSignal.abort() })).rejects.toThrow()
+  }
+  expect(messages().length, 'a bounded number').toBeLessThanOrEqual(50)
+  expect(messages()[0]).toMatch(/^The election "tenant:0" is kept in the Lease "jobs\/h--/)
+  const clock = fakeClock()
+  const renew = () => Promise.reject(new TenureError('BACKEND_UNAVAILABLE', 'The ferry is late.'))
+  const elector = new Elector({ store: { ...memoryStore({ clock }), renew }, clock, election: 'e' })
+  elector.start()
+  await clock.advance(60_000)
+  expect(messages().at(-1)).toBe('The ferry is late.')
+  void elector.stop()
+  await clock.advance(1_000)
+})
+
 const options = {
   leaseName: 'my-app',
   leaseNamespace: 'default',
@@ -95,17 +121,15 @@ const options = {
 
 test('slips that would pass in silence are refused', async () => {
   const store = memoryStore()
-  expect(() => new KubernetesLeaderElector(options as never)).toThrow(
-    /"client" is undefined.*inCluster\(\).*or a store/,
-  )
+  expect(() => new LeaderElector(options as never)).toThrow(/"client" is undefined.*inCluster\(\).*or a store/)
   const events = { ...options, store, recordEvents: true } as never
-  expect(() => new KubernetesLeaderElector(events)).toThrow(/"recordEvents" is true, but it needs a client/)
+  expect(() => new LeaderElector(events)).toThrow(/"recordEvents" is true, but it needs a client/)
   expect(() => kubernetesStore({ nameSpace: 'jobs' } as never)).toThrow(
-    /"nameSpace" is "jobs".*client, namespace, clock/,
+    'kubernetesStore() has no option "nameSpace". Did you mean "namespace"?',
   )
   const elector = new LeaderElector({ ...options, store })
   await expect(elector.run(new AbortController().signal as never)).rejects.toThrow(
-    /"options" is an object.*\{ signal \}/,
+    /"options" is an AbortSignal.*\{ signal, once \}/,
   )
   for (const retryPeriodMs of [9_900, 9_999, 8_334]) {
     expect(() => new LeaderElector({ ...options, store, retryPeriodMs })).toThrow(/"retryPeriodMs".*1\.2 times/)

@@ -14,7 +14,7 @@ export interface Wire {
   readonly calls: readonly { readonly verb: Verb; readonly claim: unknown }[]
 }
 
-export function wire(store: LeaseStore, options: { watch?: boolean } = {}): Wire {
+export function wire(store: LeaseStore, options: { watch?: boolean | undefined } = {}): Wire {
   const fates = new Map<Verb, Fate>()
   const held = new Map<Verb, Promise<void>>()
   const calls: { verb: Verb; claim: unknown }[] = []

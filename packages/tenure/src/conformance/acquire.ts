@@ -4,7 +4,7 @@ import { check, granted, refused, same, show, unseen, type Scene } from './scene
 /** What `acquire` promises, time aside. */
 export const acquireCases: Case[] = [
   {
-    name: 'a store tells who judges expiry, and whether its terms last',
+    name: 'a store says who judges expiry, and whether its terms last',
     async run({ store }) {
       const { expiry, terms } = store
       check(expiry === 'own-clock' || expiry === 'observed', `expiry is ${show(expiry)}.`)
@@ -115,7 +115,7 @@ export const acquireCases: Case[] = [
     },
   },
   {
-    name: 'a candidate that has not seen the highest term is refused, also when the lease was released',
+    name: 'a candidate that has not seen the highest term is refused, even when the lease was released',
     needs: ['terms'],
     async run(scene) {
       const { record } = await scene.grant(unseen(4))
@@ -159,6 +159,8 @@ export const acquireCases: Case[] = [
       const last = scene.lastTerm
       await expectExhausted(scene)
       await scene.expectStored(undefined, 'A claim that cannot be granted writes nothing.')
+      const { mostTermsAhead } = scene.under
+      if (mostTermsAhead !== undefined) return expectBound(scene, mostTermsAhead)
       const { record } = await scene.grant(unseen(last - 1), 'There is one term left.')
       same('The term', record.term, last, 'It is the one term left.')
       await scene.expectStored(record, 'The last term must be kept to the digit.')
@@ -192,6 +194,16 @@ export const acquireCases: Case[] = [
     },
   },
 ]
+
+/** The last term is out of reach in a store with such a bound, one claim at a time. */
+async function expectBound(scene: Scene, mostTermsAhead: number): Promise<void> {
+  const error = await scene.acquire(unseen(mostTermsAhead + 1)).catch((thrown: unknown) => thrown)
+  check(error instanceof Error, `acquire ${mostTermsAhead + 1} terms ahead was answered, and must be an error.`)
+  await scene.expectStored(undefined, 'A claim that cannot be granted writes nothing.')
+  const { record } = await scene.grant(unseen(mostTermsAhead), 'It is as far ahead as it may be.')
+  same('The term', record.term, mostTermsAhead + 1, 'It is the one after the claim’s.')
+  await scene.expectStored(record, 'The term must be kept to the digit.')
+}
 
 async function expectExhausted(scene: Scene): Promise<void> {
   let outcome

@@ -48,6 +48,8 @@ async function settles(scene: Scene, options: CallOptions, during: () => void): 
   const claim = scene.claim({ election: `${scene.election} too` })
   const calls = {
     read: settled(store.read(scene.election, options)),
+    look: settled(store.look?.(scene.election, options)),
+    list: settled(store.list?.({}, options)),
     acquire: settled(store.acquire(claim, options)),
     renew: settled(store.renew(held(record), options)),
     release: settled(store.release(held(record), options)),
@@ -56,6 +58,6 @@ async function settles(scene: Scene, options: CallOptions, during: () => void): 
   for (const [name, call] of Object.entries(calls)) await scene.within(`${name} whose signal aborted`, call)
 }
 
-async function settled(call: Promise<unknown>): Promise<void> {
+async function settled(call: Promise<unknown> | undefined): Promise<void> {
   await Promise.allSettled([call])
 }

@@ -1,7 +1,7 @@
 import type { Scene, StoreUnderTest } from './scene.ts'
 
 /** What a case needs of the store; where it is missing, the case is skipped. */
-export type Need = 'terms' | 'own-clock' | 'observed' | 'watch' | 'remove' | 'open' | 'lasting-terms'
+export type Need = 'terms' | 'own-clock' | 'observed' | 'watch' | 'look' | 'list' | 'remove' | 'open' | 'lasting-terms'
 
 /** One promise of the port. */
 export interface Case {
@@ -18,6 +18,8 @@ export function unmetNeed({ needs = [] }: Case, under: StoreUnderTest): string |
     'own-clock': store.expiry === 'own-clock',
     observed: store.expiry === 'observed',
     watch: store.watch !== undefined,
+    look: store.look !== undefined,
+    list: store.list !== undefined,
     remove: under.remove !== undefined,
     open: under.open !== undefined,
     'lasting-terms': !under.forgetsTerms,
@@ -27,6 +29,8 @@ export function unmetNeed({ needs = [] }: Case, under: StoreUnderTest): string |
     'own-clock': 'the store does not judge expiry itself',
     observed: 'the store judges expiry itself',
     watch: 'the store cannot watch',
+    look: 'the store does not know what is left of a lease',
+    list: 'the store cannot list',
     remove: 'the test cannot remove a record',
     open: 'the test cannot open a second handle',
     'lasting-terms': 'the highest term goes with the record',

@@ -2,7 +2,7 @@ import { absentVersion } from '../lease-store.ts'
 import type { Case } from './case.ts'
 import { check, granted, refused, same, show, unseen } from './scene.ts'
 
-/** How a lease runs out: judged by the store, or by whoever watched one version. */
+/** How a lease runs out: judged by the store, or by a candidate that watched one version. */
 export const expiryCases: Case[] = [
   {
     name: 'a lease that ran out is free, and not a moment sooner',
@@ -48,7 +48,7 @@ export const expiryCases: Case[] = [
     },
   },
   {
-    name: 'a candidate that has not seen the highest term is refused, also when the lease ran out',
+    name: 'a candidate that has not seen the highest term is refused, even when the lease ran out',
     needs: ['own-clock', 'terms'],
     async run(scene) {
       const { record } = await scene.grant({ leaseDurationMs: scene.leaseDurationMs })
@@ -58,7 +58,7 @@ export const expiryCases: Case[] = [
     },
   },
   {
-    name: 'a refusal tells at most the time that the lease still lasts',
+    name: 'a refusal says at most the time that the lease still lasts',
     needs: ['own-clock', 'terms'],
     async run(scene) {
       const { record } = await scene.grant({ leaseDurationMs: scene.leaseDurationMs })
@@ -154,7 +154,7 @@ export const expiryCases: Case[] = [
     },
   },
   {
-    name: 'a held lease is not free to whoever watched nothing',
+    name: 'a held lease is not free to a candidate that watched nothing',
     needs: ['observed'],
     async run(scene) {
       const { record } = await scene.grant({ leaseDurationMs: scene.leaseDurationMs })
@@ -165,7 +165,7 @@ export const expiryCases: Case[] = [
     },
   },
   {
-    name: 'a held lease is not free to whoever watched an older version',
+    name: 'a held lease is not free to a candidate that watched an older version',
     needs: ['observed'],
     async run(scene) {
       const { record } = await scene.grant()
@@ -180,7 +180,7 @@ export const expiryCases: Case[] = [
     },
   },
   {
-    name: 'a held lease is free to whoever watched its newest version run out',
+    name: 'a held lease is free to a candidate that watched its newest version run out',
     needs: ['observed'],
     async run(scene) {
       const { record } = await scene.grant({ holder: 'ada' })
@@ -192,7 +192,7 @@ export const expiryCases: Case[] = [
     },
   },
   {
-    name: 'a candidate that has not seen the highest term is refused, also when it watched the version run out',
+    name: 'a candidate that has not seen the highest term is refused, even when it watched the version run out',
     needs: ['observed'],
     async run(scene) {
       const { record } = await scene.grant(unseen(4))

@@ -144,6 +144,22 @@ export const heldCases: Case[] = [
     },
   },
   {
+    name: 'every write shows the mark of its claim',
+    needs: ['terms'],
+    async run(scene) {
+      const { record } = await scene.grant({ mark: 'of the grant' })
+      same('The mark', record.mark, 'of the grant', 'A holder must know its own writes from those of a clone.')
+      await scene.expectStored(record, 'It must be what the grant showed.')
+      const renewal = await scene.renew(record, { mark: 'of the renewal' })
+      const renewed = granted('renew', renewal, 'It names the grant as it is.').record
+      same('The mark', renewed.mark, 'of the renewal', 'It belongs to the newest write.')
+      await scene.expectStored(renewed, 'It must be what the renewal showed.')
+      const release = await scene.release(renewed, { mark: 'of the release' })
+      const freed = granted('release', release, 'It names the grant as it is.').record
+      same('The mark', freed.mark, 'of the release', 'It belongs to the newest write.')
+    },
+  },
+  {
     name: 'only a renewal changes the carry, and it survives the hand-over',
     needs: ['terms'],
     async run(scene) {

@@ -3,12 +3,15 @@
  *
  * @module
  */
+import { invalidOption } from '../errors.ts'
+import { checkOptions } from '../options/check-options.ts'
 import { acquireCases } from './acquire.ts'
 import { callsCases } from './calls.ts'
 import { unmetNeed, type Case } from './case.ts'
 import { concurrencyCases } from './concurrency.ts'
 import { expiryCases } from './expiry.ts'
 import { heldCases } from './held.ts'
+import { listCases } from './list.ts'
 import { namesCases } from './names.ts'
 import { Scene, type ConformanceOptions, type StoreUnderTest } from './scene.ts'
 import { vanishedCases } from './vanished.ts'
@@ -25,7 +28,7 @@ export interface CaseContext {
 export interface ConformanceCase {
   /** A sentence. */
   readonly name: string
-  /** Rejects, with a message that tells what was expected, if the store breaks the promise. */
+  /** Rejects, with a message that says what was expected, if the store breaks the promise. */
   run(context?: CaseContext): Promise<void>
 }
 
@@ -37,11 +40,12 @@ const cases: readonly Case[] = [
   ...concurrencyCases,
   ...namesCases,
   ...watchCases,
+  ...listCases,
   ...callsCases,
 ]
 
 /**
- * The suite. `makeStore` is called anew for each case. Cases that a store's kind rules out (no watch, no lasting terms)
+ * The suite. `makeStore` is called again for each case. Cases that a store's kind rules out (no watch, no list, no lasting terms)
  * are skipped.
  *
  * @example
@@ -51,6 +55,8 @@ export function storeConformance(
   makeStore: () => StoreUnderTest | Promise<StoreUnderTest>,
   options: ConformanceOptions = {},
 ): ConformanceCase[] {
+  checkOptions('storeConformance()', options, { patienceMs: true, leaseDurationMs: true })
+  if (typeof makeStore !== 'function') throw invalidOption('makeStore', makeStore, 'it must be a function')
   return cases.map((one) => ({
     name: one.name,
     // The default keeps the function's length at 0: Mocha and Jest would take a parameter for a callback.

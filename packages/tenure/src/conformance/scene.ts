@@ -11,6 +11,8 @@ import {
   type Outcome,
   type Refused,
 } from '../lease-store.ts'
+import { checkStore } from '../options.ts'
+import { checkMembers } from '../options/check-options.ts'
 
 /**
  * A store, and what the suite may do to it. It must hold no record of the elections `constructor` and `__proto__` that
@@ -31,6 +33,8 @@ export interface StoreUnderTest {
   readonly keepsPromises?: boolean
   /** The highest term that the store can write. Default: the last safe integer. */
   readonly lastTerm?: number
+  /** How far above the highest term of an election a claim may be, if there is a bound; more is an error. */
+  readonly mostTermsAhead?: number
   /** A second handle onto the same data, as another process would have. */
   open?(): LeaseStore | Promise<LeaseStore>
   /** Ends everything, after each case. By default the store's own `close`. */
@@ -44,6 +48,8 @@ export interface ConformanceOptions {
   /** 10 s where `pass` is given, else half a second. */
   readonly leaseDurationMs?: number
 }
+
+const optionalMembers = ['pass', 'remove', 'forgetsTerms', 'keepsPromises', 'lastTerm', 'open', 'close']
 
 // A lease that no case lets run out, however slow the machine is.
 const longLeaseMs = 60_000
@@ -63,6 +69,8 @@ export class Scene {
   #passedMs = 0
 
   constructor(under: StoreUnderTest, options: ConformanceOptions) {
+    checkStore(under?.store)
+    checkMembers('makeStore()', under, optionalMembers)
     this.under = under
     this.store = under.store
     this.exact = under.pass !== undefined
@@ -105,7 +113,7 @@ export class Scene {
     await this.under.remove?.(this.election)
   }
 
-  /** Fails if a promise does not settle in time: a store that hangs is told by what hung. */
+  /** Fails if a promise does not settle in time: the error names the call that hung. */
   async within<T>(what: string, promise: Promise<T>): Promise<T> {
     let stop = () => {}
     const late = new Promise<never>((_, reject) => {

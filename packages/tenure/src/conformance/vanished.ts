@@ -4,7 +4,7 @@ import { check, refused, same, show, unseen } from './scene.ts'
 /** What holds when a record is gone without a release. */
 export const vanishedCases: Case[] = [
   {
-    name: 'a missing record is not free to whoever saw a term and has not waited',
+    name: 'a missing record is not free to a candidate that saw a term and has not waited',
     needs: ['observed'],
     async run(scene) {
       const outcome = await scene.acquire({ afterTerm: 4 })
@@ -16,7 +16,7 @@ export const vanishedCases: Case[] = [
     },
   },
   {
-    name: 'a missing record is not free to whoever saw another version of it',
+    name: 'a missing record is not free to a candidate that saw another version of it',
     needs: ['observed'],
     async run(scene) {
       const outcome = await scene.acquire({ afterTerm: 0, expiredVersion: 'a version' })
@@ -66,7 +66,7 @@ export const vanishedCases: Case[] = [
     },
   },
   {
-    name: 'after a removal, whoever saw a term gets a higher one, and no version returns',
+    name: 'after a removal, a candidate that saw a term gets a higher one, and no version returns',
     needs: ['remove', 'terms'],
     async run(scene) {
       const { record } = await scene.grant({ leaseDurationMs: scene.leaseDurationMs })

@@ -1,5 +1,6 @@
 import { invalidOption } from '../errors.ts'
 import { checkName } from '../names.ts'
+import { checkOptions } from '../options/check-options.ts'
 import { checkTerm, staleTerm } from './term.ts'
 
 /** Options of {@link createFence}. */
@@ -45,6 +46,7 @@ export interface Fence {
  * fence.check(4)   // throws STALE_TERM
  */
 export function createFence(options: FenceOptions = {}): Fence {
+  checkOptions('createFence()', options, { resource: true, highestTerm: true })
   const { resource = 'resource', highestTerm = 0 } = options
   checkName('resource', resource)
   if (highestTerm !== 0) checkTerm('highestTerm', highestTerm)

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { invalidOption, isTenureError } from '../errors.ts'
+import { checkOptions } from '../options/check-options.ts'
 import type { Fence } from './fence.ts'
 import { parseTerm } from './term.ts'
 
@@ -26,8 +27,8 @@ export type FencedHandler = (request: IncomingMessage, response: ServerResponse,
  * below the highest accepted with 409; the handler sees neither.
  *
  * A request is judged when its head arrives, and a newer leader may come while its body is read. So the handler judges
- * again where it writes, with `fence.run`; a `STALE_TERM` thrown there is answered with 409 too. Whoever can send a
- * high term locks out everybody else: authenticate first.
+ * again where it writes, with `fence.run`; a `STALE_TERM` thrown there is answered with 409 too. A client that can send
+ * a high term locks out everybody else: authenticate first.
  *
  * @example
  * const fence = createFence({ resource: 'report', highestTerm: saved.term })
@@ -45,13 +46,14 @@ export function httpFence(
   options: HttpFenceOptions,
   handler: FencedHandler,
 ): (request: IncomingMessage, response: ServerResponse) => void {
+  checkOptions('httpFence()', options, { fence: true, onError: true })
   const { fence, onError = warn } = options
   if (typeof fence?.check !== 'function') throw invalidOption('fence', fence, 'it must come from createFence()')
   if (typeof onError !== 'function') throw invalidOption('onError', onError, 'it must be a function')
   if (typeof handler !== 'function') throw invalidOption('handler', handler, 'it must be a function')
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Node joins repeated headers with a comma, which is no digit: two terms are none.
+    // Node joins repeated headers with a comma, which is not a digit: two terms count as none.
     const term = parseTerm(String(request.headers[termHeader]))
     if (term === undefined) {
       const rule = `The header "${termHeader}" must appear once, with a whole number from 1 to 2^53 - 1 in plain digits.`

@@ -1,5 +1,7 @@
 import { invalidOption, TenureError } from '../errors.ts'
 import { checkName } from '../names.ts'
+import { checkMethods } from '../options.ts'
+import { checkOptions } from '../options/check-options.ts'
 import { checkTerm, staleTerm } from './term.ts'
 
 /** What the guard needs of a connection. `PoolClient` of `pg` fits. */
@@ -67,15 +69,16 @@ const longestIdleMs = 2 ** 31 - 1
 export function postgresFence<Connection extends PostgresConnection = PostgresConnection>(
   options: PostgresFenceOptions<Connection>,
 ): PostgresFence<Connection> {
+  checkOptions('postgresFence()', options, { pool: true, resource: true, table: true, idleTimeoutMs: true })
   const { pool, resource, table = 'tenure_fence', idleTimeoutMs = 10_000 } = options
-  if (typeof pool?.connect !== 'function') throw invalidOption('pool', pool, 'it must be a pool such as that of "pg"')
+  checkMethods('pool', pool, ['connect'], 'a pool such as that of "pg"')
   checkName('resource', resource)
   if (!Number.isInteger(idleTimeoutMs) || idleTimeoutMs < 1 || idleTimeoutMs > longestIdleMs) {
     throw invalidOption('idleTimeoutMs', idleTimeoutMs, 'it must be a whole number from 1 to 2^31 - 1')
   }
   const quotedTable = quote(table)
   const begin = `begin; set local idle_in_transaction_session_timeout = ${idleTimeoutMs}`
-  // The update is unconditional so that it always locks the row, waits for whoever holds it, and tells what is in it.
+  // The update is unconditional so that it always locks the row, waits for its holder, and shows what is in it.
   const raise =
     `insert into ${quotedTable} as fence (resource, term) values ($1, $2::bigint) ` +
     `on conflict (resource) do update set term = greatest(fence.term, excluded.term) returning term::text as highest`

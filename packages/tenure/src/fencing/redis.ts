@@ -1,16 +1,11 @@
 import { invalidOption } from '../errors.ts'
 import { checkName } from '../names.ts'
+import { checkMethods } from '../options.ts'
+import { checkOptions } from '../options/check-options.ts'
+import type { IoredisClient, RedisArgument } from '../stores/redis/ioredis-client.ts'
 import { checkTerm, staleTerm } from './term.ts'
 
-/** An argument of a Redis command. */
-export type RedisArgument = string | Buffer
-
-/** What the guard needs of a client of `ioredis`: `Redis` and `Cluster` fit. */
-export interface IoredisClient {
-  eval(script: string, numberOfKeys: number, ...keysAndArguments: RedisArgument[]): Promise<unknown>
-  /** Tells this client from the other one. */
-  readonly defineCommand: unknown
-}
+export type { IoredisClient, RedisArgument } from '../stores/redis/ioredis-client.ts'
 
 /** What the guard needs of a client of `redis`: those of `createClient` and `createCluster` fit. */
 export interface NodeRedisClient {
@@ -42,7 +37,7 @@ export interface RedisFence {
   write(term: number, command: RedisWrite): Promise<unknown>
 }
 
-// Lua's numbers are doubles: exact for every term. A stored value that is no number makes the comparison fail, and so
+// Lua's numbers are doubles: exact for every term. A stored value that is not a number makes the comparison fail, and so
 // the write: nobody knows what it replaced.
 const script = `
 local highest = redis.call('GET', KEYS[1])
@@ -64,10 +59,9 @@ return { 1, redis.call(ARGV[2], KEYS[2], unpack(ARGV, 3)) }
  * await fence.write(leadership.term, ['SET', 'report:html', html, 'EX', 3600])
  */
 export function redisFence(options: RedisFenceOptions): RedisFence {
+  checkOptions('redisFence()', options, { client: true, resource: true, prefix: true })
   const { client, resource, prefix = 'tenure-fence:' } = options
-  if (typeof client?.eval !== 'function') {
-    throw invalidOption('client', client, 'it must be a client of "ioredis" or "redis"')
-  }
+  checkMethods('client', client, ['eval'], 'a client of "ioredis" or "redis"')
   checkName('resource', resource)
   if (typeof prefix !== 'string') throw invalidOption('prefix', prefix, 'it must be text')
   const key = prefix + resource

@@ -30,7 +30,16 @@ export class Bound {
   race<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.onEnd(reject)
-      promise.then(resolve, reject)
+      promise.then(
+        (value) => {
+          this.#listeners.delete(reject)
+          resolve(value)
+        },
+        (error: unknown) => {
+          this.#listeners.delete(reject)
+          reject(error)
+        },
+      )
     })
   }
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * A small file that is replaced now and then, read anew each time. At once, because Node's file threads may be busy
+ * A small file that is replaced now and then, read again each time. At once, because Node's file threads may be busy
  * with the program's own files while a renewal waits. While it is gone or empty, as in the middle of a replacement,
- * what stood there last counts.
+ * what was there last counts.
  */
 export function credentialFile(path: string, unreadable: (cause: unknown) => Error, first?: string): () => string {
   let last = first

@@ -1,5 +1,6 @@
 import { Agent as PlainAgent, request as plainRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { Agent, request as tlsRequest } from 'node:https'
+import { messageOf } from '@tenure/internal/message'
 import type { Clock } from '../clock.ts'
 import { TenureError } from '../errors.ts'
 import { linesOf, textOf } from './body.ts'
@@ -18,7 +19,8 @@ export interface Peer {
 
 /** One request. */
 export interface HttpCall {
-  readonly method: 'GET' | 'POST' | 'PUT'
+  /** The body of a PATCH is a JSON merge patch (RFC 7386). */
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH'
   /** With the query, below the peer's address. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -39,9 +41,11 @@ export interface HttpAnswer extends Head {
   readonly text: string
 }
 
-/** A GET whose answer has no end. */
-export interface HttpStream extends Pick<HttpCall, 'path' | 'headers' | 'signal'> {
-  /** After how long without a line the connection counts as dead. Asked anew after each line. */
+/** A request whose answer has no end. */
+export interface HttpStream extends Pick<HttpCall, 'path' | 'headers' | 'body' | 'signal'> {
+  /** GET unless given. */
+  readonly method?: HttpCall['method'] | undefined
+  /** After how long without a line the connection counts as dead. Asked again after each line. */
   silenceMs(): number
   /** Looks at the answer's beginning. What it throws ends the stream; `text` reads the body of a refusal. */
   admit(head: Head, text: () => Promise<string>): void | Promise<void>
@@ -72,7 +76,10 @@ export class HttpClient {
     )
     try {
       const response = await this.#open(call, bound)
-      return { ...headOf(response), text: await textOf(response) }
+      const text = await textOf(response)
+      // Ending a request throws away what is still to come of its answer.
+      if (bound.ended) throw bound.reason
+      return { ...headOf(response), text }
     } catch (error) {
       // A connection that fell silent may not be the only one: what comes next is to use a fresh one (half-open peers).
       this.close()
@@ -90,7 +97,7 @@ export class HttpClient {
       this.#clock.setTimer(ms, () => bound.end(this.#late('has sent nothing to a watch', ms)))
     let timer = within(defaultTimeoutMs)
     try {
-      const response = await this.#open({ method: 'GET', ...stream }, bound)
+      const response = await this.#open({ ...stream, method: stream.method ?? 'GET' }, bound)
       await stream.admit(headOf(response), () => textOf(response))
       timer.cancel()
       timer = within(stream.silenceMs())
@@ -121,11 +128,12 @@ export class HttpClient {
 
   async #open(call: Pick<HttpCall, 'method' | 'path' | 'headers' | 'body'>, bound: Bound): Promise<IncomingMessage> {
     const payload = call.body === undefined ? undefined : JSON.stringify(call.body)
-    const credentials = await bound.race(Promise.resolve(this.#peer.credentials()))
+    const given = this.#peer.credentials()
+    const credentials = given instanceof Promise ? await bound.race(given) : given
     const send = () => bound.race(this.#send(call, payload, credentials, bound))
     return send().catch((error: unknown) => {
       // The peer had closed a kept connection. What it read of the request is unknown, as after any lost answer;
-      // whoever asks copes with that, so a second try saves it the wait. What closed one has closed the others too.
+      // the caller copes with that, so a second try saves it the wait. What closed one has closed the others too.
       if (!(error instanceof StaleConnection) || bound.ended) throw error
       this.close()
       return send()
@@ -153,7 +161,7 @@ export class HttpClient {
           ...call.headers,
           ...(authorization !== undefined && { authorization }),
           ...(payload !== undefined && {
-            'content-type': 'application/json',
+            'content-type': call.method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
             'content-length': Buffer.byteLength(payload),
           }),
         },
@@ -161,13 +169,19 @@ export class HttpClient {
       const request = secure ? tlsRequest({ ...tls, ...options }) : plainRequest(options)
       // Not the request's own `signal` option: Node hands it on to the socket, which outlives the request.
       bound.onEnd((reason) => request.destroy(reason))
-      request.on('response', resolve)
+      let isAnswered = false
+      request.on('response', (response) => {
+        isAnswered = true
+        resolve(response)
+      })
       request.on('error', (error: NodeJS.ErrnoException) => {
         const stale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
         reject(stale ? new StaleConnection('A kept connection was closed.', { cause: error }) : error)
       })
       // An answer that changes the protocol ends in neither of the two.
-      request.on('close', () => reject(new Error('the connection was closed without an answer')))
+      request.on('close', () => {
+        if (!isAnswered) reject(new Error('the connection was closed without an answer'))
+      })
       request.end(payload)
     })
   }
@@ -189,10 +203,4 @@ class StaleConnection extends Error {}
 
 function headOf({ statusCode = 0, headers }: IncomingMessage): Head {
   return { status: statusCode, headers }
-}
-
-/** A name with several addresses, none of which answers, gives an error for each and a message for none. */
-function messageOf(error: unknown): string {
-  if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join(', ')
-  return error instanceof Error ? error.message : String(error)
 }

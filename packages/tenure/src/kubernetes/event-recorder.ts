@@ -1,71 +1,49 @@
-import { systemClock, type Clock } from '../clock.ts'
-import type { ElectionEvent } from '../events.ts'
-import { ApiError } from './api-error.ts'
-import type { KubernetesClient } from './client.ts'
+import type { Clock } from '../clock.ts'
+import type { ElectionEvent, Observer } from '../events.ts'
+import type { KubernetesClient } from './client/client.ts'
+import { postEvent } from './post-event.ts'
 
 const timeoutMs = 5_000
+const advice =
+  'The election goes on without Events. Apply deploy/kubernetes/components/events, or leave recordEvents off.'
+const messages: Partial<Record<ElectionEvent['type'], string>> = { elected: 'became leader', lost: 'stopped leading' }
 
-/** Writes what happens to a replica as Kubernetes Events about its Lease, with the words that client-go uses. */
-export class EventRecorder {
+/** An observer that writes Kubernetes Events about Leases, in the words of client-go. */
+export class EventRecorder implements Observer {
   readonly #client: KubernetesClient
-  readonly #lease: { readonly namespace: string; readonly name: string }
-  readonly #identity: string
   readonly #clock: Clock
-  readonly #report: (error: unknown) => void
+  readonly #report: (error: unknown, event: ElectionEvent) => void
   #sent: Promise<void> = Promise.resolve()
 
-  constructor(options: {
-    readonly client: KubernetesClient
-    readonly leaseNamespace: string
-    readonly leaseName: string
-    readonly identity: string
-    readonly clock: Clock | undefined
-    report(error: unknown): void
-  }) {
-    this.#client = options.client
-    this.#lease = { namespace: options.leaseNamespace, name: options.leaseName }
-    this.#identity = options.identity
-    this.#clock = options.clock ?? systemClock
-    this.#report = (error) => options.report(error)
+  constructor(client: KubernetesClient, clock: Clock, report: (error: unknown, event: ElectionEvent) => void) {
+    this.#client = client
+    this.#clock = clock
+    this.#report = report
   }
 
-  on(event: ElectionEvent): void {
-    if (event.type === 'elected') this.#write('became leader')
-    if (event.type === 'lost') this.#write('stopped leading')
+  onEvent(event: ElectionEvent): void {
+    const what = messages[event.type]
+    if (what === undefined) return
+    const wallMs = this.#clock.wallMs()
+    // One after the other, so that they arrive in order; each has a deadline, so that none delays the rest for long.
+    this.#sent = this.#sent
+      .then(() => this.#post(event, what, wallMs))
+      .catch((error: unknown) => this.#report(error, event))
   }
 
-  /** Resolves when all has been written, or was given up. */
+  /** Resolves when every Event has been written or given up. */
   settled(): Promise<void> {
     return this.#sent
   }
 
-  #write(what: string): void {
-    const at = new Date(this.#clock.wallMs()).toISOString().replace(/\.\d+Z$/, 'Z')
-    // One after the other, so that they arrive in order; each has its deadline, so that none holds up the rest for long.
-    this.#sent = this.#sent.then(() => this.#post(what, at)).catch(this.#report)
-  }
-
-  async #post(what: string, at: string): Promise<void> {
-    const { namespace, name } = this.#lease
-    const answer = await this.#client.request({
-      method: 'POST',
-      path: `/api/v1/namespaces/${namespace}/events`,
-      signal: new AbortController().signal,
-      timeoutMs,
-      body: {
-        apiVersion: 'v1',
-        kind: 'Event',
-        metadata: { generateName: `${name}.`, namespace },
-        involvedObject: { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace, name },
-        type: 'Normal',
-        reason: 'LeaderElection',
-        message: `${this.#identity} ${what}`,
-        source: { component: 'tenure', host: this.#identity },
-        firstTimestamp: at,
-        lastTimestamp: at,
-        count: 1,
-      },
-    })
-    if (answer.status !== 201) throw new ApiError(`Cannot create an Event in "${namespace}"`, answer)
+  #post({ election, namespace = '', identity }: ElectionEvent, what: string, wallMs: number): Promise<void> {
+    const about = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace, name: election }
+    const message = `${identity} ${what}`
+    const source = { component: 'tenure', host: identity }
+    return postEvent(
+      this.#client,
+      { about, type: 'Normal', reason: 'LeaderElection', message, ...source, wallMs, advice },
+      { signal: new AbortController().signal, timeoutMs },
+    )
   }
 }

@@ -1,7 +1,10 @@
+import { messageOf } from '@tenure/internal/message'
 import { Elector, type ElectorOptions } from '../elector.ts'
 import type { ElectionEvent } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
-import { resolveTimings } from '../timings.ts'
+import type { LeaseRecord } from '../lease-store.ts'
+import { Lease } from '../styles/manager.ts'
+import { timingsOf } from '../timings.ts'
 import type { Checker } from './checker.ts'
 import type { Link } from './link.ts'
 import type { Machine } from './machine.ts'
@@ -30,20 +33,31 @@ export class Candidate {
   openTerm: number | undefined
   lastTerm = 0
   stopping = false
-  /** When its newest leadership was told to end. */
+  /** When its newest leadership's signal aborted. */
   abortedAtMs = 0
-  /** Until a leader that cannot renew may give up, less what its last answer and its clock may have cost. */
+  readonly leaseDurationMs: number
+  /** Until a leader that cannot renew may give up, from the sending of its last renewal, less what its clock may cost. */
   readonly leastPatienceMs: number
   readonly #world: World
   readonly #random: Random
   readonly #checker: Checker
   readonly #timeline: Timeline
   readonly #habits: WorkHabits
-  readonly #attempts: Set<string> = new Set()
+  readonly #lease: Lease
+  readonly #onStopped: (candidate: Candidate) => void
+  /** What its releases were marked with, which distinguishes them from those of a clone; where a store keeps no marks, attempts. */
+  readonly #marks = new Set<string>()
+  /** The term of each piece of work that must settle before its lease is released. */
+  readonly #pieces = new Map<object, number>()
   #leadership: Leadership | undefined
-  #workTerm: number | undefined
   #lastVerb = ''
-  #renewedAtMs = -Infinity
+  #renewed = false
+  #renewSentAtMs = -Infinity
+  /** When its newest renewal that was answered had been sent. */
+  #confirmedFromMs = -Infinity
+  #clonedAtMs = -Infinity
+  #attempt = ''
+  #attemptSentAtMs = -Infinity
 
   constructor(options: {
     name: string
@@ -54,6 +68,7 @@ export class Candidate {
     checker: Checker
     timeline: Timeline
     habits: WorkHabits
+    onStopped: (candidate: Candidate) => void
     elector: Omit<ElectorOptions, 'clock' | 'observer' | 'identity'>
   }) {
     this.name = options.name
@@ -64,9 +79,11 @@ export class Candidate {
     this.#checker = options.checker
     this.#timeline = options.timeline
     this.#habits = options.habits
+    this.#onStopped = options.onStopped
     const { store } = options.elector
-    const { renewDeadlineMs, renewIntervalMs, driftRatio } = resolveTimings(options.elector)
-    this.leastPatienceMs = renewDeadlineMs * (1 - 2 * driftRatio) - (renewDeadlineMs - renewIntervalMs) / 2
+    const { leaseDurationMs, renewDeadlineMs, driftRatio } = timingsOf(options.elector)
+    this.leaseDurationMs = leaseDurationMs
+    this.leastPatienceMs = renewDeadlineMs * (1 - 2 * driftRatio)
     this.elector = new Elector({
       ...options.elector,
       identity: options.name,
@@ -79,8 +96,17 @@ export class Candidate {
         },
         acquire: (claim, call) => {
           this.#lastVerb = 'acquire'
-          this.#attempts.add(claim.attempt)
+          if (claim.attempt !== this.#attempt) this.#attemptSentAtMs = this.#world.nowMs
+          this.#attempt = claim.attempt
           return store.acquire(claim, call)
+        },
+        renew: (claim, call) => {
+          this.#renewSentAtMs = this.#world.nowMs
+          return store.renew(claim, call)
+        },
+        release: (claim, call) => {
+          this.#marks.add(claim.mark ?? claim.attempt).add(claim.attempt)
+          return store.release(claim, call)
         },
       },
       observer: {
@@ -90,6 +116,7 @@ export class Candidate {
         },
       },
     })
+    this.#lease = new Lease(this.elector)
   }
 
   start(): void {
@@ -98,32 +125,61 @@ export class Candidate {
     void this.#read()
   }
 
+  /** Goes on as a clone of another, from this moment on. */
+  resumeFrom(original: Candidate): void {
+    this.term = original.term
+    this.openTerm = original.openTerm
+    this.lastTerm = original.lastTerm
+    // An acquire that was under way is known to both, and either may repeat it.
+    this.#attempt = original.#attempt
+    this.#attemptSentAtMs = original.#attemptSentAtMs
+    this.#clonedAtMs = this.#world.nowMs
+    original.#clonedAtMs = this.#world.nowMs
+    void this.#read()
+    this.elector.resumeFrom(original.elector)
+    void this.#lead()
+  }
+
+  /** Stops for good; a new process takes its place some time later. */
+  stop(): void {
+    if (this.stopping) return
+    this.stopping = true
+    void this.elector.stop().then(() => this.#onStopped(this))
+  }
+
   /** I1: answers that it leads, or holds a signal that has not aborted while its event loop runs. */
   believes(): boolean {
     if (this.machine.state !== 'running') return false
     // After a sleep, a leader that asks nothing learns of it by a tick, within a tenth of its lease and a second.
     const groggy = this.#world.nowMs - this.machine.wokeAtMs < 1_100
-    if (groggy) return false
+    if (groggy || this.#isUnawareClone()) return false
     if (this.elector.isLeader()) return true
     const settled = this.machine.backlog === 0
     return settled && this.#leadership !== undefined && !this.#leadership.signal.aborted && this.#signalIsDue()
   }
 
-  /** How long its last term went on after its last renewal; for ever if there was none. */
+  /** How long its last term went on after it had sent its last renewal; for ever if there was none. */
   get patientForMs(): number {
-    return this.abortedAtMs - this.#renewedAtMs
+    return this.#renewed ? this.abortedAtMs - this.#confirmedFromMs : Infinity
   }
 
-  owns(attempt: string): boolean {
-    return this.machine.state !== 'dead' && this.#attempts.has(attempt)
+  hasReleased({ attempt, mark }: LeaseRecord): boolean {
+    return this.#marks.has(mark ?? attempt)
   }
 
   get isWorking(): boolean {
-    return this.#workTerm !== undefined
+    return this.#pieces.size > 0
   }
 
   runsWorkOf(term: number): boolean {
-    return this.machine.state !== 'dead' && this.#workTerm === term
+    return this.machine.state !== 'dead' && [...this.#pieces.values()].includes(term)
+  }
+
+  /** A clone of a leader learns that it is one by its first renewal, or by its deadline: docs/explanation/timing.md says so. */
+  #isUnawareClone(): boolean {
+    const sinceMs = this.#clonedAtMs
+    const claimedBefore = this.#attemptSentAtMs <= sinceMs && this.#confirmedFromMs < sinceMs
+    return claimedBefore && this.#world.nowMs - sinceMs < this.leaseDurationMs
   }
 
   /** A timer may be a few milliseconds late; then the answer is no already, and the signal follows. */
@@ -145,19 +201,68 @@ export class Candidate {
       this.term = leadership.term
       this.#leadership = leadership
       this.#lateSinceMs = undefined
-      this.#workTerm = leadership.term
       leadership.signal.addEventListener('abort', () => (this.abortedAtMs = this.#world.nowMs), { once: true })
-      const work = this.#work(leadership).finally(() => (this.#workTerm = undefined))
-      try {
-        leadership.waitUntil(work)
-      } catch {
-        // It was lost before this line ran.
-      }
-      await work
+      this.#listen(leadership)
+      await this.#spend(leadership)
     }
   }
 
-  /** Writes from time to time; when told to stop, winds down at its own pace, and its last write may hang about. */
+  async #spend(leadership: Leadership): Promise<void> {
+    const habit = this.#random.next()
+    // Some only ask whether they lead, and hand in work when the signal aborts, if at all.
+    if (habit < 0.2) return this.#wait(Infinity, leadership.signal)
+    if (habit < 0.35) return this.#workInRounds(leadership)
+    const work = this.#work(leadership)
+    this.#waitUntil(leadership, work)
+    await work
+  }
+
+  /** What listens to the end may call back in, in any order. */
+  #listen(leadership: Leadership): void {
+    const flushMs = this.#random.next() * this.#habits.windDownMs
+    const listeners: [number, () => void][] = [
+      [0.02, () => this.stop()],
+      [0.2, () => void this.elector.stepDown({ cooldownMs: flushMs })],
+      [0.3, () => this.#waitUntil(leadership, this.#wait(flushMs))],
+    ]
+    for (const [chance, listener] of this.#random.shuffle(listeners)) {
+      if (this.#random.chance(chance)) leadership.signal.addEventListener('abort', listener, { once: true })
+    }
+  }
+
+  #waitUntil(leadership: Leadership, work: Promise<void>): void {
+    try {
+      leadership.waitUntil(work)
+    } catch {
+      // It was lost, or is being released: nobody waits for this.
+      return
+    }
+    this.#note(leadership, work)
+    if (leadership.signal.aborted) this.#checker.counts.lateWork += 1
+  }
+
+  #note({ term }: Leadership, work: Promise<void>): void {
+    const piece = {}
+    this.#pieces.set(piece, term)
+    void work.then(() => this.#pieces.delete(piece))
+  }
+
+  /** Rounds by the lease. They run to their end even when leadership ends meanwhile. */
+  async #workInRounds({ signal }: Leadership): Promise<void> {
+    const { windDownMs, writeDelayMs, writeEveryMs } = this.#habits
+    while (!signal.aborted) {
+      await this.#wait(this.#random.waiting(writeEveryMs), signal)
+      await this.#lease.run(async (current) => {
+        const round = this.#wait(this.#random.next() * (writeEveryMs + windDownMs))
+        this.#note(current, round)
+        await round
+        if (current.signal.aborted) this.#checker.counts.lateRounds += 1
+        this.#world.after(this.#random.next() ** 4 * writeDelayMs, () => this.#checker.write(current.term))
+      })
+    }
+  }
+
+  /** Writes from time to time; when its signal aborts, winds down at its own pace, and its last write may hang about. */
   async #work({ signal, term }: Leadership): Promise<void> {
     const { windDownMs, writeDelayMs, writeEveryMs } = this.#habits
     while (!signal.aborted) {
@@ -170,11 +275,11 @@ export class Candidate {
   #wait(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
-        timer.cancel()
+        timer?.cancel()
         signal?.removeEventListener('abort', done)
         resolve()
       }
-      const timer = this.machine.clock.setTimer(ms, done)
+      const timer = ms < Infinity ? this.machine.clock.setTimer(ms, done) : undefined
       signal?.addEventListener('abort', done, { once: true })
     })
   }
@@ -195,12 +300,13 @@ export class Candidate {
       // Elected by a read: an acquire whose answer was lost had been carried out.
       if (this.#lastVerb === 'read') this.#checker.counts.unknownResolved += 1
       this.lastTerm = event.term
-      this.#renewedAtMs = -Infinity
+      this.#renewed = false
       this.abortedAtMs = Infinity
     } else if (event.type === 'lost') {
       this.openTerm = undefined
     } else if (event.type === 'renewed') {
-      this.#renewedAtMs = this.#world.nowMs
+      this.#renewed = true
+      this.#confirmedFromMs = this.#renewSentAtMs
     }
     if (event.type !== 'renewed') this.#timeline.add(this.#world.nowMs, this.name, describe(event))
   }
@@ -217,7 +323,7 @@ function describe(event: ElectionEvent): string {
     case 'lost':
       return `has lost term ${event.term}: ${event.reason}`
     case 'error':
-      return `error: ${event.error instanceof Error ? event.error.message : String(event.error)}`
+      return `error: ${messageOf(event.error)}`
     default:
       return event.type
   }

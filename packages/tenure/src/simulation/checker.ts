@@ -1,3 +1,4 @@
+import { isTenureError, type TenureError } from '../errors.ts'
 import type { ElectionEvent } from '../events.ts'
 import { createFence } from '../fencing/index.ts'
 import type { LeaseRecord } from '../lease-store.ts'
@@ -22,6 +23,13 @@ export interface Counts {
   wallJumps: number
   vanished: number
   gaps: number
+  /** Work that was handed in while the end of a leadership was reported. */
+  lateWork: number
+  /** Rounds of work that went on after their leadership had ended. */
+  lateRounds: number
+  clones: number
+  /** How often a clone noticed the other. */
+  clonesNoticed: number
 }
 
 /** Which promises hold in a run: clocks beyond their bound break belief, deletion may break terms, fencing always holds. */
@@ -30,16 +38,21 @@ export interface Promises {
   readonly terms: boolean
   readonly liveness: boolean
   readonly leaseDurationMs: number
-  /** After so long without a fault, somebody leads. */
+  /** After this long without a fault, somebody leads. */
   readonly leaderWithinMs: number
 }
 
 /** An elector that spins wakes up hundreds of times a second; a busy one a few dozen times. */
 const busyTimers = 150
 
+/** What is looked at in each candidate. */
+export type Participant = Pick<Candidate, 'name' | 'term' | 'machine' | 'believes' | 'hasReleased' | 'runsWorkOf'>
+
 /** Asserts the invariants of the design while a simulation runs. */
 export class Checker {
   readonly violations: string[] = []
+  /** The first answer of the store that nobody can use. No fault garbles one, so there is nothing to simulate on. */
+  unusable: TenureError | undefined
   readonly counts: Counts = {
     grants: 0,
     handovers: 0,
@@ -56,6 +69,10 @@ export class Checker {
     wallJumps: 0,
     vanished: 0,
     gaps: 0,
+    lateWork: 0,
+    lateRounds: 0,
+    clones: 0,
+    clonesNoticed: 0,
   }
   readonly #world: World
   readonly #timeline: Timeline
@@ -80,7 +97,7 @@ export class Checker {
   }
 
   /** I1, I10, I11: looks at every candidate after each event. */
-  inspect(candidates: readonly Candidate[]): void {
+  inspect(candidates: readonly Participant[]): void {
     const believers = candidates.filter((candidate) => candidate.believes())
     if (believers.length > 0) this.#ledAtMs = this.#world.nowMs
     if (believers.length > 1 && this.#promises.belief) {
@@ -97,7 +114,7 @@ export class Checker {
   }
 
   /** I2, I3, I4: the store granted something. */
-  granted(record: LeaseRecord, candidates: readonly Candidate[]): void {
+  granted(record: LeaseRecord, candidates: readonly Participant[]): void {
     const known = this.#termOfAttempt.get(record.attempt)
     if (known === record.term) return
     this.counts.grants += 1
@@ -119,15 +136,16 @@ export class Checker {
   }
 
   /** I7: the store carried a release out. */
-  released(record: LeaseRecord, candidates: readonly Candidate[]): void {
+  released(record: LeaseRecord, candidates: readonly Participant[]): void {
     this.counts.releases += 1
     this.#timeline.add(this.#world.nowMs, 'store', `term ${record.term} of ${record.holder} is released`)
-    const owner = candidates.find((candidate) => candidate.owns(record.attempt))
-    if (owner && owner.runsWorkOf(record.term)) {
-      this.violate('I7', `term ${record.term} was released while ${owner.name} still worked in it`)
-    }
-    if (owner?.term === record.term && owner.believes()) {
-      this.violate('I2', `term ${record.term} was released while ${owner.name} believed in it`)
+    for (const candidate of candidates) {
+      if (candidate.hasReleased(record) && candidate.runsWorkOf(record.term)) {
+        this.violate('I7', `term ${record.term} was released while ${candidate.name} still worked in it`)
+      }
+      if (candidate.term === record.term && candidate.believes()) {
+        this.violate('I2', `term ${record.term} was released while ${candidate.name} believed in it`)
+      }
     }
   }
 
@@ -164,15 +182,18 @@ export class Checker {
       if (event.reason === 'expired' && this.#promises.liveness) this.#checkPatience(candidate)
     } else if (event.type === 'gap') {
       this.counts.gaps += 1
+    } else if (event.type === 'error' && isTenureError(event.error) && event.error.code === 'CLONED') {
+      this.counts.clonesNoticed += 1
+      if (this.counts.clones === 0) this.violate('I10', `${candidate.name} saw a clone, and there was none`)
     }
   }
 
   /** I10: one failed renewal, or any number before the deadline, never ends leadership. */
   #checkPatience(candidate: Candidate): void {
-    // An answer that waited for a sleeping or paused machine tells of a renewal long before.
+    // An answer that waited for a sleeping or paused machine shows a renewal long before.
     const stood = this.#world.nowMs - candidate.machine.resumedAtMs < 4 * this.#promises.leaseDurationMs
     if (stood || candidate.patientForMs >= candidate.leastPatienceMs) return
-    this.violate('I10', `${candidate.name} gave up only ${Math.round(candidate.patientForMs)} ms after it had renewed`)
+    this.violate('I10', `${candidate.name} gave up only ${Math.round(candidate.patientForMs)} ms after the renewal`)
   }
 
   violate(invariant: string, what: string): void {

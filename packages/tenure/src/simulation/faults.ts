@@ -15,6 +15,7 @@ export const faultKinds = [
   'partition',
   'deaf',
   'mute',
+  'lost-call',
   'lossy',
   'fading',
   'slow-handover',
@@ -26,13 +27,14 @@ export const faultKinds = [
   'deleted-record',
   'stop',
   'step-down',
+  'clone',
 ] as const
 
 /** One kind of fault. */
 export type FaultKind = (typeof faultKinds)[number]
 
 /** Nobody may lose leadership because of these. */
-const harmless: readonly FaultKind[] = ['wall-jump', 'touched-record', 'broken-watch']
+const harmless: readonly FaultKind[] = ['wall-jump', 'touched-record', 'broken-watch', 'lost-call']
 
 /** Makes things go wrong, at random times, for random durations, to random candidates. */
 export class Faults {
@@ -44,6 +46,8 @@ export class Faults {
   readonly #kinds: readonly FaultKind[]
   readonly #leaseDurationMs: number
   readonly #meanMs: number
+  readonly #fragile: boolean
+  #lostCallAtMs = -Infinity
   #over = false
 
   constructor(options: {
@@ -55,6 +59,8 @@ export class Faults {
     kinds: readonly FaultKind[]
     leaseDurationMs: number
     meanMs: number
+    /** Nothing is harmless to this fleet. */
+    fragile: boolean
   }) {
     this.#world = options.world
     this.#random = options.random
@@ -64,6 +70,7 @@ export class Faults {
     this.#kinds = options.kinds
     this.#leaseDurationMs = options.leaseDurationMs
     this.#meanMs = options.meanMs
+    this.#fragile = options.fragile
   }
 
   start(): void {
@@ -83,7 +90,8 @@ export class Faults {
     const victim = this.#victim()
     const forMs = this.#random.magnitude(this.#leaseDurationMs / 30, this.#leaseDurationMs * 3)
     this.#timeline.add(this.#world.nowMs, 'FAULT', `${kind} of ${victim.name} for ${Math.round(forMs)} ms`)
-    if (!harmless.includes(kind)) this.#checker.fault(this.#world.nowMs + (kind === 'crash' ? 0 : forMs))
+    if (this.#fragile || !harmless.includes(kind))
+      this.#checker.fault(this.#world.nowMs + (kind === 'crash' ? 0 : forMs))
     const { counts } = this.#checker
     const { machine, link } = victim
     switch (kind) {
@@ -108,8 +116,16 @@ export class Faults {
         return this.#storm(victim, forMs, { cutDown: true })
       case 'mute':
         return this.#storm(victim, forMs, { cutUp: true })
+      case 'lost-call': {
+        // A connection that died unnoticed takes one call with it. One at a time does no harm.
+        const sinceMs = this.#world.nowMs - this.#lostCallAtMs
+        if (sinceMs < 4 * this.#leaseDurationMs) this.#checker.fault(this.#world.nowMs + forMs)
+        this.#lostCallAtMs = this.#world.nowMs
+        return link.loseNext()
+      }
       case 'lossy':
         return this.#storm(victim, forMs, {
+          broken: this.#random.next() * 0.5,
           lost: this.#random.next() * 0.5,
           doubled: this.#random.next() * 0.5,
           delayed: this.#random.next() * 0.5,
@@ -128,7 +144,7 @@ export class Faults {
         return this.#later(this.#random.next() * this.#leaseDurationMs, cut)
       }
       case 'slow-handover': {
-        // Answers are slow for everybody while leadership changes hands; then the network of whoever leads is gone.
+        // Answers are slow for everybody while leadership changes hands; then the leader's network is gone.
         const answerDelayMs = this.#random.between(0.02, 0.3) * this.#leaseDurationMs
         for (const candidate of this.#fleet.candidates) {
           this.#storm(candidate, this.#leaseDurationMs, { answerDelayMs })
@@ -155,17 +171,19 @@ export class Faults {
         counts.vanished += 1
         return this.#fleet.deleteRecord()
       case 'stop':
-        if (victim.stopping || machine.state === 'dead') return
-        victim.stopping = true
-        return void victim.elector.stop().then(() => this.#later(forMs, () => this.#replaceStopped(victim)))
+        if (machine.state !== 'dead') victim.stop()
+        return
       case 'step-down':
         return void victim.elector.stepDown({ cooldownMs: this.#random.next() * this.#leaseDurationMs })
+      case 'clone': {
+        const clonable = machine.state === 'running' && machine.backlog === 0 && !machine.hasSlept && !victim.stopping
+        const { phase } = victim.elector.explain()
+        if (!clonable || (phase !== 'leading' && phase !== 'standby')) return
+        counts.clones += 1
+        this.#checker.fault(this.#world.nowMs + 12 * this.#leaseDurationMs)
+        return this.#fleet.clone(victim, 10 * this.#leaseDurationMs)
+      }
     }
-  }
-
-  #replaceStopped(victim: Candidate): void {
-    // A crash meanwhile has replaced it already.
-    if (this.#fleet.candidates.includes(victim)) this.#fleet.replace(victim)
   }
 
   /** Leaders are the interesting victims. */

@@ -1,15 +1,22 @@
+import { messageOf } from '@tenure/internal/message'
 import type { Clock } from '../clock.ts'
-import type { LeaseRecord, LeaseStore } from '../lease-store.ts'
+import { isTenureError } from '../errors.ts'
+import type { CallOptions, LeaseRecord, LeaseStore } from '../lease-store.ts'
+import { checkStore } from '../options.ts'
+import { checkFound, checkOutcome } from '../store-calls.ts'
 import { casStore, type CompareAndSwap } from '../stores/cas.ts'
 import { memoryStore } from '../stores/memory.ts'
 import { decodeRecord } from '../stores/record.ts'
-import { holderShareMs, type TimingOptions } from '../timings.ts'
+import type { Current } from '../stores/rules.ts'
+import { swapStore, type SwapServer } from '../stores/swap.ts'
+import { latestDeadlineMs, type TimingOptions } from '../timings.ts'
 import { Candidate, type WorkHabits } from './candidate.ts'
 import type { Checker } from './checker.ts'
-import { fairWeather, Link, linkKv, linkStore, Server } from './link.ts'
+import { fairWeather, Link, linkKv, linkStore, linkSwap, Server } from './link.ts'
 import { Machine } from './machine.ts'
 import type { Random } from './random.ts'
 import { simulatedKv } from './simulated-kv.ts'
+import { simulatedSwap } from './simulated-swap.ts'
 import type { Timeline } from './timeline.ts'
 import type { World } from './world.ts'
 
@@ -17,7 +24,7 @@ import type { World } from './world.ts'
 export const simulatedElection = 'simulated'
 
 /** The stores of the library that a fleet can elect on. */
-export const storeNames = ['memory', 'cas-watched', 'cas-polled'] as const
+export const storeNames = ['memory', 'swap-watched', 'cas-watched', 'cas-polled'] as const
 
 /** What the fleet elects on: a store of the library, or one under test, made on the server's clock. */
 export type StoreChoice = (typeof storeNames)[number] | ((clock: Clock) => LeaseStore)
@@ -33,12 +40,16 @@ export interface FleetPlan {
   readonly store: StoreChoice | BackendChoice
   readonly leaseDurationsMs: readonly number[]
   readonly driftRatio: number
-  /** Use every millisecond that the constructor allows, so that the smallest mistake shows. */
-  readonly tight: boolean
+  /** Shortest and longest time that a message takes. */
+  readonly latenciesMs: readonly [number, number]
+  /** Tight ones use every millisecond that the constructor allows, so that the smallest mistake shows. */
+  readonly timings: 'usual' | 'frequent' | 'tight'
   readonly replayEveryMs: number
   /** The true error of each clock's rate is at most this. */
   readonly clockErrorRatio: number
   readonly habits: WorkHabits
+  /** How long a process that stopped stays away at most. */
+  readonly stoppedForMs: number
 }
 
 /** Candidates that come and go, and the server they elect on. */
@@ -68,24 +79,30 @@ export class Fleet {
       const kv = simulatedKv({ watch: plan.store === 'cas-watched' })
       this.#storeFor = this.#openCas(kv)
       this.#delete = () => kv.delete(simulatedElection)
+    } else if (plan.store === 'swap-watched') {
+      const server = simulatedSwap()
+      this.#storeFor = this.#openSwap(server)
+      this.#delete = () => server.delete(simulatedElection)
     } else if (typeof plan.store === 'object') {
       this.#storeFor = this.#openCas(plan.store.backend(clock))
     } else {
       const memory = memoryStore({ clock })
-      const store = this.#watchGrants(plan.store === 'memory' ? memory : plan.store(clock))
+      const store = this.#watchGrants(plan.store === 'memory' ? memory : this.#usable(plan.store(clock)))
       this.#storeFor = (link) => (link ? linkStore(link, store) : store)
       if (plan.store === 'memory') this.#delete = () => memory.delete(simulatedElection)
     }
     this.#inside = this.#storeFor(undefined, clock)
-    for (let index = 0; index < plan.size; index += 1) this.#add(`node-${index}`)
+    for (let index = 0; index < plan.size; index += 1) this.#add(`node-${index}`).start()
   }
 
   /**
-   * A compare-and-swap store cannot tell a late creation from a timely one if its record is created and deleted while
-   * that creation is under way: its guarantee table says so.
+   * A compare-and-swap store whose terms go with its record cannot tell a late creation from a timely one if the record
+   * is created and deleted while that creation is under way: its guarantee table says so.
    */
   mayDelete(): boolean {
-    if (this.#plan.store === 'memory') return true
+    if (keepsTerms(this.#plan.store)) return true
+    // Nor can a candidate that has never had an answer.
+    if (!this.candidates.every(({ elector }) => elector.leader())) return false
     const longAgo = this.#world.nowMs - this.#deletedAtMs > 600_000
     if (longAgo) this.#deletedAtMs = this.#world.nowMs
     return longAgo
@@ -100,20 +117,41 @@ export class Fleet {
   /** Somebody else writes the record without changing it, or a late copy of a renewal is applied. */
   async touchRecord(): Promise<void> {
     const call = { signal: new AbortController().signal }
-    const record = await this.#inside.read(simulatedElection, call)
-    if (record) await this.#inside.renew(record, call)
+    try {
+      const record = await this.#inside.read(simulatedElection, call)
+      if (record) await this.#inside.renew(record, call)
+    } catch (error) {
+      // A store under test that fails here fails its candidates too, and they report it.
+      this.#timeline.add(this.#world.nowMs, 'FAULT', `the record could not be touched: ${messageOf(error)}`)
+    }
   }
 
   /** A new process takes a dead or stopped one's place, under the same name. */
   replace(old: Candidate): void {
-    this.candidates = this.candidates.filter((candidate) => candidate !== old)
-    this.#add(old.name)
+    if (!this.candidates.includes(old)) return
+    this.#remove(old)
+    this.#add(old.name).start()
   }
 
-  #add(name: string): void {
-    const machine = this.#machine()
+  /** A snapshot of a candidate's machine is restored beside it; one of the two dies some time later. */
+  clone(original: Candidate, forMs: number): void {
+    const clone = this.#add(original.name, original)
+    clone.resumeFrom(original)
+    const mortal = this.#random.chance(0.5) ? clone : original
+    this.#world.after(forMs, () => {
+      mortal.machine.crash()
+      this.#remove(mortal)
+    })
+  }
+
+  #remove(old: Candidate): void {
+    this.candidates = this.candidates.filter((candidate) => candidate !== old)
+  }
+
+  #add(name: string, like?: Candidate): Candidate {
+    const machine = this.#machine(like?.machine)
     const random = this.#random.fork()
-    const weather = fairWeather(this.#random.magnitude(0.5, 30), this.#plan.replayEveryMs)
+    const weather = fairWeather(this.#random.magnitude(...this.#plan.latenciesMs), this.#plan.replayEveryMs)
     const link = new Link({ world: this.#world, random, machine, server: this.server, weather })
     const candidate = new Candidate({
       name,
@@ -124,44 +162,104 @@ export class Fleet {
       checker: this.#checker,
       timeline: this.#timeline,
       habits: this.#plan.habits,
+      onStopped: (stopped) => {
+        const awayMs = random.next() * this.#plan.stoppedForMs
+        this.#checker.fault(this.#world.nowMs + awayMs)
+        this.#world.after(awayMs, () => this.replace(stopped))
+      },
       elector: {
         store: this.#storeFor(link, machine.clock),
         election: simulatedElection,
-        ...this.#timings(this.#random.pick(this.#plan.leaseDurationsMs)),
+        ...this.#timings(like?.leaseDurationMs ?? this.#random.pick(this.#plan.leaseDurationsMs)),
         drainTimeoutMs: 20_000,
       },
     })
     this.candidates.push(candidate)
-    candidate.start()
+    return candidate
   }
 
   #timings(leaseDurationMs: number): TimingOptions {
-    const { driftRatio, tight } = this.#plan
-    if (!tight) return { leaseDurationMs, driftRatio }
+    const { driftRatio, timings } = this.#plan
+    const usual = { leaseDurationMs, driftRatio }
+    if (timings === 'usual') return usual
+    // As a LeaderElector does.
+    const retryIntervalMs = (leaseDurationMs * 2) / 15
+    if (timings === 'frequent')
+      return {
+        ...usual,
+        renewIntervalMs: retryIntervalMs,
+        renewDeadlineMs: (leaseDurationMs * 12) / 15,
+        retryIntervalMs,
+      }
     return {
-      leaseDurationMs,
-      driftRatio,
-      renewDeadlineMs: holderShareMs(leaseDurationMs, driftRatio) - leaseDurationMs / 20,
+      ...usual,
+      renewDeadlineMs: latestDeadlineMs(leaseDurationMs, driftRatio),
       renewIntervalMs: leaseDurationMs / 3,
       retryIntervalMs: leaseDurationMs / 30,
     }
   }
 
-  #machine(): Machine {
+  #machine(like?: Machine): Machine {
     const error = this.#plan.clockErrorRatio
     // The extremes are where bounds break, so half of all clocks sit there.
     const off = this.#random.chance(0.5) ? this.#random.pick([-error, error]) : this.#random.between(-error, error)
-    return new Machine(this.#world, this.#random.fork(), 1 + off)
+    return new Machine(this.#world, this.#random.fork(), 1 + off, like)
   }
 
   #openCas(backend: CompareAndSwap): (link: Link | undefined, clock: Clock) => LeaseStore {
     const { watch } = backend
     const watched: CompareAndSwap = {
-      get: (election, call) => backend.get(election, call),
+      get: async (election, call) => backend.get(election, call),
       putIfVersion: this.#watchPuts((...args) => backend.putIfVersion(...args)),
       ...(watch && { watch: (election, call) => watch.call(backend, election, call) }),
     }
-    return (link, clock) => casStore(link ? linkKv(link, watched) : watched, { clock })
+    return (link, clock) => this.#usable(casStore(link ? linkKv(link, watched) : watched, { clock }))
+  }
+
+  #openSwap(server: SwapServer<Current>): (link: Link | undefined, clock: Clock) => LeaseStore {
+    const watched: SwapServer<Current> = {
+      ...server,
+      swap: async (...args) => {
+        const swapped = await server.swap(...args)
+        if (swapped.ok) this.#note(swapped.found.record)
+        return swapped
+      },
+    }
+    return (link, clock) => this.#usable(swapStore(link ? linkSwap(link, watched) : watched, clock))
+  }
+
+  /** The store under test. An answer that no elector can use ends the run, which otherwise would show silence alone. */
+  #usable(store: LeaseStore): LeaseStore {
+    checkStore(store)
+    const { watch } = store
+    const note = (error: unknown): never => {
+      if (isTenureError(error) && error.code === 'RECORD_INVALID') this.#checker.unusable ??= error
+      throw error
+    }
+    const checked = async <T>(call: () => Promise<unknown>, check: (answer: unknown) => T): Promise<T> => {
+      try {
+        return check(await call())
+      } catch (error) {
+        return note(error)
+      }
+    }
+    return {
+      expiry: store.expiry,
+      terms: store.terms,
+      read: (election, call) => checked(() => store.read(election, call), checkFound),
+      acquire: (claim, call) => checked(() => store.acquire(claim, call), checkOutcome),
+      renew: (claim, call) => checked(() => store.renew(claim, call), checkOutcome),
+      release: (claim, call) => checked(() => store.release(claim, call), checkOutcome),
+      ...(watch && {
+        async *watch(election: string, call: CallOptions) {
+          try {
+            for await (const record of watch.call(store, election, call)) yield checkFound(record)
+          } catch (error) {
+            note(error)
+          }
+        },
+      }),
+    }
   }
 
   #watchGrants(store: LeaseStore): LeaseStore {
@@ -184,10 +282,18 @@ export class Fleet {
     return async (election, value, version, call) => {
       const written = await put(election, value, version, call)
       if (typeof written !== 'string') return written
-      const record: LeaseRecord = { ...decodeRecord(value), version: written }
-      if (record.released) this.#checker.released(record, this.candidates)
-      else this.#checker.granted(record, this.candidates)
+      this.#note({ ...decodeRecord(value), version: written })
       return written
     }
   }
+
+  #note(record: LeaseRecord): void {
+    if (record.released) this.#checker.released(record, this.candidates)
+    else this.#checker.granted(record, this.candidates)
+  }
+}
+
+/** Whether the highest term outlives a record that was deleted. */
+export function keepsTerms(store: StoreChoice | BackendChoice): boolean {
+  return store === 'memory' || store === 'swap-watched'
 }

@@ -3,13 +3,15 @@
  * A seed reproduces a run exactly.
  */
 import type { Clock } from '../clock.ts'
-import { invalidOption } from '../errors.ts'
-import { checkObject, checkOneOf } from '../options.ts'
+import { invalidOption, TenureError } from '../errors.ts'
+import { checkOneOf } from '../options.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
 import type { CompareAndSwap } from '../stores/cas.ts'
 import { checkDuration } from '../timings.ts'
+import type { Candidate } from './candidate.ts'
 import { Checker, type Counts } from './checker.ts'
 import { faultKinds, Faults, type FaultKind } from './faults.ts'
-import { Fleet, storeNames, type BackendChoice, type StoreChoice } from './fleet.ts'
+import { Fleet, keepsTerms, storeNames, type BackendChoice, type StoreChoice } from './fleet.ts'
 import { Random } from './random.ts'
 import { Timeline } from './timeline.ts'
 import { World } from './world.ts'
@@ -37,8 +39,24 @@ export interface SimulationOptions {
   readonly faultEveryMs?: number
   /** The store's server keeps replaying past events to those who watch. Default: by the seed. */
   readonly replays?: boolean
+  /** The store takes long to answer: up to a sixth of the lease. Default: by the seed. */
+  readonly slow?: boolean
   /** Let clocks run wrong by more than the electors allow for. Belief may then overlap; fencing must still hold. */
   readonly clocksBeyondBound?: boolean
+}
+
+const names: OptionNames<SimulationOptions> = {
+  seed: true,
+  hours: true,
+  electors: true,
+  leaseDurationMs: true,
+  store: true,
+  backend: true,
+  faults: true,
+  faultEveryMs: true,
+  replays: true,
+  slow: true,
+  clocksBeyondBound: true,
 }
 
 /** What came out. `ok` is what a test asserts; `toString()` is what it prints if not. */
@@ -60,7 +78,8 @@ export interface SimulationReport {
  * assert.ok(report.ok, String(report))
  */
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
-  checkOptions(options)
+  checkOptions('simulate()', options, names)
+  checkValues(options)
   const { seed, hours = 1, leaseDurationMs = 15_000 } = options
   const random = new Random(seed)
   const world = new World()
@@ -71,20 +90,24 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const driftRatio = random.pick([0.001, 0.01, 0.05])
   // A tenth of the fleets has members with leases of other lengths.
   const mixed = random.chance(0.1)
+  const shortestLeaseMs = mixed ? leaseDurationMs / 2 : leaseDurationMs
   const longestLeaseMs = mixed ? leaseDurationMs * 2 : leaseDurationMs
+  const slow = options.slow ?? random.chance(0.1)
   const checker = new Checker(world, timeline, {
     belief: !options.clocksBeyondBound,
     terms: store === 'memory' || !kinds.includes('deleted-record'),
     liveness: !options.clocksBeyondBound,
     leaseDurationMs: longestLeaseMs,
-    leaderWithinMs: leaderWithinMs(kinds, store, longestLeaseMs, driftRatio),
+    leaderWithinMs: leaderWithinMs(kinds, store, longestLeaseMs, driftRatio) + (slow ? longestLeaseMs : 0),
   })
   const fleet = new Fleet(world, random.fork(), timeline, checker, {
     size: options.electors ?? 5 + Math.floor(random.next() * 4),
     store,
-    leaseDurationsMs: mixed ? [leaseDurationMs, leaseDurationMs / 2, leaseDurationMs * 2] : [leaseDurationMs],
+    // An answer takes twice that, and by chance up to half as long again.
+    latenciesMs: slow ? [shortestLeaseMs / 40, shortestLeaseMs / 18] : [0.5, 30],
+    leaseDurationsMs: mixed ? [leaseDurationMs, shortestLeaseMs, longestLeaseMs] : [leaseDurationMs],
     driftRatio,
-    tight: random.chance(0.7),
+    timings: random.pick(['tight', 'tight', 'tight', 'usual', 'frequent']),
     replayEveryMs: (options.replays ?? random.chance(0.1)) ? leaseDurationMs / 15 : Infinity,
     clockErrorRatio: options.clocksBeyondBound ? 0.3 : driftRatio,
     habits: {
@@ -92,22 +115,40 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
       writeDelayMs: leaseDurationMs * 4,
       writeEveryMs: leaseDurationMs,
     },
+    stoppedForMs: 3 * leaseDurationMs,
   })
   const meanMs = options.faultEveryMs ?? random.magnitude(20_000, 300_000)
-  const faultOptions = { world, random: random.fork(), timeline, checker, fleet, kinds, leaseDurationMs, meanMs }
+  // Short leases and slow answers leave no time for what is harmless otherwise.
+  const fragile = slow || mixed
+  const faultOptions = {
+    world,
+    random: random.fork(),
+    timeline,
+    checker,
+    fleet,
+    kinds,
+    leaseDurationMs,
+    meanMs,
+    fragile,
+  }
   const faults = new Faults(faultOptions)
   faults.start()
   await world.runUntil(hours * 3_600_000, () => {
     checker.inspect(fleet.candidates)
-    return checker.violations.length === 0
+    return checker.violations.length === 0 && !checker.unusable
   })
   faults.stop()
+  if (checker.unusable) throw unusable(store, checker.unusable)
   if (checker.violations.length === 0) await stopAll(world, fleet, checker)
   return report(seed, hours, checker, timeline)
 }
 
-function checkOptions(options: SimulationOptions): void {
-  checkObject('options', options)
+function unusable(store: StoreChoice | BackendChoice, cause: TenureError): TenureError {
+  const what = typeof store === 'object' ? 'backend under test gave what no casStore' : 'store gave what no elector'
+  return new TenureError('RECORD_INVALID', `The ${what} can use: ${cause.message}`, { cause })
+}
+
+function checkValues(options: SimulationOptions): void {
   const { seed, hours = 1, electors = 1, leaseDurationMs = 15_000, store, faults = [] } = options
   if (!Number.isSafeInteger(seed)) throw invalidOption('seed', seed, 'it must be a whole number')
   if (!(typeof hours === 'number' && hours > 0)) throw invalidOption('hours', hours, 'it must be a number above 0')
@@ -127,7 +168,8 @@ function leaderWithinMs(
   driftRatio: number,
 ): number {
   const onlyCrashes = kinds.every((kind) => kind === 'crash' || kind === 'wall-jump' || kind === 'touched-record')
-  const pollMs = store !== 'memory' && store !== 'cas-watched' ? leaseDurationMs / 2 : 0
+  const isWatched = keepsTerms(store) || store === 'cas-watched'
+  const pollMs = isWatched ? 0 : leaseDurationMs / 2
   if (onlyCrashes) return (leaseDurationMs * 1.01) / (1 - driftRatio) + pollMs + 500
   // A step-down's cool-down, a wind-down, a lease that runs out, and a few tries.
   return leaseDurationMs * 4 + 30_000
@@ -136,11 +178,11 @@ function leaderWithinMs(
 function drawStore(random: Random): StoreChoice {
   // Polling fleets cost the most to simulate, so there are few of them.
   const draw = random.next()
-  return draw < 0.45 ? 'memory' : draw < 0.9 ? 'cas-watched' : 'cas-polled'
+  return draw < 0.4 ? 'memory' : draw < 0.65 ? 'swap-watched' : draw < 0.9 ? 'cas-watched' : 'cas-polled'
 }
 
 /**
- * A compare-and-swap store loses its terms with its record, and a process that starts after that cannot know them: its
+ * A `casStore` loses its terms with its record, and a process that starts after that cannot know them: its
  * guarantee table says so. Fleets on it see either deletions or new processes.
  */
 function drawFaults(
@@ -149,7 +191,7 @@ function drawFaults(
   store: StoreChoice | BackendChoice,
 ): readonly FaultKind[] {
   if (typeof store !== 'string') return faults.filter((kind) => kind !== 'deleted-record')
-  if (store === 'memory' || !faults.includes('deleted-record')) return faults
+  if (keepsTerms(store) || !faults.includes('deleted-record')) return faults
   const excluded: readonly FaultKind[] = random.chance(0.3) ? ['crash', 'stop'] : ['deleted-record']
   return faults.filter((kind) => !excluded.includes(kind))
 }
@@ -157,15 +199,16 @@ function drawFaults(
 /** I11: every elector stops in bounded time, whatever is going on, and leaves nothing behind. */
 async function stopAll(world: World, fleet: Fleet, checker: Checker): Promise<void> {
   const alive = fleet.candidates.filter(({ machine }) => machine.state !== 'dead')
-  let stopped = 0
-  for (const { elector, machine } of alive) {
-    machine.resume()
-    void elector.stop().then(() => (stopped += 1))
+  const stopped = new Set<Candidate>()
+  for (const candidate of alive) {
+    candidate.machine.resume()
+    void candidate.elector.stop().then(() => stopped.add(candidate))
   }
   await world.runUntil(world.nowMs + 8_000_000, () => checker.violations.length === 0)
-  if (stopped < alive.length) checker.violate('I11', `${alive.length - stopped} electors did not stop`)
-  for (const { name, machine, link } of alive) {
+  for (const candidate of alive) {
+    const { name, machine, link } = candidate
     if (machine.state === 'dead') continue
+    if (!stopped.has(candidate)) checker.violate('I11', `${name} did not stop`)
     if (machine.timers > 0) checker.violate('I11', `${name} left ${machine.timers} timers behind`)
     if (link.watches > 0) checker.violate('I11', `${name} left ${link.watches} watches open`)
   }

@@ -1,6 +1,8 @@
 import { TenureError } from '../errors.ts'
 import type { CallOptions, LeaseStore } from '../lease-store.ts'
 import type { CompareAndSwap } from '../stores/cas.ts'
+import type { Current } from '../stores/rules.ts'
+import type { SwapServer } from '../stores/swap.ts'
 import type { Machine } from './machine.ts'
 import type { Random } from './random.ts'
 import type { World } from './world.ts'
@@ -20,7 +22,7 @@ export class Server {
     this.#hangsUntilMs = this.#world.nowMs + ms
   }
 
-  /** Requests are answered with an error at once. */
+  /** Requests are answered with an error at once, some of them after they were carried out. */
   fail(ms: number): void {
     this.#failsUntilMs = this.#world.nowMs + ms
   }
@@ -40,6 +42,8 @@ export interface Weather {
   latencyMs: number
   /** What an answer takes longer than a request. */
   answerDelayMs: number
+  /** The chance of each call that its connection breaks: it fails at once, and may be carried out all the same. */
+  broken: number
   /** Chances for each message. */
   lost: number
   doubled: number
@@ -58,6 +62,7 @@ export function fairWeather(latencyMs: number, replayEveryMs: number): Weather {
   return {
     latencyMs,
     answerDelayMs: 0,
+    broken: 0,
     lost: 0,
     doubled: 0,
     delayed: 0,
@@ -79,6 +84,7 @@ export class Link {
   readonly #machine: Machine
   readonly #server: Server
   readonly #breakers = new Set<() => void>()
+  #losesNext = false
 
   constructor(options: { world: World; random: Random; machine: Machine; server: Server; weather: Weather }) {
     this.#world = options.world
@@ -99,6 +105,11 @@ export class Link {
     })
   }
 
+  /** The next message gets lost. */
+  loseNext(): void {
+    this.#losesNext = true
+  }
+
   /** Ends all watches, as a server that restarts does. */
   breakWatches(): void {
     for (const breaker of this.#breakers) breaker()
@@ -110,11 +121,24 @@ export class Link {
 
   /** Sends a request; what `apply` does happens at the server, once, twice, later or never. */
   send<T>({ signal }: CallOptions, apply: (options: CallOptions) => Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason)
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    return new Promise((settleWith, failWith) => {
+      if (signal.aborted) return failWith(signal.reason)
+      const onAbort = () => failWith(signal.reason)
+      signal.addEventListener('abort', onAbort, { once: true })
+      const resolve = (answer: T) => {
+        signal.removeEventListener('abort', onAbort)
+        settleWith(answer)
+      }
+      const reject = (error: unknown) => {
+        signal.removeEventListener('abort', onAbort)
+        failWith(error)
+      }
       const request = () => {
-        if (this.#server.fails) return this.#transmit('down', () => reject(unavailable()))
+        if (this.#server.fails) {
+          // Some fail when they have been carried out.
+          if (this.#random.chance(0.5)) void apply({ signal: new AbortController().signal }).catch(() => undefined)
+          return this.#transmit('down', () => reject(unavailable()))
+        }
         this.#server.handle(() => {
           // The server does not know that the caller gave up.
           apply({ signal: new AbortController().signal }).then(
@@ -124,11 +148,18 @@ export class Link {
         })
       }
       this.#transmit('up', request)
+      if (this.#random.chance(this.weather.broken)) {
+        const inMs = this.weather.latencyMs * this.#random.between(0, 4)
+        this.#world.after(inMs, () => this.#machine.deliver(() => reject(unavailable())))
+      }
     })
   }
 
   #transmit(direction: 'up' | 'down', arrive: () => void): void {
     const { weather } = this
+    const isLost = this.#losesNext
+    this.#losesNext = false
+    if (isLost) return
     const copies = this.#random.chance(weather.doubled) ? 2 : 1
     for (let copy = 0; copy < copies; copy += 1) {
       const cut = direction === 'up' ? weather.cutUp : weather.cutDown
@@ -145,10 +176,10 @@ export class Link {
   async *follow<T>({ signal }: CallOptions, watch: (options: CallOptions) => AsyncIterable<T>): AsyncIterable<T> {
     const arrived: T[] = []
     const ended = new AbortController()
-    let broken = false
+    let broken: { readonly error: unknown } | undefined
     let wake: (() => void) | undefined
-    const breaker = () => {
-      broken = true
+    const breaker = (error: unknown = unavailable()) => {
+      broken = { error }
       wake?.()
     }
     const onAbort = () => {
@@ -161,11 +192,13 @@ export class Link {
       arrived.push(event)
       wake?.()
     }
-    void this.#pump(watch({ signal: ended.signal }), ended.signal, arrive)
     try {
+      this.#pump(watch({ signal: ended.signal }), ended.signal, arrive).catch((error: unknown) => {
+        this.#transmit('down', () => breaker(error))
+      })
       while (!signal.aborted) {
         while (arrived.length > 0 && !signal.aborted) yield arrived.shift() as T
-        if (broken) throw unavailable()
+        if (broken) throw broken.error
         if (!signal.aborted) await new Promise<void>((resolve) => (wake = resolve))
       }
     } finally {
@@ -221,6 +254,19 @@ export function linkKv(link: Link, kv: CompareAndSwap): CompareAndSwap {
       link.send(call, (options) => kv.putIfVersion(election, value, version, options)),
     ...(watch && {
       watch: (election, call) => link.follow(call, (options) => watch.call(kv, election, options)),
+    }),
+  }
+}
+
+/** A server that compares and swaps in one step, behind a link. */
+export function linkSwap<Found extends Current>(link: Link, server: SwapServer<Found>): SwapServer<Found> {
+  const { watch } = server
+  return {
+    ...server,
+    find: (election, call) => link.send(call, (options) => server.find(election, options)),
+    swap: (election, over, draft, call) => link.send(call, (options) => server.swap(election, over, draft, options)),
+    ...(watch && {
+      watch: (election, call) => link.follow(call, (options) => watch.call(server, election, options)),
     }),
   }
 }

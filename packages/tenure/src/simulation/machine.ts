@@ -31,12 +31,13 @@ export class Machine {
   #second = 0
   #fired = 0
 
-  constructor(world: World, random: Random, rate: number) {
+  /** `like`: a snapshot of that machine is restored here, so that its clock goes on. */
+  constructor(world: World, random: Random, rate: number, like?: Machine) {
     this.#world = world
     this.#random = random
     this.#rate = rate
     this.#anchorMs = world.nowMs
-    this.#atAnchorMs = random.between(1e3, 1e7)
+    this.#atAnchorMs = like ? like.clock.monotonicMs() : random.between(1e3, 1e7)
     this.#wallAheadMs = random.between(1.7e12, 1.9e12)
     const prefix = Math.floor(random.next() * 2 ** 32).toString(36)
     this.clock = {
@@ -48,6 +49,10 @@ export class Machine {
       random: () => random.next(),
       randomId: () => `${prefix}${(++this.#ids).toString(36)}`,
     }
+  }
+
+  get hasSlept(): boolean {
+    return this.#sleptMs > 0
   }
 
   get timers(): number {

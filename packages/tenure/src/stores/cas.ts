@@ -1,9 +1,12 @@
 import { systemClock, type Clock } from '../clock.ts'
 import { TenureError } from '../errors.ts'
-import type { CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
-import { checkClock, checkMethods, checkObject } from '../options.ts'
-import { decodeRecord, encodeRecord } from './record.ts'
-import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
+import type { CallOptions, LeaseStore } from '../lease-store.ts'
+import { checkClock, checkMethods } from '../options.ts'
+import { checkMembers, checkOptions } from '../options/check-options.ts'
+import { listPage } from './list.ts'
+import { decodeRecord, encodeRecord, recordOf, unusable } from './record.ts'
+import type { Current, Draft } from './rules.ts'
+import { swapStore, type Swapped, type SwapServer } from './swap.ts'
 
 /** A value and the backend's own version of it, which must differ after every write. */
 export interface VersionedValue {
@@ -26,6 +29,14 @@ export interface CompareAndSwap {
     options: CallOptions,
   ): Promise<string | undefined>
   watch?(election: string, options: CallOptions): AsyncIterable<VersionedValue | undefined>
+  /**
+   * A page of all values, at most `limit` of them, in any order that goes on from `after`, the `next` of the page before
+   * (undefined: from the beginning). No `next` means that there are no more.
+   */
+  list?(
+    page: { readonly after: string | undefined; readonly limit: number },
+    options: CallOptions,
+  ): Promise<{ readonly values: readonly VersionedValue[]; readonly next?: string | undefined }>
   close?(): Promise<void>
 }
 
@@ -40,73 +51,80 @@ export interface CompareAndSwap {
  */
 export function casStore(backend: CompareAndSwap, options: { clock?: Clock } = {}): LeaseStore {
   checkMethods('backend', backend, ['get', 'putIfVersion'], 'a compare-and-swap backend')
-  checkObject('options', options)
+  checkMembers('backend', backend, ['watch', 'list', 'close'])
+  checkOptions('casStore()', options, { clock: true })
   checkClock(options.clock)
   const { clock = systemClock } = options
 
-  const read = async (election: string, call: CallOptions) => decode(election, await backend.get(election, call))
+  return swapStore(new CasServer(backend, clock), clock)
+}
 
-  const apply = async (
-    claim: { election: string; leaseDurationMs: number },
-    call: CallOptions,
-    judge: (current: Current) => Verdict,
-  ): Promise<Outcome> => {
-    const record = await read(claim.election, call)
-    const verdict = judge({ record, highestTerm: record?.term ?? 0, remainingMs: undefined })
-    if ('answer' in verdict) return verdict.answer
-    const version = writtenVersion(
-      await backend.putIfVersion(claim.election, encodeRecord(verdict.write), record?.version, call),
-    )
-    if (version !== undefined) return granted({ ...verdict.write, version }, claim)
-    // Somebody wrote in between, and that is judged instead: it may be this very attempt, by an earlier call.
-    const winner = await read(claim.election, call)
-    const highestTerm = winner?.term ?? 0
-    const second = judge({ record: winner, highestTerm, remainingMs: undefined })
-    return 'answer' in second ? second.answer : { ok: false, ...(winner && { record: winner }), highestTerm }
+class CasServer implements SwapServer<Current> {
+  readonly expiry = 'observed'
+  readonly watch?: NonNullable<SwapServer<Current>['watch']>
+  readonly list?: NonNullable<SwapServer<Current>['list']>
+  readonly #backend: CompareAndSwap
+  readonly #clock: Clock
+
+  constructor(backend: CompareAndSwap, clock: Clock) {
+    this.#backend = backend
+    this.#clock = clock
+    const { watch, list } = backend
+    if (watch) this.watch = (election, call) => statesOf(election, () => watch.call(backend, election, call))
+    if (list) {
+      this.list = async (page, call) => {
+        const { values, next } = await list.call(backend, page, call)
+        return listPage(values, next, ({ value, version }) => ({ ...decodeRecord(value), version }))
+      }
+    }
   }
 
-  return {
-    expiry: 'observed',
-    terms: true,
-    read,
-    acquire: (claim, call) => apply(claim, call, (current) => judgeAcquire(current, claim, clock.wallMs())),
-    renew: (claim, call) => apply(claim, call, (current) => judgeRenew(current, claim, clock.wallMs())),
-    release: (claim: HeldClaim, call) => apply(claim, call, (current) => judgeRelease(current, claim)),
-    ...(backend.watch && {
-      async *watch(election: string, call: CallOptions) {
-        for await (const found of backend.watch?.(election, call) ?? []) yield decode(election, found)
-      },
-    }),
-    ...(backend.close && { close: async () => backend.close?.() }),
+  async find(election: string, call: CallOptions): Promise<Current> {
+    return foundOf(election, await this.#backend.get(election, call))
   }
+
+  async swap(election: string, over: Current, draft: Draft, call: CallOptions): Promise<Swapped<Current>> {
+    const value = encodeRecord(draft, () => this.#clock.randomId())
+    const version = writtenVersion(await this.#backend.putIfVersion(election, value, over.record?.version, call))
+    if (version === undefined) return { ok: false }
+    const record = { ...draft, version }
+    return { ok: true, found: { record, highestTerm: record.term, remainingMs: undefined } }
+  }
+
+  async close(): Promise<void> {
+    await this.#backend.close?.()
+  }
+}
+
+/** Opened when it is first read, so that what goes wrong reaches the reader. */
+async function* statesOf(election: string, open: () => AsyncIterable<VersionedValue | undefined>) {
+  for await (const found of open()) yield foundOf(election, found)
 }
 
 /** Only a text is a version. Many clients say null for nothing, and nothing must never look like a grant. */
 function writtenVersion(answer: unknown): string | undefined {
-  if (typeof answer === 'string') return answer
   if (answer === undefined || answer === null) return undefined
+  if (typeof answer === 'string' && answer !== '') return answer
   throw new TenureError(
     'RECORD_INVALID',
-    `putIfVersion gave a ${typeof answer}; it must give the new version as a text, or undefined if the condition did not hold.`,
+    `putIfVersion gave ${typeOf(answer)}; it must give the new version as a text that is not empty, or undefined if the condition did not hold.`,
   )
 }
 
-function decode(election: string, found: VersionedValue | null | undefined): LeaseRecord | undefined {
-  if (found === undefined || found === null) return undefined
-  if (typeof found.value !== 'string' || typeof found.version !== 'string') {
-    throw invalidRecord(election, `get gave a ${typeof found} that is not { value, version } with two texts`)
+function foundOf(election: string, found: VersionedValue | null | undefined): Current {
+  if (found === undefined || found === null) return { record: undefined, highestTerm: 0, remainingMs: undefined }
+  for (const field of ['value', 'version'] as const) {
+    const given: unknown = found[field]
+    if (typeof given === 'string' && (given !== '' || field === 'value')) continue
+    const rule = 'get must give { value, version }, both texts and the version not empty'
+    throw unusable(election, `${rule}, and its ${field} is ${typeOf(given)}`)
   }
-  let draft: Draft
-  try {
-    draft = decodeRecord(found.value)
-  } catch (cause) {
-    throw invalidRecord(election, cause instanceof Error ? cause.message : String(cause), cause)
-  }
-  if (draft.election === election) return { ...draft, version: found.version }
-  throw invalidRecord(election, `it belongs to "${draft.election}", so two elections share one key`)
+  const record = recordOf(election, found.value, found.version)
+  return { record, highestTerm: record.term, remainingMs: undefined }
 }
 
-function invalidRecord(election: string, what: string, cause?: unknown): TenureError {
-  const text = `The record of election "${election}" cannot be used: ${what}. Nobody leads it here until that is mended.`
-  return new TenureError('RECORD_INVALID', text, { cause })
+function typeOf(value: unknown): string {
+  if (value === undefined || value === null) return 'missing'
+  if (value === '') return 'an empty text'
+  return `${typeof value === 'object' ? 'an' : 'a'} ${typeof value}`
 }

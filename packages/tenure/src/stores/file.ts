@@ -1,17 +1,28 @@
 import { basename, join } from 'node:path'
 import { systemClock, type Clock } from '../clock.ts'
 import { invalidOption, TenureError } from '../errors.ts'
-import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
+import type {
+  AcquireClaim,
+  CallOptions,
+  HeldClaim,
+  LeaseRecord,
+  LeaseStore,
+  ListPage,
+  Outcome,
+} from '../lease-store.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
 import { ownClockDomain, remainingMs, sameKernel, type ClockReading } from './file/clock-domain.ts'
 import { DirectoryWatch } from './file/directory-watch.ts'
-import type { StoredLease, TermMark } from './file/file-format.ts'
+import type { StoredLease } from './file/file-format.ts'
 import { asStoreError, findDirectory, prepareDirectory } from './file/filesystem.ts'
 import { preloadLock, withKernelLock } from './file/kernel-lock.ts'
 import { LeaseFiles, type LeaseState } from './file/lease-files.ts'
 import { OpenSigns, type OpenSign } from './file/open-signs.ts'
-import { RecordWatch } from './file/record-watch.ts'
+import { LeaseFileWatch } from './file/lease-file-watch.ts'
 import { reach, removeSocket } from './file/sign-of-life.ts'
-import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
+import { judgedStore, type JudgedPlace } from './judged.ts'
+import { keysOn, listPage, type Page } from './list.ts'
+import { granted, type Current, type Draft, type Verdict } from './rules.ts'
 
 export type { OpenSign } from './file/open-signs.ts'
 export type { SignOfLife } from './file/sign-of-life.ts'
@@ -26,6 +37,11 @@ export interface FileStoreOptions {
   /** Accepts a directory on a network or FUSE file system, where a lock may be local to one host. Default: false. */
   readonly allowNetworkFilesystem?: boolean
   /**
+   * Lets the users of one group take part: the directory gets mode 2770 if it is made, and the files 0660. Each of them
+   * can then elect itself, end a leadership or keep everybody out. Default: false, and only this user takes part.
+   */
+  readonly shareWithGroup?: boolean
+  /**
    * Whether others may take over as soon as this process is dead. Default: true. Choose false for work that starts
    * subprocesses: those may outlive it, so others should wait for the lease to expire.
    */
@@ -38,6 +54,16 @@ export interface FileStoreOptions {
   readonly signOfLife?: OpenSign
 }
 
+const names: OptionNames<FileStoreOptions> = {
+  directory: true,
+  path: true,
+  clock: true,
+  allowNetworkFilesystem: true,
+  shareWithGroup: true,
+  fastTakeover: true,
+  signOfLife: true,
+}
+
 /**
  * Holds leases in files of a local directory, for processes of one machine. Needs the package `fs-native-extensions`.
  *
@@ -46,82 +72,75 @@ export interface FileStoreOptions {
  * await lead({ store, election: 'nightly-report' }, async ({ signal }) => report({ signal }))
  */
 export function fileStore(options: FileStoreOptions): LeaseStore {
-  checkOptions(options)
-  const store = new FileStore(options)
-  return {
-    expiry: 'own-clock',
-    terms: true,
-    read: (election, call) => store.read(election, call),
-    acquire: (claim, call) => store.acquire(claim, call),
-    renew: (claim, call) => store.renew(claim, call),
-    release: (claim, call) => store.release(claim, call),
-    watch: (election, call) => store.watch(election, call),
-    close: () => store.close(),
-  }
+  checkOptions('fileStore()', options, names)
+  checkValues(options)
+  const { clock = systemClock } = options
+  return judgedStore(new FilePlace(options, clock), clock)
 }
 
-class FileStore {
+/**
+ * Not on the seam for servers that compare and swap: a claim is judged under the election's kernel lock, on exactly what
+ * the write goes over, so that there is nothing to compare.
+ */
+class FilePlace implements JudgedPlace {
+  readonly expiry = 'own-clock'
   readonly #clock: Clock
   readonly #files: LeaseFiles
   readonly #signs: OpenSigns
   readonly #changes: DirectoryWatch
-  readonly #watches = new Set<RecordWatch>()
+  readonly #watches = new Set<LeaseFileWatch>()
   readonly #allowNetworkFilesystem: boolean
   #prepared: Promise<void> | undefined
-  /** Seen by whoever only looked. */
+  /** Whether a call that only looks has seen the directory. */
   #isThere = false
   #closed = false
 
-  constructor(options: FileStoreOptions) {
-    this.#clock = options.clock ?? systemClock
+  constructor(options: FileStoreOptions, clock: Clock) {
+    this.#clock = clock
     this.#files = new LeaseFiles(options)
     const server = options.fastTakeover === false ? 'nobody' : (options.signOfLife ?? 'self')
-    this.#signs = new OpenSigns(this.#files.directory, server)
+    this.#signs = new OpenSigns(this.#files.directory, server, this.#files.access.fileMode)
     this.#changes = new DirectoryWatch(this.#files.directory)
     this.#allowNetworkFilesystem = options.allowNetworkFilesystem ?? false
   }
 
-  read(election: string, { signal }: CallOptions): Promise<LeaseRecord | undefined> {
-    return this.#look(signal, async () => {
-      const lease = this.#files.loadLease(election)
-      return lease && (await this.#isDead(lease)) ? { ...lease.record, released: true } : lease?.record
+  async find(election: string, { signal }: CallOptions): Promise<Current> {
+    const found = await this.#look(signal, async () => {
+      const lease = this.#loadLease(election)
+      const current = await this.#currentOf({ lease, mark: undefined })
+      return { ...current, holderGone: lease && (await this.#isDead(lease)) }
     })
+    return found ?? { record: undefined, highestTerm: 0, remainingMs: undefined }
   }
 
-  acquire(claim: AcquireClaim, { signal }: CallOptions): Promise<Outcome> {
-    const judge = async (state: LeaseState): Promise<Verdict> => {
-      const current = await this.#currentOf(state)
-      const { lease } = state
-      const isDead = lease && lease.record.attempt !== claim.attempt && (await this.#isDead(lease))
-      // Shown as released, as everywhere: whoever is refused because it did not know the term then tries again at once.
-      const judged = isDead ? { ...current, record: { ...lease.record, released: true } } : current
-      return judgeAcquire(judged, claim, this.#wallMs())
-    }
+  async list(page: Page, { signal }: CallOptions): Promise<ListPage> {
+    const listed = await this.#look(signal, async () => {
+      const { keys, next } = keysOn(page, await this.#files.names())
+      return listPage(keys, next, (name) => this.#files.loadNamed(name)?.record)
+    })
+    return listed ?? { records: [] }
+  }
+
+  change(
+    claim: AcquireClaim | HeldClaim,
+    { signal }: CallOptions,
+    judge: (current: Current) => Verdict,
+  ): Promise<Outcome> {
+    const verdictOn = async (state: LeaseState) => judge(await this.#currentFor(claim, state))
     return this.#call(signal, async () => {
-      // Most claims are refused, and for that one look at the record is enough: standbys need no lock.
-      const lease = this.#files.loadLease(claim.election)
-      const verdict = lease && (await judge({ lease, mark: undefined }))
+      // Most claims to acquire are refused, and for that one look at the record is enough: standbys need no lock.
+      const lease = isHeld(claim) ? undefined : this.#loadLease(claim.election)
+      const verdict = lease && (await verdictOn({ lease, mark: undefined }))
       if (verdict && 'answer' in verdict && !verdict.answer.ok) return verdict.answer
-      return this.#change(claim, signal, judge)
+      return this.#changeLocked(claim, signal, verdictOn)
     })
-  }
-
-  renew(claim: HeldClaim, { signal }: CallOptions): Promise<Outcome> {
-    const judge = async (state: LeaseState): Promise<Verdict> =>
-      judgeRenew(await this.#currentOf(state), claim, this.#wallMs())
-    return this.#call(signal, () => this.#change(claim, signal, judge))
-  }
-
-  release(claim: HeldClaim, { signal }: CallOptions): Promise<Outcome> {
-    const judge = async (state: LeaseState): Promise<Verdict> => judgeRelease(await this.#currentOf(state), claim)
-    return this.#call(signal, () => this.#change(claim, signal, judge))
   }
 
   watch(election: string, { signal }: CallOptions): AsyncIterable<LeaseRecord | undefined> {
     const end = (): void => watch.end()
-    const watch = new RecordWatch(
+    const watch = new LeaseFileWatch(
       {
-        load: () => this.#look(signal, async () => this.#files.loadLease(election)),
+        load: () => this.#look(signal, async () => this.#loadLease(election)),
         clock: this.#clock,
         reach: (lease) => this.#reach(lease),
         listen: async (listener) => {
@@ -148,17 +167,17 @@ class FileStore {
   }
 
   /** The read-modify-write that every change is. */
-  #change(
+  #changeLocked(
     claim: { readonly election: string; readonly leaseDurationMs: number },
     signal: AbortSignal,
-    judge: (state: LeaseState) => Promise<Verdict>,
+    verdictOn: (state: LeaseState) => Promise<Verdict>,
   ): Promise<Outcome> {
     const { election } = claim
-    return withKernelLock(this.#files.lockPath(election), this.#clock, signal, async () => {
+    return withKernelLock(this.#files.lockPath(election), this.#files.access, this.#clock, signal, async () => {
       const state = this.#files.load(election)
       await this.#signs.closeAllBut(state.lease?.record, election)
-      const verdict = await judge(state)
-      if ('answer' in verdict) return withWait(verdict.answer, state.mark)
+      const verdict = await verdictOn(state)
+      if ('answer' in verdict) return verdict.answer
       signal.throwIfAborted()
       const record = await this.#write(state, verdict.write)
       await this.#signs.closeAllBut(record, election)
@@ -167,18 +186,18 @@ class FileStore {
   }
 
   /**
-   * The highest term is written before the record that carries it, and both are durable before anyone is told. Its file
-   * names the socket before that is opened, so that none is left behind for good.
+   * A new term is durable before the record that carries it can be read, so that no power cut brings it back after
+   * someone saw it. Its file names the socket before that is opened, so that none is left behind for good.
    */
   async #write({ lease, mark }: LeaseState, draft: Draft): Promise<LeaseRecord> {
     const isGrant = draft.attempt !== lease?.record.attempt
-    const record = { ...draft, leaseDurationMs: Math.ceil(draft.leaseDurationMs), version: nextVersion(draft, lease) }
+    const record = { ...draft, ...inWholeMs(draft), version: nextVersion(draft, lease) }
     const { election, leaseDurationMs } = record
     const highestTerm = Math.max(record.term, mark?.highestTerm ?? 0)
     const socket = isGrant ? this.#signs.socketFor(record) : mark?.socket
     const clock = await this.#now()
 
-    if (!record.released) await this.#files.saveMark({ election, highestTerm, leaseDurationMs, socket, clock })
+    if (!record.released) await this.#files.saveMark({ election, highestTerm, leaseDurationMs, socket, clock }, isGrant)
     const signOfLife = isGrant ? await this.#signs.open(record, socket) : lease.signOfLife
     // A power cut may undo a renewal or a release: that only makes others wait. A grant or a carry must not be undone.
     const durable = isGrant || record.carry !== lease.record.carry
@@ -186,6 +205,14 @@ class FileStore {
 
     if (isGrant && mark?.socket) await removeSocket(join(this.#files.directory, basename(mark.socket)))
     return record
+  }
+
+  /** Whether the holder is dead matters only to a claim of another attempt, and finding that out takes a while. */
+  async #currentFor(claim: AcquireClaim | HeldClaim, state: LeaseState): Promise<Current> {
+    const current = await this.#currentOf(state)
+    const { lease } = state
+    const isOther = !isHeld(claim) && lease && lease.record.attempt !== claim.attempt
+    return isOther ? { ...current, holderGone: await this.#isDead(lease) } : current
   }
 
   async #currentOf({ lease, mark }: LeaseState): Promise<Current> {
@@ -196,12 +223,17 @@ class FileStore {
       remainingMs: lease
         ? remainingMs(lease.clock, lease.record.leaseDurationMs, now)
         : mark && remainingMs(mark.clock, mark.leaseDurationMs, now),
+      lastDurationMs: mark?.leaseDurationMs,
     }
+  }
+
+  #loadLease(election: string): StoredLease | undefined {
+    return this.#files.loadLease(election, this.#prepared !== undefined)
   }
 
   #listen(election: string, listener: (error?: unknown) => void): () => void {
     return this.#changes.listen(this.#files.fileName(election), (error) =>
-      listener(error && asStoreError(error, this.#files.directory)),
+      listener(error && asStoreError(error, this.#files.directory, this.#files.access)),
     )
   }
 
@@ -226,7 +258,7 @@ class FileStore {
     })
   }
 
-  /** For whoever looks only: where there is no directory nothing is made, and there is nothing to see. */
+  /** For a call that only looks: where there is no directory, none is made, and there is nothing to see. */
   #look<T>(signal: AbortSignal, action: () => Promise<T>): Promise<T | undefined> {
     return this.#bounded(signal, async () => {
       if (this.#prepared) await this.#prepare()
@@ -238,7 +270,7 @@ class FileStore {
 
   /** Bounds a call by its signal. What was begun goes on behind it, and lets go of the lock by itself. */
   async #bounded<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
-    const { directory } = this.#files
+    const { access, directory } = this.#files
     signal.throwIfAborted()
     if (this.#closed) throw new TenureError('STOPPED', `The file store of "${directory}" was closed.`)
     let abort = (): void => {}
@@ -249,7 +281,7 @@ class FileStore {
     try {
       return await Promise.race([run(), aborted])
     } catch (error) {
-      throw asStoreError(error, directory)
+      throw asStoreError(error, directory, access)
     } finally {
       signal.removeEventListener('abort', abort)
     }
@@ -258,7 +290,11 @@ class FileStore {
   async #prepare(): Promise<void> {
     try {
       if (!this.#prepared) preloadLock()
-      await (this.#prepared ??= prepareDirectory(this.#files.directory, this.#allowNetworkFilesystem))
+      await (this.#prepared ??= prepareDirectory(
+        this.#files.directory,
+        this.#allowNetworkFilesystem,
+        this.#files.access,
+      ))
     } catch (error) {
       this.#prepared = undefined
       throw error
@@ -269,9 +305,14 @@ class FileStore {
     const domain = await ownClockDomain()
     return domain && { ...domain, ms: this.#clock.machineMs() }
   }
+}
 
-  #wallMs(): number {
-    return Math.trunc(this.#clock.wallMs())
+/** As a file has times. A lease is never written shorter than its holder counts with. */
+function inWholeMs({ leaseDurationMs, acquiredAt, renewedAt }: Draft) {
+  return {
+    leaseDurationMs: Math.ceil(leaseDurationMs),
+    acquiredAt: Math.trunc(acquiredAt),
+    renewedAt: Math.trunc(renewedAt),
   }
 }
 
@@ -281,14 +322,8 @@ function nextVersion(draft: Draft, lease: StoredLease | undefined): string {
   return `${draft.term}.${before + 1}`
 }
 
-/** A record that vanished and cannot be judged on our clock: whoever asks waits for the duration it had. */
-function withWait(answer: Outcome, mark: TermMark | undefined): Outcome {
-  if (answer.ok || answer.record || answer.retryAfterMs !== undefined || !mark) return answer
-  return { ...answer, retryAfterMs: mark.leaseDurationMs }
-}
-
-function checkOptions(options: FileStoreOptions): void {
-  const { directory, path, clock, allowNetworkFilesystem, fastTakeover, signOfLife } = options ?? {}
+function checkValues(options: FileStoreOptions): void {
+  const { directory, path, clock, allowNetworkFilesystem, shareWithGroup, fastTakeover, signOfLife } = options
   if ((directory === undefined) === (path === undefined)) {
     const rule = 'exactly one of "directory" (many elections) and "path" (one election) must be given'
     throw invalidOption('directory', directory, rule)
@@ -297,7 +332,7 @@ function checkOptions(options: FileStoreOptions): void {
     const valid = value === undefined || (typeof value === 'string' && value !== '' && !value.includes('\0'))
     if (!valid) throw invalidOption(name, value, 'it must be a path')
   }
-  for (const [name, value] of Object.entries({ allowNetworkFilesystem, fastTakeover })) {
+  for (const [name, value] of Object.entries({ allowNetworkFilesystem, shareWithGroup, fastTakeover })) {
     if (value !== undefined && typeof value !== 'boolean') throw invalidOption(name, value, 'it must be true or false')
   }
   if (clock !== undefined && typeof clock?.machineMs !== 'function') {
@@ -306,4 +341,9 @@ function checkOptions(options: FileStoreOptions): void {
   if (signOfLife === undefined) return
   if (typeof signOfLife !== 'function') throw invalidOption('signOfLife', signOfLife, 'it must be a function')
   if (fastTakeover === false) throw invalidOption('fastTakeover', false, 'with "signOfLife" it must not be')
+}
+
+/** By what only such a claim has: a caller may hand in more than a claim needs. */
+function isHeld(claim: AcquireClaim | HeldClaim): claim is HeldClaim {
+  return 'term' in claim
 }

@@ -1,72 +1,153 @@
 import { fileURLToPath } from 'node:url'
-import { invalidOption, TenureError } from '../errors.ts'
+import { nearest } from '@tenure/internal/nearest'
+import { invalidOption, optionError, redactedUrl, show, TenureError } from '../errors.ts'
+import type { Environment } from '../http/environment.ts'
 import type { LeaseStore } from '../lease-store.ts'
-import { checkObject } from '../options.ts'
+import { adviseOnce } from '../warnings.ts'
+import { checkOptions } from '../options/check-options.ts'
+import type { FileStoreOptions } from './file.ts'
 import { memoryStore, type MemoryStore } from './memory.ts'
-import { redactedUrl } from './redacted-url.ts'
 
 export { casStore, type CompareAndSwap, type VersionedValue } from './cas.ts'
+export type { Finding, InspectableStore } from './finding.ts'
 export { memoryStore, type MemoryStore } from './memory.ts'
 export { memoryTtlStorage } from './memory-ttl.ts'
-export { redactedUrl } from './redacted-url.ts'
+export { redactedUrl } from '../errors.ts'
+export {
+  granted,
+  judgeAcquire,
+  judgeRelease,
+  judgeRenew,
+  refused,
+  type Current,
+  type Draft,
+  type Verdict,
+} from './rules.ts'
 export { ttlStore, type TtlStorage } from './ttl.ts'
 
 // One for the whole process: two electors that each had their own would both lead.
 let sharedMemory: MemoryStore | undefined
 
-type Environment = Readonly<Record<string, string | undefined>>
-
 /** What {@link openStore} takes beside the URL. */
 export interface OpenStoreOptions {
   /** Where credentials are looked for. Default: `process.env`. */
   readonly environment?: Environment | undefined
+  /** What a file store takes beside its directory; other stores leave it aside. */
+  readonly file?: Pick<FileStoreOptions, 'fastTakeover' | 'shareWithGroup' | 'signOfLife'> | undefined
 }
 
+type Opener = (url: string, environment: Environment, options: OpenStoreOptions) => LeaseStore | Promise<LeaseStore>
+
 /** Every scheme, and who opens it. What a store needs beside Node it imports itself, when it is opened. */
-const openers: Readonly<Record<string, (url: string, environment: Environment) => LeaseStore | Promise<LeaseStore>>> = {
+const openers: Readonly<Record<string, Opener>> = {
   memory(url) {
     if (url !== 'memory:') throw refusedUrl(url, 'nothing may follow "memory:"; all callers share one store')
     return (sharedMemory ??= memoryStore())
   },
-  async file(url) {
+  async file(url, _environment, options) {
     const directory = pathOf(url)
     const { fileStore } = await import('./file.ts')
-    return fileStore({ directory })
+    const shared = /\?shareWithGroup=true$/i.test(url) && { shareWithGroup: true }
+    return fileStore({ ...options.file, directory, ...shared })
   },
   async kubernetes(url, environment) {
-    const namespace = /^kubernetes:\/\/([^/?#@:]*)\/?$/i.exec(url)?.[1]
-    if (namespace === undefined) throw refusedUrl(url, 'it must be "kubernetes://" with a namespace, or without')
     const { kubernetesStore } = await import('./kubernetes.ts')
-    const { fromKubeConfig } = await import('../kubernetes/kube-config.ts')
-    // As kubectl does it: the pod's own account, or the user's configuration.
-    const client = environment['KUBERNETES_SERVICE_HOST'] ? undefined : fromKubeConfig()
-    return kubernetesStore({ client, namespace: namespace || undefined })
+    return kubernetesStore(await clusterOf(url, environment))
+  },
+  async multicluster(url, environment) {
+    const { multiclusterStore } = await import('./multicluster.ts')
+    return multiclusterStore(await clusterOf(url, environment))
+  },
+  etcd: openEtcd,
+  etcds: openEtcd,
+  postgres: openDatabase,
+  postgresql: openDatabase,
+  redis: openRedisUrl,
+  rediss: openRedisUrl,
+  async dynamodb(url, environment) {
+    const { openDynamoDB, dynamodbUrlRule } = await import('./aws/open.ts')
+    return (await openDynamoDB(url, environment)) ?? refuse(url, dynamodbUrlRule)
+  },
+  async s3(url, environment) {
+    const { openS3, s3UrlRule } = await import('./aws/open.ts')
+    return (await openS3(url, environment)) ?? refuse(url, s3UrlRule)
+  },
+  async gs(url, environment) {
+    const { openGcs, gcsUrlRule } = await import('./gcs/open.ts')
+    return openGcs(url, environment) ?? refuse(url, gcsUrlRule)
   },
   http: openService,
   https: openService,
 }
 
+/** A password with a slash that is not encoded: its first part would be taken for the port, or be shown as the host. */
+const misplacedLogin = /^(?:etcds?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
+
+/** As kubectl does it: the pod's own account, or the user's configuration. */
+async function clusterOf(url: string, environment: Environment) {
+  const namespace = /^\w+:\/\/([^/?#@:]*)\/?$/.exec(url)?.[1]
+  if (namespace === undefined) {
+    throw refusedUrl(url, `it must be "${url.split(':')[0]}://" with a namespace, or without`)
+  }
+  const { fromKubeConfig } = await import('../kubernetes/credentials/kube-config.ts')
+  const client = environment['KUBERNETES_SERVICE_HOST'] ? undefined : fromKubeConfig()
+  return { client, namespace: namespace || undefined }
+}
+
+async function openDatabase(url: string, environment: Environment): Promise<LeaseStore> {
+  const rule = 'it must be "postgres://user:password@host:5432/database", percent-encoded, with one host'
+  if (!/^\w+:\/\//.test(url) || !URL.canParse(url)) throw refusedUrl(url, rule)
+  const { openPostgres } = await import('./postgres/open.ts')
+  return openPostgres(new URL(url), environment)
+}
+
+async function openRedisUrl(url: string, environment: Environment): Promise<LeaseStore> {
+  const { openRedis, redisUrlRule } = await import('./redis/open.ts')
+  const store = await openRedis(url, environment)
+  if (!store) throw refusedUrl(url, redisUrlRule)
+  adviseOnTls(url, environment)
+  return store
+}
+
 async function openService(urls: string, environment: Environment): Promise<LeaseStore> {
   const { serviceStore } = await import('./service.ts')
   const { environmentCredentials } = await import('./service/environment.ts')
-  return serviceStore({ url: urls.split(','), ...environmentCredentials(environment) })
+  // No password belongs there: one with a comma must be refused as a whole, or its first part would be shown.
+  return serviceStore({ url: urls.includes('@') ? urls : urls.split(','), ...environmentCredentials(environment) })
+}
+
+async function openEtcd(url: string, environment: Environment): Promise<LeaseStore> {
+  const { etcdStore } = await import('./etcd.ts')
+  const { etcdAddressOf, etcdUrlRule } = await import('../etcd/url.ts')
+  const address = etcdAddressOf(url, environment)
+  if (!address) throw refusedUrl(url, etcdUrlRule)
+  adviseOnTls(url, environment)
+  return etcdStore(address)
 }
 
 /**
- * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, or the `https://host` of an
- * election service. Its own code is loaded only then.
+ * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, `multicluster://namespace`,
+ * `etcd://host:2379/prefix` (`etcds:` with TLS), `postgres://user@host/database`, `redis://host:6379`, `dynamodb://table`,
+ * `s3://bucket/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. Its own code is loaded only
+ * then. Users of one group share `file:///dir?shareWithGroup=true`.
  *
  * @example
  * const store = await openStore(process.env.TENURE_STORE ?? 'file:///var/lib/my-app/leases')
  */
 export async function openStore(url: string, options: OpenStoreOptions = {}): Promise<LeaseStore> {
   const rule = 'it must be a URL such as "file:///var/lib/leases"'
-  if (typeof url !== 'string') throw invalidOption('store', url, rule)
-  checkObject('options', options)
+  if (typeof url !== 'string') throw notUrl(url)
+  checkOptions('openStore()', options, { environment: true, file: true })
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
   if (scheme === undefined) throw refusedUrl(url, rule)
   const open = Object.hasOwn(openers, scheme) ? openers[scheme] : undefined
-  if (open) return open(url, options.environment ?? process.env)
+  if (misplacedLogin.test(url)) {
+    throw refusedUrl(
+      url,
+      'no "@" may follow the first slash: percent-encode user and password ("/" is "%2F", "@" is "%40")',
+    )
+  }
+  if (open) return open(url, options.environment ?? process.env, options)
   const known = Object.keys(openers)
   const near = /^(k8s|kube)$/.test(scheme) ? 'kubernetes' : nearest(scheme, known)
   throw new TenureError(
@@ -77,9 +158,10 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
 }
 
 function pathOf(url: string): string {
-  const rule = 'it must be "file:///" with an absolute path, percent-encoded, and nothing after it'
+  const rule =
+    'it must be "file:///" with an absolute path, percent-encoded, and at most "?shareWithGroup=true" after it'
   // A relative path would be taken for one below the root.
-  if (!/^file:\/\/\/[^?#]*$/i.test(url)) throw refusedUrl(url, rule)
+  if (!/^file:\/\/\/[^?#]*(\?shareWithGroup=true)?$/i.test(url)) throw refusedUrl(url, rule)
   try {
     return fileURLToPath(url)
   } catch {
@@ -87,29 +169,25 @@ function pathOf(url: string): string {
   }
 }
 
+function refuse(url: string, rule: string): never {
+  throw refusedUrl(url, rule)
+}
+
+/** Certificates are set, and the scheme is without TLS: the user may believe that the store is encrypted. */
+function adviseOnTls(url: string, environment: Environment): void {
+  const scheme = /^(redis|etcd):/i.exec(url)?.[1]?.toLowerCase()
+  const set = ['TENURE_CA_FILE', 'TENURE_CERT_FILE', 'TENURE_KEY_FILE'].filter((name) => environment[name])
+  if (scheme === undefined || set.length === 0) return
+  const text = `${set.join(', ')} is set, but "${scheme}:" is sent in the clear, passwords too: "${scheme}s:" is TLS.`
+  adviseOnce('INVALID_OPTION', text)
+}
+
+function notUrl(url: unknown): TypeError {
+  const question = url === undefined ? ': is the variable that should hold it set?' : '.'
+  const text = `openStore() takes a URL such as "file:///var/lib/leases", and got ${show(url)}${question}`
+  return optionError({ option: 'url' }, text)
+}
+
 function refusedUrl(url: string, rule: string): TypeError {
   return invalidOption('store', redactedUrl(url), rule)
-}
-
-/** The candidate that a typing mistake may have been meant for. */
-function nearest(word: string, candidates: readonly string[]): string | undefined {
-  const [best] = candidates
-    .map((candidate) => ({ candidate, edits: distance(candidate, word) }))
-    .filter(({ candidate, edits }) => edits <= Math.max(candidate.length, word.length) / 2)
-    .sort((one, other) => one.edits - other.edits)
-  return best?.candidate
-}
-
-/** How many letters to add, drop or change to make one word of another. */
-function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index)
-  for (let above = 0; above < from.length; above++) {
-    const next = [above + 1]
-    for (let index = 0; index < to.length; index++) {
-      const change = (row[index] ?? 0) + (from[above] === to[index] ? 0 : 1)
-      next.push(Math.min(change, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[to.length] ?? 0
 }

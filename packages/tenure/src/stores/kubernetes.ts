@@ -1,15 +1,32 @@
+import { isObject } from '@tenure/internal/objects'
 import { systemClock, type Clock } from '../clock.ts'
-import { invalidOption, isTenureError } from '../errors.ts'
-import { isObject } from '../http/body.ts'
-import { ApiError, reasonOf, type ApiAnswer } from '../kubernetes/api-error.ts'
-import { clientOf, type AnyClient } from '../kubernetes/any-client.ts'
-import type { KubernetesClient } from '../kubernetes/client.ts'
-import { checkNamespace, leaseNameOf } from '../kubernetes/lease-name.ts'
-import { asLease, currentOf, leaseOf, type LeaseKey, type LeaseObject } from '../kubernetes/lease.ts'
-import { inCluster } from '../kubernetes/service-account.ts'
-import type { CallOptions, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
-import { checkClock, checkObject } from '../options.ts'
-import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
+import { ApiError, reasonOf, type ApiAnswer } from '../kubernetes/client/api-error.ts'
+import { clientOf, type AnyClient } from '../kubernetes/credentials/any-client.ts'
+import type { KubernetesClient } from '../kubernetes/client/client.ts'
+import { checkLeaseName, checkNamespace, leaseNameOf, leaseNameRule } from '../kubernetes/codec/lease-name.ts'
+import {
+  asLease,
+  decodeLease,
+  encodeLease,
+  noLease,
+  type FoundLease,
+  type LeaseKey,
+} from '../kubernetes/codec/lease.ts'
+import { anyVersion, follow, versionOf, type Followed } from '../kubernetes/client/list-watch.ts'
+import { adviseOnNamespace, defaultNamespace, namespaceExists } from '../kubernetes/namespaces.ts'
+import { aboutDefault, askRights, type LeaseRights } from '../kubernetes/rights.ts'
+import { inCluster } from '../kubernetes/credentials/service-account.ts'
+import type { CallOptions, LeaseRecord, LeaseStore, ListPage } from '../lease-store.ts'
+import { checkClock } from '../options.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
+import { adviseOnce } from '../warnings.ts'
+import { listPage, type Page } from './list.ts'
+import type { Draft } from './rules.ts'
+import { silenceOf } from './silence.ts'
+import { swapStore, type Swapped, type SwapServer } from './swap.ts'
+import { Watches } from './watches.ts'
+
+export type { LeaseRights }
 
 /** What {@link kubernetesStore} takes. In a pod nothing is needed. */
 export interface KubernetesStoreOptions {
@@ -23,17 +40,18 @@ export interface KubernetesStoreOptions {
 /** A store of Leases, all in one namespace. */
 export interface KubernetesStore extends LeaseStore {
   readonly namespace: string
+  /** Throws if an election of this name would not be kept in the Lease of that name. @internal */
+  checkLeaseName(option: string, name: string): void
+  /** Whether that namespace exists; undefined if the caller may not ask. */
+  namespaceExists(options: CallOptions): Promise<boolean | undefined>
+  /** What the caller may do with an election's Lease; undefined if the API server does not say. */
+  rights(election: string, options: CallOptions): Promise<LeaseRights | undefined>
 }
 
-// A namespace that is misspelt would be another one.
-const known = ['client', 'namespace', 'clock']
-const remembered = 10_000
-/** A watch that lasted this long may be resumed at once; one that ends sooner is left to the engine to pace. */
-const settledMs = 5_000
-const quietMs = 90_000
-/** Begins a watch with whatever the server has at hand. */
-const anyVersion = '0'
+const names: OptionNames<KubernetesStoreOptions> = { client: true, namespace: true, clock: true }
 const forbiddenMs = 300_000
+/** A process that campaigns for one election after another does not ask for its rights each time. */
+const mostExamined = 10
 
 /**
  * Keeps each election in a Lease, as client-go does: the two can share one. Expiry is observed by the candidates.
@@ -43,221 +61,195 @@ const forbiddenMs = 300_000
  * await lead({ store, election: 'nightly-report', identity: process.env.POD_NAME }, work)
  */
 export function kubernetesStore(options: KubernetesStoreOptions = {}): KubernetesStore {
-  checkObject('options', options)
+  checkOptions('kubernetesStore()', options, names)
   checkClock(options.clock)
-  for (const name of Object.keys(options)) {
-    if (!known.includes(name))
-      throw invalidOption(name, Reflect.get(options, name), `only ${known.join(', ')} are known`)
-  }
-  const { clock = systemClock, namespace = process.env['POD_NAMESPACE'] || 'default' } = options
+  const { clock = systemClock, namespace = process.env['POD_NAMESPACE'] || defaultNamespace } = options
   checkNamespace('namespace', namespace)
   const client = options.client === undefined ? inCluster() : clientOf(options.client)
-  return new LeaseLocks(client, namespace, clock)
+  if (options.namespace === undefined) adviseOnNamespace(client, 'namespace')
+  const isNamed = options.namespace !== undefined
+  const server = new LeaseServer({ client, namespace, clock, isNamed })
+  return {
+    ...swapStore(server, clock),
+    namespace,
+    checkLeaseName,
+    namespaceExists: (call) => namespaceExists(client, namespace, call),
+    rights: (election, call) => server.rights(election, call),
+    examine: (election, call) => server.examine(election, call),
+  }
 }
 
-class LeaseLocks implements KubernetesStore {
+class LeaseServer implements SwapServer<FoundLease> {
   readonly expiry = 'observed'
-  readonly terms = true
-  readonly namespace: string
+  readonly #namespace: string
   readonly #client: KubernetesClient
   readonly #clock: Clock
-  /**
-   * The Lease as last seen, by election. Good enough to try a write on, which the server does only if that version is
-   * still the newest; never to answer from.
-   */
-  readonly #known = new Map<string, LeaseObject>()
-  readonly #watches = new Set<AbortController>()
-  /** Until when it is not asked again whether an election may be watched. */
+  /** Asks the reader whether this default namespace is the intended one. A Lease that can be read there answers it. */
+  #question: string
+  readonly #watches = new Watches()
+  /** Until when an election is not watched, because the right to is missing. */
   readonly #forbidden = new Map<string, number>()
+  readonly #examined = new Set<string>()
 
-  constructor(client: KubernetesClient, namespace: string, clock: Clock) {
-    this.#client = client
-    this.namespace = namespace
-    this.#clock = clock
+  constructor(options: { client: KubernetesClient; namespace: string; clock: Clock; isNamed: boolean }) {
+    this.#client = options.client
+    this.#namespace = options.namespace
+    this.#clock = options.clock
+    this.#question = options.isNamed ? '' : aboutDefault(options.namespace)
   }
 
-  async read(election: string, call: CallOptions): Promise<LeaseRecord | undefined> {
-    return currentOf(election, await this.#get(this.#keyOf(election), call)).record
+  find(election: string, call: CallOptions): Promise<FoundLease> {
+    return this.#get(this.#keyOf(election), behindSignal(call))
   }
 
-  acquire: LeaseStore['acquire'] = (claim, call) =>
-    this.#apply(claim, call, (current) => judgeAcquire(current, claim, this.#clock.wallMs()))
+  /** Writes over one version, or over nothing at all. */
+  async swap(election: string, over: FoundLease, draft: Draft, call: CallOptions): Promise<Swapped<FoundLease>> {
+    const { lease } = over
+    const key = this.#keyOf(election)
+    const body = encodeLease(key, draft, over)
+    const request = lease
+      ? ({ method: 'PUT', path: pathOf(key), body } as const)
+      : ({ method: 'POST', path: collectionOf(key.namespace), body } as const)
+    const answer = await this.#client.request({ ...request, ...behindSignal(call) })
+    if (answer.status === 200 || answer.status === 201) return { ok: true, found: decodeLease(answer.body, election) }
+    const reason = reasonOf(answer)
+    const overtaken = reason === (lease ? 'Conflict' : 'AlreadyExists') || (lease && reason === 'NotFound')
+    if (overtaken) return { ok: false }
+    throw this.#failed(lease ? 'update' : 'create', key, answer)
+  }
 
-  renew: LeaseStore['renew'] = (claim, call) =>
-    this.#apply(claim, call, (current) => judgeRenew(current, claim, this.#clock.wallMs()))
-
-  release: LeaseStore['release'] = (claim, call) => this.#apply(claim, call, (current) => judgeRelease(current, claim))
-
-  async *watch(election: string, { signal }: CallOptions): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
+  async *watch(election: string, { signal }: CallOptions): AsyncGenerator<FoundLease, void, undefined> {
     // Without the right to watch, the engine polls. Asking for it again each time would double the requests.
     if (signal.aborted || this.#clock.monotonicMs() < (this.#forbidden.get(election) ?? -Infinity)) return
     this.#forbidden.delete(election)
-    const closing = new AbortController()
-    const end = () => closing.abort(signal.reason)
-    signal.addEventListener('abort', end, { once: true })
-    this.#watches.add(closing)
-    try {
-      yield* this.#follow(this.#keyOf(election), closing.signal)
-    } catch (error) {
-      if (closing.signal.aborted) return
-      throw error
-    } finally {
-      signal.removeEventListener('abort', end)
-      this.#watches.delete(closing)
+    yield* this.#watches.run(signal, (ending) => this.#follow(this.#keyOf(election), ending))
+  }
+
+  rights(election: string, call: CallOptions): Promise<LeaseRights | undefined> {
+    return askRights(this.#client, this.#keyOf(election), this.#question, call)
+  }
+
+  async examine(election: string, call: CallOptions): Promise<readonly Error[]> {
+    if (this.#examined.has(election) || this.#examined.size >= mostExamined) return []
+    this.#examined.add(election)
+    const { missing, enough } = (await this.rights(election, call)) ?? {}
+    if (!missing) return []
+    // If "watch" alone is missing, either this is reported or the refusal of the watch itself, whichever comes first.
+    if (enough && this.#forbidden.has(election)) return []
+    if (enough) this.#forbid(election)
+    return [missing]
+  }
+
+  /** Every Lease of the namespace is an election, of any program. */
+  async list({ after, limit }: Page, call: CallOptions): Promise<ListPage> {
+    const query = new URLSearchParams({ limit: String(limit), ...(after !== undefined && { continue: after }) })
+    const path = `${collectionOf(this.#namespace)}?${query.toString()}`
+    const answer = await this.#client.request({ method: 'GET', path, ...behindSignal(call) })
+    if (answer.status !== 200) {
+      const advice = answer.status === 403 ? 'Add "list" to the Role.' : undefined
+      throw new ApiError(`Cannot list Leases in namespace "${this.#namespace}"`, answer, advice)
     }
+    const { items, metadata } = isObject(answer.body) ? answer.body : {}
+    if (!Array.isArray(items)) throw new ApiError('The API server answered with something that is not a list', answer)
+    const next = isObject(metadata) && typeof metadata['continue'] === 'string' ? metadata['continue'] : ''
+    // The items of a list have no kind of their own.
+    const recordOf = (item: unknown) => decodeLease({ ...(isObject(item) ? item : {}), kind: 'Lease' }).record
+    return listPage(items, next || undefined, recordOf)
   }
 
   async close(): Promise<void> {
-    for (const watch of this.#watches) watch.abort()
+    this.#watches.close()
     this.#client.close()
   }
 
-  async #apply(
-    claim: { readonly election: string; readonly leaseDurationMs: number },
-    call: CallOptions,
-    judge: (current: Current) => Verdict,
-  ): Promise<Outcome> {
-    const key = this.#keyOf(claim.election)
-    const attempt = async (lease: LeaseObject | undefined, draft: Draft): Promise<Outcome | undefined> => {
-      const { record } = currentOf(key.election, await this.#write(key, lease, draft, call))
-      return record && granted(record, claim)
-    }
-    const known = this.#known.get(key.election)
-    const guess = known && judge(currentOf(key.election, known))
-    if (guess && 'write' in guess) {
-      const done = await attempt(known, guess.write)
-      if (done) return done
-    }
-    const lease = await this.#get(key, call)
-    const verdict = judge(currentOf(key.election, lease))
-    if ('answer' in verdict) return verdict.answer
-    const done = await attempt(lease, verdict.write)
-    if (done) return done
-    // Somebody wrote in between, and that is judged instead: it may be this very attempt, by an earlier call.
-    const winner = currentOf(key.election, await this.#get(key, call))
-    const second = judge(winner)
-    if ('answer' in second) return second.answer
-    return { ok: false, ...(winner.record && { record: winner.record }), highestTerm: winner.highestTerm }
-  }
-
-  async #get(key: LeaseKey, call: CallOptions): Promise<LeaseObject | undefined> {
+  async #get(key: LeaseKey, call: CallOptions): Promise<FoundLease> {
     const answer = await this.#client.request({ method: 'GET', path: pathOf(key), ...call })
-    if (answer.status === 404 && reasonOf(answer) === 'NotFound') return this.#remember(key, undefined)
-    if (answer.status !== 200) throw failed('get', key, answer)
-    return this.#remember(key, asLease(answer.body))
+    if (answer.status === 404 && reasonOf(answer) === 'NotFound') return noLease
+    if (answer.status !== 200) throw this.#failed('get', key, answer)
+    this.#question = ''
+    return decodeLease(answer.body, key.election)
   }
 
-  /** Writes over one version, or over nothing at all; undefined if the Lease is another by now. */
-  async #write(
-    key: LeaseKey,
-    before: LeaseObject | undefined,
-    draft: Draft,
-    call: CallOptions,
-  ): Promise<LeaseObject | undefined> {
-    const body = leaseOf(key, draft, before)
-    const answer = await this.#client.request(
-      before
-        ? { method: 'PUT', path: pathOf(key), body, ...call }
-        : { method: 'POST', path: collectionOf(key), body, ...call },
-    )
-    if (answer.status === 200 || answer.status === 201) return this.#remember(key, asLease(answer.body))
-    const reason = reasonOf(answer)
-    const overtaken = reason === (before ? 'Conflict' : 'AlreadyExists') || (before && reason === 'NotFound')
-    if (overtaken) return this.#remember(key, undefined)
-    throw failed(before ? 'update' : 'create', key, answer)
-  }
-
-  /** The state as it is, then each change; resumed where it broke off. */
-  async *#follow(key: LeaseKey, signal: AbortSignal): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
+  /** The state as it is, then each change. */
+  async *#follow(key: LeaseKey, signal: AbortSignal): AsyncGenerator<FoundLease, void, undefined> {
     let shown: LeaseRecord | undefined
-    let from: string | undefined
-    let anewMs = -Infinity
-    for (;;) {
-      if (from === undefined) {
-        shown = currentOf(key.election, await this.#get(key, { signal })).record
-        yield shown
-        from = anewMs === -Infinity && shown ? shown.version : anyVersion
+    let hasLooked = false
+    const look = async (again: boolean) => {
+      hasLooked = false
+      const state = await this.#get(key, { signal })
+      hasLooked = true
+      return { state, from: (again ? undefined : state.record?.version) ?? anyVersion }
+    }
+    const { name, namespace } = key
+    const path = collectionOf(namespace)
+    const silenceMs = () => silenceOf(shown)
+    try {
+      const watched = { client: this.#client, clock: this.#clock, path, name, signal, look, silenceMs }
+      for await (const event of follow<FoundLease>(watched)) {
+        if (event.type !== 'all' && versionIn(event) === shown?.version) continue
+        const found = event.type === 'all' ? event.state : foundIn(key, event)
+        shown = found.record
+        yield found
       }
-      const openedMs = this.#clock.monotonicMs()
-      try {
-        const path = this.#watchPath(key, from)
-        for await (const event of this.#client.watch({ path, signal, silenceMs: () => silenceOf(shown) })) {
-          const { type, lease } = readEvent(event)
-          from = lease.metadata.resourceVersion
-          if (type === 'BOOKMARK') continue
-          const { record } = currentOf(key.election, this.#remember(key, type === 'DELETED' ? undefined : lease))
-          if (record?.version === shown?.version) continue
-          shown = record
-          yield record
-        }
-        if (this.#clock.monotonicMs() - openedMs < settledMs) return
-      } catch (error) {
-        const nowMs = this.#clock.monotonicMs()
-        if (error instanceof ApiError && error.status === 403) this.#forbidden.set(key.election, nowMs + forbiddenMs)
-        // The history up to there is gone: what is there now takes its place. Once; then the engine paces it.
-        const gone = error instanceof ApiError && error.status === 410 && nowMs - anewMs >= settledMs
-        const cut = isTenureError(error) && error.retryable && nowMs - openedMs >= settledMs
-        if (!gone && !cut) throw error
-        // Silence can mean that the server's versions are not ours any more, as after a restored backup.
-        if (!gone && isTenureError(error) && error.code !== 'TIMEOUT') continue
-        from = undefined
-        anewMs = nowMs
+    } catch (error) {
+      if (hasLooked && error instanceof ApiError && error.status === 403) {
+        // The examination was first to report it.
+        if (this.#forbidden.has(key.election)) return
+        this.#forbid(key.election)
       }
+      throw error
     }
   }
 
-  #watchPath(key: LeaseKey, from: string): string {
-    const query = new URLSearchParams({
-      watch: '1',
-      fieldSelector: `metadata.name=${key.name}`,
-      // Spread, so that a fleet's watches do not all end at once.
-      timeoutSeconds: String(Math.round(300 * (1 + this.#clock.random()))),
-      resourceVersion: from,
-      // With bookmarks, a watch from any version asks for more than the API server can do on an etcd before 3.4.25.
-      ...(from !== anyVersion && { allowWatchBookmarks: 'true' }),
-    })
-    return `${collectionOf(key)}?${query.toString()}`
+  #forbid(election: string): void {
+    this.#forbidden.set(election, this.#clock.monotonicMs() + forbiddenMs)
   }
 
-  #remember(key: LeaseKey, lease: LeaseObject | undefined): LeaseObject | undefined {
-    this.#known.delete(key.election)
-    if (!lease) return undefined
-    // What is not understood is not kept: the next call is to see whether it has been mended.
-    currentOf(key.election, lease)
-    this.#known.set(key.election, lease)
-    const [oldest] = this.#known.keys()
-    if (this.#known.size > remembered && oldest !== undefined) this.#known.delete(oldest)
-    return lease
+  #failed(verb: string, { namespace, name }: LeaseKey, answer: ApiAnswer): ApiError {
+    const advice = `Bind the Role of deploy/kubernetes to that user in namespace "${namespace}".${this.#question}`
+    return new ApiError(`Cannot ${verb} Lease "${namespace}/${name}"`, answer, advice)
   }
 
   #keyOf(election: string): LeaseKey {
-    return { namespace: this.namespace, name: leaseNameOf(election), election }
+    const namespace = this.#namespace
+    const name = leaseNameOf(election)
+    if (name !== election) {
+      const advice = 'Programs that share the election must use that Lease.'
+      const text = `The election ${JSON.stringify(election)} is kept in the Lease "${namespace}/${name}": ${leaseNameRule}. ${advice}`
+      adviseOnce('INVALID_OPTION', text)
+    }
+    return { namespace, name, election }
   }
 }
 
-function collectionOf({ namespace }: LeaseKey): string {
+type WatchEvent = Exclude<Followed<unknown>, { type: 'all' }>
+
+/** The version after an event; undefined after a deletion. */
+function versionIn({ type, object }: WatchEvent): string | undefined {
+  return type === 'deleted' ? undefined : versionOf(object)
+}
+
+function foundIn(key: LeaseKey, { type, object }: WatchEvent): FoundLease {
+  if (type === 'put') return decodeLease(object, key.election)
+  asLease(object)
+  return noLease
+}
+
+const longestGraceMs = 1_000
+
+/**
+ * The caller's signal ends a call at its bound, for the caller's reason. The client's own deadline is a
+ * tenth later, so that the two do not race: it is for callers whose signal never aborts.
+ */
+function behindSignal({ signal, timeoutMs }: CallOptions): CallOptions {
+  if (timeoutMs === undefined) return { signal }
+  return { signal, timeoutMs: timeoutMs + Math.min(longestGraceMs, timeoutMs / 10) }
+}
+
+function collectionOf(namespace: string): string {
   return `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
 }
 
 function pathOf(key: LeaseKey): string {
-  return `${collectionOf(key)}/${key.name}`
-}
-
-/** Whoever holds a lease renews it well within its duration: a watch that shows nothing for longer is not to be trusted. */
-function silenceOf(record: LeaseRecord | undefined): number {
-  const held = record && !record.released && record.leaseDurationMs > 0
-  return held ? Math.min(quietMs, record.leaseDurationMs * 1.5) : quietMs
-}
-
-function readEvent(event: unknown): { type: string; lease: LeaseObject } {
-  const { type, object } = isObject(event) ? event : {}
-  if (type === 'ERROR') {
-    const status = isObject(object) && typeof object['code'] === 'number' ? object['code'] : 500
-    throw new ApiError('A watch ended', { status, body: object })
-  }
-  return { type: String(type), lease: asLease(object) }
-}
-
-function failed(verb: string, { namespace, name }: LeaseKey, answer: ApiAnswer): ApiError {
-  return new ApiError(`Cannot ${verb} Lease "${namespace}/${name}"`, answer)
+  return `${collectionOf(key.namespace)}/${key.name}`
 }

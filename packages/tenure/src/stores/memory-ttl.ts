@@ -1,4 +1,6 @@
 import { systemClock, type Clock } from '../clock.ts'
+import { checkClock } from '../options.ts'
+import { checkOptions } from '../options/check-options.ts'
 import type { TtlStorage } from './ttl.ts'
 
 /**
@@ -9,6 +11,8 @@ import type { TtlStorage } from './ttl.ts'
  * const elections = createElections({ storage: memoryTtlStorage({ clock }), clock })
  */
 export function memoryTtlStorage<K, V>(options: { clock?: Clock } = {}): TtlStorage<K, V> {
+  checkOptions('memoryTtlStorage()', options, { clock: true })
+  checkClock(options.clock)
   const clock = options.clock ?? systemClock
   const entries = new Map<K, { readonly value: V; readonly expiresAtMs: number }>()
 

@@ -1,7 +1,10 @@
 import { systemClock, type Clock } from '../clock.ts'
-import { checkClock, checkObject } from '../options.ts'
-import type { CallOptions, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
-import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
+import { checkClock } from '../options.ts'
+import { checkOptions } from '../options/check-options.ts'
+import type { CallOptions, LeaseRecord, LeaseStore, ListPage, Outcome } from '../lease-store.ts'
+import { judgedStore, type JudgedPlace } from './judged.ts'
+import { keysOn, listPage, type Page } from './list.ts'
+import { granted, type Current, type Draft, type Verdict } from './rules.ts'
 
 interface Entry {
   record: LeaseRecord | undefined
@@ -26,42 +29,79 @@ export interface MemoryStore extends LeaseStore {
  * await lead({ store, election: 'compaction' }, async ({ signal }) => compact({ signal }))
  */
 export function memoryStore(options: { clock?: Clock } = {}): MemoryStore {
-  checkObject('options', options)
+  checkOptions('memoryStore()', options, { clock: true })
   checkClock(options.clock)
   const { clock = systemClock } = options
-  const entries = new Map<string, Entry>()
+  const place = new MemoryPlace(clock)
+  return { ...judgedStore(place, clock), delete: (election) => place.delete(election) }
+}
 
-  const entryOf = (election: string): Entry => {
-    let entry = entries.get(election)
+/** Not on the seam for servers: it judges and writes in one go, so that nothing has to be compared or remembered. */
+class MemoryPlace implements JudgedPlace {
+  readonly expiry = 'own-clock'
+  readonly #clock: Clock
+  readonly #entries = new Map<string, Entry>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  async find(election: string): Promise<Current> {
+    return this.#currentOf(this.#entries.get(election) ?? unwritten)
+  }
+
+  async change(
+    claim: { readonly election: string; readonly leaseDurationMs: number },
+    _call: CallOptions,
+    judge: (current: Current) => Verdict,
+  ): Promise<Outcome> {
+    const entry = this.#entryOf(claim.election)
+    const verdict = judge(this.#currentOf(entry))
+    if ('answer' in verdict) return verdict.answer
+    return granted(this.#write(entry, verdict.write), claim)
+  }
+
+  async list(page: Page): Promise<ListPage> {
+    const recorded = [...this.#entries].filter(([, { record }]) => record).map(([election]) => election)
+    const { keys, next } = keysOn(page, recorded.toSorted())
+    return listPage(keys, next, (election) => this.#entries.get(election)?.record)
+  }
+
+  watch(election: string, options: CallOptions): AsyncIterable<LeaseRecord | undefined> {
+    return { [Symbol.asyncIterator]: () => this.#watcherOf(election, options) }
+  }
+
+  delete(election: string): void {
+    const entry = this.#entries.get(election)
+    if (!entry?.record) return
+    entry.record = undefined
+    notify(entry)
+  }
+
+  #entryOf(election: string): Entry {
+    let entry = this.#entries.get(election)
     if (!entry) {
-      entry = { record: undefined, highestTerm: 0, writes: 0, expiresAtMs: -Infinity, watchers: undefined }
-      entries.set(election, entry)
+      entry = { ...unwritten }
+      this.#entries.set(election, entry)
     }
     return entry
   }
 
-  const apply = (
-    claim: { election: string; leaseDurationMs: number },
-    judge: (current: Current) => Verdict,
-  ): Outcome => {
-    const entry = entryOf(claim.election)
-    const { record, highestTerm } = entry
-    const verdict = judge({ record, highestTerm, remainingMs: entry.expiresAtMs - clock.monotonicMs() })
-    if ('answer' in verdict) return verdict.answer
-    return granted(write(entry, verdict.write), claim)
+  #currentOf({ record, highestTerm, expiresAtMs }: Entry): Current {
+    return { record, highestTerm, remainingMs: expiresAtMs - this.#clock.monotonicMs() }
   }
 
-  const write = (entry: Entry, draft: Draft): LeaseRecord => {
+  #write(entry: Entry, draft: Draft): LeaseRecord {
     const record = { ...draft, version: String(++entry.writes) }
     entry.record = record
     entry.highestTerm = Math.max(entry.highestTerm, record.term)
-    entry.expiresAtMs = clock.monotonicMs() + (record.released ? 0 : record.leaseDurationMs)
+    entry.expiresAtMs = this.#clock.monotonicMs() + (record.released ? 0 : record.leaseDurationMs)
     notify(entry)
     return record
   }
 
-  const watcherOf = (election: string, { signal }: CallOptions): Watcher => {
-    const entry = entryOf(election)
+  #watcherOf(election: string, { signal }: CallOptions): Watcher {
+    const entry = this.#entryOf(election)
     const watchers = (entry.watchers ??= new Set())
     const watcher = new Watcher(entry.record, () => watchers.delete(watcher))
     if (signal.aborted) return watcher.end()
@@ -69,22 +109,14 @@ export function memoryStore(options: { clock?: Clock } = {}): MemoryStore {
     signal.addEventListener('abort', () => watcher.end(), { once: true })
     return watcher
   }
+}
 
-  return {
-    expiry: 'own-clock',
-    terms: true,
-    read: async (election) => entries.get(election)?.record,
-    acquire: async (claim) => apply(claim, (current) => judgeAcquire(current, claim, clock.wallMs())),
-    renew: async (claim) => apply(claim, (current) => judgeRenew(current, claim, clock.wallMs())),
-    release: async (claim) => apply(claim, (current) => judgeRelease(current, claim)),
-    watch: (election, options) => ({ [Symbol.asyncIterator]: () => watcherOf(election, options) }),
-    delete(election) {
-      const entry = entries.get(election)
-      if (!entry?.record) return
-      entry.record = undefined
-      notify(entry)
-    },
-  }
+const unwritten: Readonly<Entry> = {
+  record: undefined,
+  highestTerm: 0,
+  writes: 0,
+  expiresAtMs: -Infinity,
+  watchers: undefined,
 }
 
 function notify(entry: Entry): void {

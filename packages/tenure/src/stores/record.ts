@@ -1,12 +1,20 @@
-import { TenureError } from '../errors.ts'
-import type { Metadata } from '../lease-store.ts'
+import { isTenureError, TenureError } from '../errors.ts'
+import { messageOf } from '@tenure/internal/message'
+import { isObject } from '@tenure/internal/objects'
+import type { LeaseRecord, Metadata } from '../lease-store.ts'
 import type { Draft } from './rules.ts'
 
 const format = 1
 
-/** A record as the text that stores without a schema of their own keep. */
-export function encodeRecord(draft: Draft): string {
-  return JSON.stringify({ format, ...draft })
+/**
+ * A record as the text that stores without a schema of their own keep. No two are alike: by its mark or, where its claim
+ * brought none, by a nonce, which is never shown as one. It is drawn only then, because that takes longer than the rest.
+ */
+export function encodeRecord(draft: Draft, nonce: () => string): string {
+  const { election, holder, attempt, term, leaseDurationMs, acquiredAt, renewedAt, released, metadata, carry } = draft
+  const grant = { election, holder, attempt, term, leaseDurationMs, acquiredAt, renewedAt, released }
+  const unique = draft.mark === undefined ? { nonce: nonce() } : { mark: draft.mark }
+  return JSON.stringify({ format, ...grant, metadata, carry, ...unique })
 }
 
 /** The inverse. A text that is not wholly understood is refused: guessing could elect a second leader. */
@@ -26,6 +34,36 @@ export function decodeRecord(text: string): Draft {
     released: booleanField(value, 'released'),
     metadata: objectField(value, 'metadata'),
     carry: textField(value, 'carry'),
+    mark: optionalText(value, 'mark'),
+  }
+}
+
+/** A stored text as the record of one election, at the version that the server gave it. */
+export function recordOf(election: string, text: string, version: string): LeaseRecord {
+  let draft: Draft
+  try {
+    draft = decodeRecord(text)
+  } catch (cause) {
+    throw unusable(election, messageOf(cause), cause)
+  }
+  if (draft.election === election) return { ...draft, version }
+  throw unusable(election, `it belongs to "${draft.election}", so two elections share one key`)
+}
+
+/** The error for what is in one election's place; `what` says why it cannot be used. */
+export function unusable(election: string, what: string, cause?: unknown): TenureError {
+  const text = `The record of election "${election}" cannot be used: ${what}. Nobody leads it here until that is repaired.`
+  return new TenureError('RECORD_INVALID', text, { cause })
+}
+
+/** Names the place of what cannot be used: somebody has to look at it. `shared` is what two programs may have in common. */
+export function readAt<T>(place: string, shared: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!isTenureError(error)) throw error
+    const text = `${error.message} It is in ${place}: does another program use the same ${shared}?`
+    throw new TenureError(error.code, text, { cause: error })
   }
 }
 
@@ -37,8 +75,8 @@ export function parseObject(text: string): Record<string, unknown> {
   } catch (cause) {
     throw invalid('it is not JSON', cause)
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid('it is not a JSON object')
-  return value as Record<string, unknown>
+  if (!isObject(value)) throw invalid('it is not a JSON object')
+  return value
 }
 
 /** A field that must be a text. */
@@ -46,6 +84,11 @@ export function textField(value: Record<string, unknown>, name: string): string 
   const field = value[name]
   if (typeof field === 'string') return field
   throw invalid(`"${name}" is not a text`)
+}
+
+/** A field that may be missing. */
+export function optionalText(value: Record<string, unknown>, name: string): string | undefined {
+  return value[name] === undefined ? undefined : textField(value, name)
 }
 
 /** A field that must be a number of a certain kind. */
@@ -65,7 +108,7 @@ export function booleanField(value: Record<string, unknown>, name: string): bool
 /** A field that must be an object. */
 export function objectField(value: Record<string, unknown>, name: string): Metadata {
   const field = value[name]
-  if (typeof field === 'object' && field !== null && !Array.isArray(field)) return field as Metadata
+  if (isObject(field)) return field as Metadata
   throw invalid(`"${name}" is not an object`)
 }
 

@@ -9,7 +9,12 @@ import {
   type Refused,
 } from '../lease-store.ts'
 
-/** What a store holds for one election at the moment of a call, read under its lock or for its compare-and-swap. */
+/**
+ * What a store holds for one election at the moment of a call, read under its lock or for its compare-and-swap.
+ *
+ * @example
+ * const neverWritten: Current = { record: undefined, highestTerm: 0, remainingMs: undefined }
+ */
 export interface Current {
   readonly record: LeaseRecord | undefined
   /** At least the record's term. */
@@ -19,6 +24,10 @@ export interface Current {
    * ran out or was released; undefined if the store cannot judge that.
    */
   readonly remainingMs: number | undefined
+  /** The store has proof that the record's holder is gone: to everybody else the record is released. */
+  readonly holderGone?: boolean | undefined
+  /** The newest lease's duration where the store keeps it apart: how long to wait for a record that was deleted. */
+  readonly lastDurationMs?: number | undefined
 }
 
 /** A record that is about to be written. Each store gives it a version. */
@@ -27,8 +36,20 @@ export type Draft = Omit<LeaseRecord, 'version'>
 /** What a store has to do: write, then answer with a grant; or answer at once. */
 export type Verdict = { readonly write: Draft } | { readonly answer: Outcome }
 
-/** The rules of `LeaseStore.acquire`, for every store that reads a record, decides and writes. */
-export function judgeAcquire(current: Current, claim: AcquireClaim, wallMs: number): Verdict {
+/**
+ * The rules of `LeaseStore.acquire`, for every store that reads a record, decides and writes. What it decides holds only
+ * while nobody else writes: between the reading and the writing there must be a lock, or the write must compare.
+ * `wallMs` is shown to people.
+ *
+ * @example
+ * const verdict = judgeAcquire({ record, highestTerm, remainingMs: undefined }, claim, Date.now())
+ * if ('answer' in verdict) return verdict.answer
+ * const version = await table.replace(claim.election, verdict.write, record?.version)
+ * return granted({ ...verdict.write, version }, claim)
+ */
+export function judgeAcquire(found: Current, claim: AcquireClaim, wallMs: number): Verdict {
+  // Its own holder asks, so it is not gone.
+  const current = found.record?.attempt === claim.attempt ? found : { ...found, record: shown(found) }
   const { record } = current
   if (record?.attempt === claim.attempt) {
     // One attempt belongs to one term for ever: a repeated call gets its grant again, or nothing.
@@ -50,6 +71,7 @@ export function judgeAcquire(current: Current, claim: AcquireClaim, wallMs: numb
       released: false,
       metadata: claim.metadata,
       carry: record?.carry ?? '',
+      mark: claim.mark,
     },
   }
 }
@@ -63,7 +85,12 @@ function isFree({ record, remainingMs }: Current, { afterTerm, expiredVersion }:
   return record === undefined && afterTerm === 0 && expiredVersion === undefined
 }
 
-/** The rules of `LeaseStore.renew`. A store that cannot judge expiry accepts a late renewal of a version nobody took. */
+/**
+ * The rules of `LeaseStore.renew`. A store that cannot judge expiry accepts a late renewal of a version nobody took.
+ *
+ * @example
+ * const verdict = judgeRenew({ record, highestTerm, remainingMs: undefined }, claim, Date.now())
+ */
 export function judgeRenew(current: Current, claim: HeldClaim, wallMs: number): Verdict {
   const record = matching(current, claim)
   if (!record || hasExpired(current)) return { answer: refused(current) }
@@ -73,28 +100,57 @@ export function judgeRenew(current: Current, claim: HeldClaim, wallMs: number): 
       leaseDurationMs: claim.leaseDurationMs,
       renewedAt: wallMs,
       carry: claim.carry ?? record.carry,
+      mark: claim.mark,
     },
   }
 }
 
-/** The rules of `LeaseStore.release`. */
+/**
+ * The rules of `LeaseStore.release`.
+ *
+ * @example
+ * const verdict = judgeRelease({ record, highestTerm, remainingMs: undefined }, claim)
+ */
 export function judgeRelease(current: Current, claim: HeldClaim): Verdict {
   const record = matching(current, claim)
-  return record ? { write: { ...record, released: true } } : { answer: refused(current) }
+  return record ? { write: { ...record, released: true, mark: claim.mark } } : { answer: refused(current) }
 }
 
-/** The answer to a call that was carried out. */
+/** The record as others are to see it: released also where the store has proof that its holder is gone. */
+export function shown({ record, holderGone }: Current): LeaseRecord | undefined {
+  return record && holderGone && !record.released ? { ...record, released: true } : record
+}
+
+/** What is left of the lease, for people. */
+export function leftOf(current: Current): number | undefined {
+  if (!current.record || shown(current)?.released) return 0
+  return current.remainingMs === undefined ? undefined : Math.max(0, current.remainingMs)
+}
+
+/**
+ * The answer to a call that was carried out.
+ *
+ * @example
+ * return granted({ ...verdict.write, version }, claim)
+ */
 export function granted(record: LeaseRecord, claim: { readonly leaseDurationMs: number }): Granted {
   return { ok: true, record, validForMs: Math.min(record.leaseDurationMs, claim.leaseDurationMs) }
 }
 
-function refused({ record, highestTerm, remainingMs }: Current): Refused {
+/**
+ * The answer to a call that was not carried out.
+ *
+ * @example
+ * return refused({ record: await table.read(claim.election), highestTerm, remainingMs: undefined })
+ */
+export function refused({ record, highestTerm, remainingMs, lastDurationMs }: Current): Refused {
   const known = remainingMs !== undefined && !record?.released
   return {
     ok: false,
     ...(record && { record }),
     highestTerm,
     ...(known && { retryAfterMs: Math.max(0, remainingMs) }),
+    ...(!known && !record && lastDurationMs !== undefined && { retryAfterMs: lastDurationMs }),
   }
 }
 

@@ -1,23 +1,39 @@
+import { isObject } from '@tenure/internal/objects'
+import { pause } from '@tenure/internal/pause'
 import { systemClock, type Clock } from '../clock.ts'
-import { invalidOption, isTenureError, TenureError } from '../errors.ts'
-import { objectOf } from '../http/body.ts'
-import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome } from '../lease-store.ts'
-import { checkClock, checkObject } from '../options.ts'
+import { isTenureError, TenureError } from '../errors.ts'
+import { Nonsense, objectOf } from '../http/body.ts'
+import type { Provided } from '../http/provided.ts'
+import type {
+  AcquireClaim,
+  CallOptions,
+  HeldClaim,
+  LeaseRecord,
+  LeaseStore,
+  ListOptions,
+  ListPage,
+  Outcome,
+} from '../lease-store.ts'
+import { checkClock } from '../options.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
 import { encodeName } from './encode-name.ts'
+import { listPage, pageOf } from './list.ts'
+import { plainStore } from './plain.ts'
 import { granted } from './rules.ts'
 import { Cluster, type Reply } from './service/cluster.ts'
 import { eventsOf } from './service/events.ts'
-import { addressesOf, checkCredentials, type Provided, type ServiceCredentials } from './service/options.ts'
+import { addressesOf, checkCredentials, type ServiceCredentials } from './service/options.ts'
 import { ownRecordOf, recordOf, refusalOf, standingOf } from './service/records.ts'
-import { misunderstood, Nonsense, ServiceError } from './service/service-error.ts'
+import { AnswerError, misunderstood } from './service/answer-error.ts'
+import { Watches } from './watches.ts'
 
-export type { Provided } from './service/options.ts'
+export type { Provided } from '../http/provided.ts'
 
 /** What {@link serviceStore} takes. */
 export interface ServiceStoreOptions extends ServiceCredentials {
   /** Where the service is; several addresses must lead to one cluster. */
   readonly url: string | readonly string[]
-  /** A token that names this node. Not over `http:`, but to this very machine. */
+  /** A token that names this node. Over `http:` only to this very machine. */
   readonly token?: Provided | undefined
   /** Certificates of authorities to trust, as PEM text. Default: those that Node trusts. */
   readonly ca?: Provided | undefined
@@ -29,15 +45,18 @@ export interface ServiceStoreOptions extends ServiceCredentials {
 
 /** A store in an election service. */
 export interface ServiceStore extends LeaseStore {
-  /** Like `read`, with what is left of the lease on the clock of the service: 0 if nobody leads. */
+  /**
+   * Like `read`, with what is left of the lease on the clock of the service: 0 if nobody leads. `freeInMs` is how long
+   * nobody may lead yet, as after a restore: 0 if somebody leads or may.
+   */
   look(
     election: string,
     options: CallOptions,
-  ): Promise<{ readonly record: LeaseRecord | undefined; readonly remainingMs: number }>
+  ): Promise<{ readonly record: LeaseRecord | undefined; readonly remainingMs: number; readonly freeInMs: number }>
   /**
    * Asks the service for something else than a lease: its groups, say, or who takes part. Gives the answer as it came,
-   * also that somebody else leads (`NOT_LEADER`); rejects with whatever else speaks against it. Routes and answers are
-   * those of `docs/http-api.md`.
+   * even that somebody else leads (`NOT_LEADER`); rejects with every other error. Routes and answers are
+   * those of `docs/reference/http-api.md`.
    */
   request(
     request: { readonly method: 'GET' | 'POST' | 'PUT'; readonly path: string; readonly body?: unknown },
@@ -45,15 +64,14 @@ export interface ServiceStore extends LeaseStore {
   ): Promise<Readonly<Record<string, unknown>>>
 }
 
-// A misspelt token would be none.
-const known = ['url', 'token', 'ca', 'cert', 'key', 'clock']
+const names: OptionNames<ServiceStoreOptions> = { url: true, token: true, ca: true, cert: true, key: true, clock: true }
 const plainGroup = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
 /** A stream that lasted this long may be resumed at once; one that ends sooner is left to the engine to pace. */
 const settledMs = 5_000
 /** A stream begins with how things stand, and then shows a sign of life every 15 s. */
 const firstWithinMs = 10_000
 const silenceMs = 40_000
-/** So many watches end at once when a service restarts: each comes back at a moment of its own. */
+/** Many watches end at once when a service restarts: each comes back at a moment of its own. */
 const spreadMs = 1_000
 const longestHoldMs = 300_000
 
@@ -65,24 +83,21 @@ const longestHoldMs = 300_000
  * await lead({ store, election: 'nightly-report', identity: 'node-17' }, work)
  */
 export function serviceStore(options: ServiceStoreOptions): ServiceStore {
-  checkObject('options', options)
-  for (const name of Object.keys(options)) {
-    // Not its value: a misspelt token is a token.
-    if (!known.includes(name)) throw invalidOption(name, undefined, `only ${known.join(', ')} are known`)
-  }
+  checkOptions('serviceStore()', options, names)
   const { url, token, ca, cert, key, clock = systemClock } = options
   checkClock(clock)
   const credentials = { token, ca, cert, key }
   checkCredentials(credentials)
-  return new ServiceLeases(new Cluster(addressesOf(url, credentials), credentials, clock), clock)
+  return plainStore(new ServiceLeases(new Cluster(addressesOf(url, credentials), credentials, clock), clock))
 }
 
+/** Not on a seam: the service judges claims by itself, on its own clock, and gives what came of it. */
 class ServiceLeases implements ServiceStore {
   readonly expiry = 'own-clock'
   readonly terms = true
   readonly #cluster: Cluster
   readonly #clock: Clock
-  readonly #watches = new Set<AbortController>()
+  readonly #watches = new Watches()
   /** Until when no watch is tried: the service has too many, or something on the way does not let them through. */
   #noWatchUntilMs = -Infinity
 
@@ -99,17 +114,19 @@ class ServiceLeases implements ServiceStore {
     const request = { method: 'GET', path: pathOf(election, 'leader') } as const
     return this.#cluster.call(request, call, ({ body }) => {
       const { record, retryAfterMs = 0 } = standingOf(election, body)
-      return { record, remainingMs: record && !record.released ? retryAfterMs : 0 }
+      const { leader, retry_after_ms: waitMs } = body
+      const freeInMs = leader === null && typeof waitMs === 'number' ? Math.max(0, waitMs) : 0
+      return { record, remainingMs: record && !record.released ? retryAfterMs : 0, freeInMs }
     })
   }
 
   async acquire(claim: AcquireClaim, call: CallOptions): Promise<Outcome> {
-    const { election, holder, attempt, leaseDurationMs, afterTerm, metadata } = claim
+    const { election, holder, attempt, leaseDurationMs, afterTerm, metadata, mark } = claim
     if (afterTerm >= Number.MAX_SAFE_INTEGER) {
       throw new TenureError('TERM_EXHAUSTED', `Election "${election}" has used its last term, ${afterTerm}.`)
     }
     const lease_ttl_ms = Math.ceil(leaseDurationMs)
-    const asked = { node_id: holder, attempt, lease_ttl_ms, after_term: afterTerm, metadata }
+    const asked = { node_id: holder, attempt, lease_ttl_ms, after_term: afterTerm, metadata, mark }
     return this.#post(election, 'campaign', asked, call, ({ body }) => {
       const { is_leader: won, leader } = body
       if (won === false) return refusalOf(election, body)
@@ -129,26 +146,33 @@ class ServiceLeases implements ServiceStore {
   }
 
   async *watch(election: string, { signal }: CallOptions): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
-    if (signal.aborted || this.#clock.monotonicMs() < this.#noWatchUntilMs) return
-    const closing = new AbortController()
-    const end = () => closing.abort(signal.reason)
-    signal.addEventListener('abort', end, { once: true })
-    this.#watches.add(closing)
+    if (this.#clock.monotonicMs() < this.#noWatchUntilMs) return
+    yield* this.#watches.run(signal, (ending) => this.#report(election, ending))
+  }
+
+  async *#report(election: string, signal: AbortSignal): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
     try {
-      yield* this.#follow(election, closing.signal)
+      yield* this.#follow(election, signal)
     } catch (error) {
-      if (closing.signal.aborted) return
-      const told = error instanceof Nonsense ? misunderstood('The election service', error.message, 200) : error
-      this.#holdWatches(told)
-      throw told
-    } finally {
-      signal.removeEventListener('abort', end)
-      this.#watches.delete(closing)
+      const failure = error instanceof Nonsense ? misunderstood('The election service', error.message, 200) : error
+      if (!signal.aborted) this.#holdWatches(failure)
+      throw failure
     }
   }
 
+  async list(options: ListOptions, call: CallOptions): Promise<ListPage> {
+    const { after, limit } = pageOf(options)
+    // The service lists fewer than a thousand at a time.
+    const asked = { limit: String(Math.min(limit, 999)), ...(after !== undefined && { after }) }
+    const request = { method: 'GET', path: `/v1/groups?${new URLSearchParams(asked).toString()}` } as const
+    return this.#cluster.call(request, call, ({ body: { groups, next } }) => {
+      if (!Array.isArray(groups)) throw new Nonsense('there is no list of groups')
+      return listPage(groups, typeof next === 'string' ? next : undefined, listedRecord)
+    })
+  }
+
   async close(): Promise<void> {
-    for (const watch of this.#watches) watch.abort()
+    this.#watches.close()
     this.#cluster.close()
   }
 
@@ -186,9 +210,9 @@ class ServiceLeases implements ServiceStore {
           const event = objectOf(data) ?? {}
           if (event['type'] === 'TOO_SLOW') break
           cursor = id ?? cursor
-          const told = toldBy(election, event)
-          if (!told) continue
-          const { record } = told
+          const state = stateIn(election, event)
+          if (!state) continue
+          const { record } = state
           const key = record ? `${record.version} ${record.released}` : ''
           if (key === shown) continue
           shown = key
@@ -197,41 +221,27 @@ class ServiceLeases implements ServiceStore {
         if (!worked()) return
       } catch (error) {
         // The service does not know the cursor, after a restored backup perhaps: how things stand takes its place.
-        if (cursor !== undefined && error instanceof ServiceError && error.code === 'INVALID_REQUEST') {
+        if (cursor !== undefined && error instanceof AnswerError && error.code === 'INVALID_REQUEST') {
           cursor = undefined
           continue
         }
         if (!isTenureError(error) || !error.retryable || !worked()) throw error
       }
-      await this.#pause(this.#clock.random() * spreadMs, signal)
+      await pause(this.#clock, this.#clock.random() * spreadMs, signal)
+      signal.throwIfAborted()
     }
   }
 
   /** Standbys poll meanwhile. */
   #holdWatches(error: unknown): void {
-    if (!(error instanceof ServiceError)) return
+    if (!(error instanceof AnswerError)) return
     const holdMs = error.retryAfterMs ?? (error.status === 200 ? longestHoldMs : 0)
     this.#noWatchUntilMs = this.#clock.monotonicMs() + Math.min(holdMs, longestHoldMs)
   }
-
-  #pause(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const timer = this.#clock.setTimer(ms, () => {
-        signal.removeEventListener('abort', stop)
-        resolve()
-      })
-      const stop = () => {
-        timer.cancel()
-        reject(signal.reason as Error)
-      }
-      if (signal.aborted) stop()
-      else signal.addEventListener('abort', stop, { once: true })
-    })
-  }
 }
 
-/** What an event tells of the election; undefined if nothing. */
-function toldBy(
+/** What an event says of the election; undefined if nothing. */
+function stateIn(
   election: string,
   event: Readonly<Record<string, unknown>>,
 ): { readonly record: LeaseRecord | undefined } | undefined {
@@ -242,11 +252,24 @@ function toldBy(
     case 'LEADER_CHANGED':
     case 'RENEWED':
       return { record: recordOf(election, event['leader'], false) }
-    case 'LEADER_LOST':
-      return { record: event['reason'] === 'deleted' ? undefined : recordOf(election, event['previous_leader'], true) }
+    case 'LEADER_LOST': {
+      if (event['reason'] === 'deleted') return { record: undefined }
+      const record = recordOf(election, event['previous_leader'], true)
+      return { record: event['reason'] === 'expired' ? { ...record, ranOut: true } : record }
+    }
     default:
       return undefined
   }
+}
+
+/** A group that was defined, and in which nobody has led yet, has no record. */
+function listedRecord(group: unknown): LeaseRecord | undefined {
+  if (!isObject(group) || typeof group['group_id'] !== 'string') throw new Nonsense('a group has no name')
+  const { group_id: election, leader, previous_leader: previous } = group
+  const held = leader !== null
+  if (!held && previous === undefined) return undefined
+  if (groupOf(election) === election) return recordOf(election, held ? leader : previous, !held)
+  throw new Nonsense(`of the election in group "${election}" the service knows the hash of its name only`)
 }
 
 function heldOutcome({ refused, body }: Reply, claim: HeldClaim, released: boolean): Outcome {
@@ -254,8 +277,8 @@ function heldOutcome({ refused, body }: Reply, claim: HeldClaim, released: boole
   return granted(ownRecordOf(claim, body['leader'], released), claim)
 }
 
-function heldOf({ holder, attempt, term, version }: HeldClaim) {
-  return { node_id: holder, attempt, term, version }
+function heldOf({ holder, attempt, term, version, mark }: HeldClaim) {
+  return { node_id: holder, attempt, term, version, mark }
 }
 
 function groupOf(election: string): string {

@@ -1,6 +1,8 @@
 import { systemClock, type Clock } from '../clock.ts'
-import { checkClock, checkMethods, checkObject } from '../options.ts'
-import type { AcquireClaim, HeldClaim, LeaseRecord, LeaseStore, Outcome, Refused } from '../lease-store.ts'
+import { checkClock, checkMethods } from '../options.ts'
+import { checkOptions } from '../options/check-options.ts'
+import type { AcquireClaim, CallOptions, HeldClaim, LeaseRecord, LeaseStore, Outcome, Refused } from '../lease-store.ts'
+import { plainStore } from './plain.ts'
 import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
 
 /**
@@ -32,7 +34,7 @@ export interface TtlLeaseOptions<K, V> {
   readonly clock?: Clock | undefined
 }
 
-/** What this store knows of one election: only what it was told itself, for the storage cannot be read. */
+/** What this store knows of one election: only what it did itself, because the storage cannot be read. */
 interface Entry {
   /** The newest grant that went through this store. */
   record: LeaseRecord | undefined
@@ -53,7 +55,7 @@ interface Entry {
  */
 export function ttlStore(storage: TtlStorage<string, string>, options: { clock?: Clock } = {}): LeaseStore {
   checkMethods('storage', storage, ['insertIfNotExist', 'compareAndSwap', 'compareAndDelete'], 'a TTL storage')
-  checkObject('options', options)
+  checkOptions('ttlStore()', options, { clock: true })
   checkClock(options.clock)
   return ttlLease({
     storage,
@@ -64,62 +66,103 @@ export function ttlStore(storage: TtlStorage<string, string>, options: { clock?:
 }
 
 /** `ttlStore` for keys and values of any kind. */
-export function ttlLease<K, V>({ storage, key, value, clock = systemClock }: TtlLeaseOptions<K, V>): LeaseStore {
-  const entries = new Map<string, Entry>()
+export function ttlLease<K, V>(options: TtlLeaseOptions<K, V>): LeaseStore {
+  return plainStore(new TtlLeases(options))
+}
 
-  const entryOf = (election: string): Entry => {
-    let entry = entries.get(election)
+/** Not on a seam: a storage that cannot be read has nothing to judge a claim by. */
+class TtlLeases<K, V> implements LeaseStore {
+  readonly expiry = 'own-clock'
+  readonly terms = false
+  readonly #options: TtlLeaseOptions<K, V>
+  readonly #storage: TtlStorage<K, V>
+  readonly #clock: Clock
+  readonly #entries = new Map<string, Entry>()
+
+  constructor(options: TtlLeaseOptions<K, V>) {
+    this.#options = options
+    this.#storage = options.storage
+    this.#clock = options.clock ?? systemClock
+  }
+
+  async read(): Promise<undefined> {
+    return undefined
+  }
+
+  async acquire(claim: AcquireClaim, { signal }: CallOptions): Promise<Outcome> {
+    signal.throwIfAborted()
+    const entry = this.#entryOf(claim.election)
+    return this.#repeated(entry, claim) ?? abortable(this.#insert(entry, claim), signal)
+  }
+
+  async renew(claim: HeldClaim, { signal }: CallOptions): Promise<Outcome> {
+    signal.throwIfAborted()
+    const judge = (current: Current) => judgeRenew(current, claim, this.#clock.wallMs())
+    const send = (k: K, v: V) => abortable(this.#storage.compareAndSwap(k, v, v, claim.leaseDurationMs), signal)
+    return this.#change(claim, judge, send)
+  }
+
+  async release(claim: HeldClaim, { signal }: CallOptions): Promise<Outcome> {
+    signal.throwIfAborted()
+    const judge = (current: Current) => judgeRelease(current, claim)
+    return this.#change(claim, judge, (k, v) => abortable(this.#storage.compareAndDelete(k, v), signal))
+  }
+
+  #entryOf(election: string): Entry {
+    let entry = this.#entries.get(election)
     if (!entry) {
       entry = { record: undefined, expiresAtMs: -Infinity, highestTerm: 0, writes: 0, unanswered: new Map() }
-      entries.set(election, entry)
+      this.#entries.set(election, entry)
     }
     return entry
   }
 
   /** One attempt has one grant: the same again while it lasts, nothing afterwards. */
-  const repeated = (entry: Entry, claim: AcquireClaim): Outcome | undefined => {
+  #repeated(entry: Entry, claim: AcquireClaim): Outcome | undefined {
     const { record } = entry
     if (record?.attempt !== claim.attempt) return undefined
-    const lasts = record.holder === claim.holder && !record.released && clock.monotonicMs() < entry.expiresAtMs
+    const lasts = record.holder === claim.holder && !record.released && this.#clock.monotonicMs() < entry.expiresAtMs
     return lasts ? granted(record, claim) : refused(entry)
   }
 
-  const insert = async (entry: Entry, claim: AcquireClaim): Promise<Outcome> => {
+  async #insert(entry: Entry, claim: AcquireClaim): Promise<Outcome> {
     // Throws if the terms are used up, before anything is sent.
-    draftOf(entry, claim, clock.wallMs())
+    draftOf(entry, claim, this.#clock.wallMs())
     const { attempt, leaseDurationMs } = claim
-    const [k, v] = [key(claim.election), value(claim)]
-    const sentAtMs = clock.monotonicMs()
+    const [k, v] = this.#pairOf(claim)
+    const sentAtMs = this.#clock.monotonicMs()
     forgetOld(entry, sentAtMs - leaseDurationMs)
     const repeats = entry.unanswered.has(attempt)
     const firstSentAtMs = entry.unanswered.get(attempt) ?? sentAtMs
     entry.unanswered.set(attempt, firstSentAtMs)
 
-    let ours = await storage.insertIfNotExist(k, v, leaseDurationMs)
+    let ours = await this.#storage.insertIfNotExist(k, v, leaseDurationMs)
     // An earlier insert of this attempt may be what is in the way. The swap proves it; that it also restarts the
     // duration harms nobody, for the holder counts from its first call.
-    if (!ours && repeats && !repeated(entry, claim)) ours = await storage.compareAndSwap(k, v, v, leaseDurationMs)
-    const known = repeated(entry, claim)
+    if (!ours && repeats && !this.#repeated(entry, claim)) {
+      ours = await this.#storage.compareAndSwap(k, v, v, leaseDurationMs)
+    }
+    const known = this.#repeated(entry, claim)
     if (known) return known
     entry.unanswered.delete(attempt)
     const expiresAtMs = firstSentAtMs + leaseDurationMs
     // An answer that took a whole lease may be older than a grant that came after it.
-    if (!ours || clock.monotonicMs() >= expiresAtMs) return refused(entry)
+    if (!ours || this.#clock.monotonicMs() >= expiresAtMs) return refused(entry)
     entry.expiresAtMs = expiresAtMs
-    return granted(write(entry, draftOf(entry, claim, clock.wallMs())), claim)
+    return granted(write(entry, draftOf(entry, claim, this.#clock.wallMs())), claim)
   }
 
-  const change = async (
+  async #change(
     claim: HeldClaim,
     judge: (current: Current) => Verdict,
     send: (k: K, v: V) => Promise<boolean>,
-  ): Promise<Outcome> => {
-    const entry = entryOf(claim.election)
+  ): Promise<Outcome> {
+    const entry = this.#entryOf(claim.election)
     const { record } = entry
     const verdict = judge({ record, highestTerm: entry.highestTerm, remainingMs: undefined })
     if ('answer' in verdict) return verdict.answer
-    const sentAtMs = clock.monotonicMs()
-    const done = await send(key(claim.election), value(claim))
+    const sentAtMs = this.#clock.monotonicMs()
+    const done = await send(...this.#pairOf(claim))
     const current = entry.record === record
     if (!done) {
       // The storage no longer has it, so this grant is over.
@@ -131,26 +174,9 @@ export function ttlLease<K, V>({ storage, key, value, clock = systemClock }: Ttl
     return granted(write(entry, verdict.write), claim)
   }
 
-  return {
-    expiry: 'own-clock',
-    terms: false,
-    read: async () => undefined,
-    async acquire(claim, { signal }) {
-      signal.throwIfAborted()
-      const entry = entryOf(claim.election)
-      return repeated(entry, claim) ?? abortable(insert(entry, claim), signal)
-    },
-    async renew(claim, { signal }) {
-      signal.throwIfAborted()
-      const judge = (current: Current) => judgeRenew(current, claim, clock.wallMs())
-      const send = (k: K, v: V) => abortable(storage.compareAndSwap(k, v, v, claim.leaseDurationMs), signal)
-      return change(claim, judge, send)
-    },
-    async release(claim, { signal }) {
-      signal.throwIfAborted()
-      const judge = (current: Current) => judgeRelease(current, claim)
-      return change(claim, judge, (k, v) => abortable(storage.compareAndDelete(k, v), signal))
-    },
+  /** What the storage has for a claim. */
+  #pairOf(claim: AcquireClaim | HeldClaim): [key: K, value: V] {
+    return [this.#options.key(claim.election), this.#options.value(claim)]
   }
 }
 
@@ -185,7 +211,7 @@ function forgetOld({ unanswered }: Entry, beforeMs: number): void {
   for (const [attempt, sentAtMs] of unanswered) if (sentAtMs <= beforeMs) unanswered.delete(attempt)
 }
 
-/** Stops waiting when the signal aborts. A storage cannot be told, so its answer is then dropped. */
+/** Stops waiting when the signal aborts. The storage does not learn of it, so its answer is then dropped. */
 function abortable<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)

@@ -1,7 +1,8 @@
-import type { ElectionEvent, Observer } from '../events.ts'
+import { contain } from '../contain.ts'
+import type { ElectionEvent, Observer, Origin } from '../events.ts'
 import { warnOnce } from '../warnings.ts'
 
-/** The observer, and a listener of one's own that is told whatever the observer throws. */
+/** The observer, and a listener of this library that is called even if the observer throws. */
 export function observeToo(observer: Observer | undefined, listener: (event: ElectionEvent) => void): Observer {
   return {
     onEvent(event) {
@@ -15,30 +16,16 @@ export function observeToo(observer: Observer | undefined, listener: (event: Ele
   }
 }
 
-/** Calls back; what that throws, or rejects with although nobody waits for it, is reported. */
-export function contain(callBack: () => unknown, report: (cause: unknown) => void): void {
-  try {
-    Promise.resolve(callBack())
-      .catch(report)
-      .catch(() => undefined)
-  } catch (cause) {
-    report(cause)
-  }
-}
-
-/** Warns of what an elector reports where nobody listens: a style's own observer is nobody. */
+/** Warns of what an elector reports if the user has no observer. A style's own observer does not count as one. */
 export function warnOf(event: ElectionEvent, observer: Observer | undefined): void {
   if ((event.type === 'error' || event.type === 'renew-failed') && !observer?.onEvent) warnOnce(event.error)
 }
 
-/** Tells an observer of an error that the elector knows nothing of. Where there is none, it is a warning. */
-export function reportError(
-  observer: Observer | undefined,
-  told: { readonly error: unknown; readonly election: string; readonly identity: string },
-): void {
-  if (!observer?.onEvent) return warnOnce(told.error)
+/** Reports an error that the elector does not know of to the observer; without one, it is a warning. */
+export function reportError(observer: Observer | undefined, report: Origin & { readonly error: unknown }): void {
+  if (!observer?.onEvent) return warnOnce(report.error)
   contain(
-    () => observer.onEvent?.({ type: 'error', ...told }),
+    () => observer.onEvent?.({ type: 'error', ...report }),
     () => undefined,
   )
 }

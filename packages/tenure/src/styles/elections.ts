@@ -1,10 +1,11 @@
+import { isName } from '@tenure/internal/names'
 import type { Clock } from '../clock.ts'
 import { Elector } from '../elector.ts'
 import { invalidOption } from '../errors.ts'
 import type { Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
-import { checkName } from '../names.ts'
-import { checkClock, checkMethods, checkObject, checkObserver, checkOneOf } from '../options.ts'
+import { checkClock, checkMethods, checkObserver, checkOneOf } from '../options.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
 import { ttlLease, type TtlStorage } from '../stores/ttl.ts'
 import { checkDuration } from '../timings.ts'
 import { observeToo } from './callbacks.ts'
@@ -45,7 +46,14 @@ export interface Elections<K, V> {
  * await elections.close()
  */
 export function createElections<K, V>(options: ElectionsOptions<K, V>): Elections<K, V> {
-  checkObject('options', options)
+  const names: OptionNames<typeof options> = {
+    storage: true,
+    clock: true,
+    onStorageError: true,
+    observer: true,
+    log: true,
+  }
+  checkOptions('createElections()', options, names)
   const { storage, clock, onStorageError = 'retry', observer, log = console.warn } = options
   checkMethods('storage', storage, ['insertIfNotExist', 'compareAndSwap', 'compareAndDelete'], 'a TTL storage')
   checkOneOf('onStorageError', onStorageError, ['retry', 'release'])
@@ -85,7 +93,8 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
 
   return {
     async acquireLeadership(key, value, options) {
-      const durationMs: unknown = options?.durationMs
+      checkOptions('acquireLeadership()', options, { durationMs: true })
+      const { durationMs } = options
       checkDuration('durationMs', durationMs, 100)
       if (closed) return undefined
       const elector = makeElector(key, value, durationMs)
@@ -117,14 +126,5 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
       held.clear()
       await Promise.all(electors.map((elector) => elector.stop()))
     },
-  }
-}
-
-function isName(key: unknown): key is string {
-  try {
-    checkName('key', key)
-    return true
-  } catch {
-    return false
   }
 }

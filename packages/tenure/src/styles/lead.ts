@@ -1,7 +1,8 @@
-import { Elector, type ElectorOptions } from '../elector.ts'
+import { Elector, electorNames, type ElectorOptions } from '../elector.ts'
 import { invalidOption, TenureError } from '../errors.ts'
 import type { Leadership } from '../leadership.ts'
-import { checkObject, checkOneOf, checkSignal } from '../options.ts'
+import { checkOneOf, checkSignal } from '../options.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
 
 /** What {@link lead} takes besides what an elector does. */
 export interface LeadOptions extends ElectorOptions {
@@ -10,6 +11,8 @@ export interface LeadOptions extends ElectorOptions {
   /** What to do when leadership was lost before the work settled: campaign again (default), or reject. */
   readonly onLoss?: 'campaign' | 'throw' | undefined
 }
+
+const names: OptionNames<LeadOptions> = { ...electorNames, signal: true, onLoss: true }
 
 type Settled<T> = { readonly value: T } | { readonly error: unknown }
 
@@ -23,12 +26,12 @@ type Settled<T> = { readonly value: T } | { readonly error: unknown }
  * })
  */
 export async function lead<T>(options: LeadOptions, work: (leadership: Leadership) => Promise<T> | T): Promise<T> {
-  checkObject('options', options)
-  const { signal, onLoss = 'campaign' } = options
+  checkOptions('lead()', options, names)
+  const { signal, onLoss = 'campaign', ...electorOptions } = options
   if (typeof work !== 'function') throw invalidOption('work', work, 'it must be a function that takes the leadership')
   checkOneOf('onLoss', onLoss, ['campaign', 'throw'])
   checkSignal(signal)
-  const elector = new Elector(options)
+  const elector = new Elector(electorOptions)
   if (!options.store.terms) {
     throw new TenureError(
       'TERMS_REQUIRED',
@@ -61,7 +64,7 @@ export async function lead<T>(options: LeadOptions, work: (leadership: Leadershi
   }
 }
 
-/** Starts the work and tells whether it settled in time. What it threw too late is reported by the elector. */
+/** Starts the work and gives whether it settled in time. What it threw too late is reported by the elector. */
 function supervise<T>(
   leadership: Leadership,
   work: (leadership: Leadership) => Promise<T> | T,

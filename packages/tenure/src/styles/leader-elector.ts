@@ -1,51 +1,27 @@
+import { messageOf } from '@tenure/internal/message'
 import { systemClock, type Clock } from '../clock.ts'
+import { contain } from '../contain.ts'
 import { Elector } from '../elector.ts'
-import { invalidOption, messageOf, TenureError } from '../errors.ts'
-import type { ElectionEvent, Observer } from '../events.ts'
+import { fullName, TenureError } from '../errors.ts'
+import { originOf, type ElectionEvent, type Observer } from '../events.ts'
+import type { Explanation } from '../explain.ts'
 import type { Leadership } from '../leadership.ts'
-import type { LeaseStore, Metadata } from '../lease-store.ts'
-import { checkName } from '../names.ts'
-import { checkBoolean, checkObject, checkObserver, checkStore } from '../options.ts'
+import { checkBoolean, checkObserver } from '../options.ts'
+import { checkOptions } from '../options/check-options.ts'
 import { checkDuration } from '../timings.ts'
-import { contain, observeToo, reportError, warnOf } from './callbacks.ts'
+import { observeToo, reportError, warnOf } from './callbacks.ts'
+import { holderOf, KnownLeader, type SeenLease } from './known-leader.ts'
+import {
+  checkCallbacks,
+  leaderElectorNames,
+  timingsLikeClientGo,
+  type LeaderCallbacks,
+  type LeaderElectorOptions,
+} from './leader-elector-options.ts'
+import { leasePlaceOf, type LeasePlace } from './lease-client.ts'
+import { checkIdentity, electionOf } from './lease-election.ts'
 
-/** What happens to a {@link LeaderElector}, told in order. */
-export interface LeaderCallbacks {
-  /** The work: what it returns is waited for before the lease is released. `signal` aborts when leadership ends. */
-  onStartedLeading(signal: AbortSignal, leadership: Leadership): Promise<void> | void
-  /**
-   * Leadership is over and its work has settled, or `drainTimeoutMs` has passed. Comes once for each start, never
-   * without one.
-   */
-  onStoppedLeading?(): void
-  /** Somebody else leads now, or this process does. */
-  onNewLeader?(identity: string): void
-}
-
-/** What a {@link LeaderElector} takes. */
-export interface LeaderElectorOptions {
-  /** A store that keeps all its leases in one namespace must be given as `leaseNamespace`. */
-  readonly store: LeaseStore & { readonly namespace?: string }
-  readonly leaseName: string
-  readonly leaseNamespace: string
-  readonly identity: string | undefined
-  /** Default: 15 s. */
-  readonly leaseDurationMs?: number | undefined
-  /** Default: two thirds of the lease, 10 s. */
-  readonly renewDeadlineMs?: number | undefined
-  /** Default: 2/15 of the lease, 2 s. */
-  readonly retryPeriodMs?: number | undefined
-  /** Release the lease when `run` is aborted, so that others need not wait for it to run out. Default: true. */
-  readonly releaseOnCancel?: boolean | undefined
-  /** How long an aborted `run` waits for the work. Default: 30 s. */
-  readonly drainTimeoutMs?: number | undefined
-  readonly metadata?: Metadata | undefined
-  readonly callbacks: LeaderCallbacks
-  readonly clock?: Clock | undefined
-  readonly observer?: Observer | undefined
-}
-
-/** What {@link LeaderElector.healthCheck} tells a liveness probe. */
+/** What {@link LeaderElector.healthCheck} answers to a liveness probe. */
 export interface Health {
   readonly healthy: boolean
   /** Why, in words. */
@@ -53,7 +29,8 @@ export interface Health {
 }
 
 /**
- * Leader election with callbacks, as controllers use it.
+ * Leader election with callbacks, as controllers use it: on a Lease of Kubernetes with `client`, or on any store with
+ * `store`.
  *
  * @example
  * const elector = new LeaderElector({
@@ -64,47 +41,53 @@ export interface Health {
  */
 export class LeaderElector {
   readonly #elector: Elector
+  readonly #place: LeasePlace
   readonly #callbacks: LeaderCallbacks
   readonly #observer: Observer | undefined
   readonly #clock: Clock
+  readonly #leader: KnownLeader
   /** When the lease that this replica started work under runs out. */
   #heldUntilMs = 0
-  #seenLeader = ''
   #started = false
   #leadership: Leadership | undefined
 
   constructor(options: LeaderElectorOptions) {
-    checkObject('options', options)
+    checkOptions('LeaderElector', options, leaderElectorNames)
     checkObserver(options.observer)
     const { leaseName, leaseNamespace, identity, leaseDurationMs = 15_000, releaseOnCancel = true } = options
-    checkName('identity', identity)
-    checkStore(options.store)
-    const election = electionOf(options.store, leaseName, leaseNamespace)
+    checkIdentity(identity)
+    this.#place = leasePlaceOf(options)
+    const { store } = this.#place
+    const election = electionOf(store, leaseName, leaseNamespace)
     checkDuration('leaseDurationMs', leaseDurationMs, 1)
-    const { renewDeadlineMs = (leaseDurationMs * 2) / 3, retryPeriodMs = (leaseDurationMs * 2) / 15 } = options
+    const timings = timingsLikeClientGo({ ...options, leaseDurationMs })
     checkBoolean('releaseOnCancel', releaseOnCancel)
     this.#callbacks = checkCallbacks(options.callbacks)
     this.#observer = options.observer
     this.#clock = options.clock ?? systemClock
     this.#elector = new Elector({
-      store: options.store,
+      store,
       election,
       identity,
-      leaseDurationMs,
-      renewDeadlineMs,
-      retryIntervalMs: retryPeriodMs,
-      renewIntervalMs: renewIntervalOf(leaseDurationMs, renewDeadlineMs, retryPeriodMs),
+      ...timings,
       releaseOnStop: releaseOnCancel,
       drainTimeoutMs: options.drainTimeoutMs,
       metadata: options.metadata,
       clock: options.clock,
       observer: observeToo(options.observer, (event) => this.#on(event)),
     })
+    this.#leader = new KnownLeader({
+      clock: this.#clock,
+      graceMs: 2 * timings.retryIntervalMs,
+      lease: () => this.#leaseSeen(),
+      onChange: (leader) => this.#callBack('onNewLeader', () => this.#callbacks.onNewLeader?.(leader)),
+    })
+    this.#elector.onStep = () => this.#leader.look()
   }
 
   /** Campaigns until `signal` aborts; with `once`, returns after the first leadership ended. */
   async run(options: { signal?: AbortSignal | undefined; once?: boolean | undefined } = {}): Promise<void> {
-    if (options instanceof AbortSignal) throw invalidOption('options', options, 'it must be an object: { signal }')
+    checkOptions('run()', options, { signal: true, once: true })
     this.#elector.start({ signal: options.signal, until: options.once ? 'lost' : 'stopped' })
     try {
       for (;;) {
@@ -122,7 +105,9 @@ export class LeaderElector {
     } catch {
       // The elector stops, by the signal or after its first loss. It ends only when the release has been tried.
       await this.#elector.stop()
+      this.#leader.end()
     }
+    await this.#place.close()
   }
 
   /** Whether this process holds the lease now, by the clock: false as soon as it has run out. */
@@ -130,13 +115,22 @@ export class LeaderElector {
     return this.#elector.isLeader()
   }
 
-  /** The identity of the leader as last seen; empty when nobody leads. */
+  /** The leader's identity as last seen; empty if there is no leader: the lease seen has run out or was given back. */
   getLeader(): string {
-    const record = this.#elector.leader()
-    if (!record || record.released) return ''
-    // The last record seen may be of this replica's own lease, which work that goes on has outlived.
-    const isOver = record.term === this.#leadership?.term && this.#leadership.drainMs() === 0
-    return isOver ? '' : record.holder
+    return holderOf(this.#leaseSeen())
+  }
+
+  /** Why this replica leads or does not, which one leads, when the lease ends, and the last errors. */
+  explain(): Explanation {
+    return this.#elector.explain()
+  }
+
+  /**
+   * Gives leadership up once its work has settled, and stays out for `cooldownMs` (default: one lease duration).
+   * Resolves when the lease is released, or left to run out because work did not settle. A `run` with `once` ends then.
+   */
+  stepDown(options: { cooldownMs?: number | undefined } = {}): Promise<void> {
+    return this.#elector.stepDown(options)
   }
 
   /**
@@ -144,7 +138,7 @@ export class LeaderElector {
    * so that others lead while it still works. A standby is healthy.
    */
   healthCheck(options: { toleranceMs?: number | undefined } = {}): Health {
-    checkObject('options', options)
+    checkOptions('healthCheck()', options, { toleranceMs: true })
     const { toleranceMs = 0 } = options
     checkDuration('toleranceMs', toleranceMs)
     if (!this.#started) return { healthy: true, message: 'This replica does not lead.' }
@@ -165,44 +159,36 @@ export class LeaderElector {
   }
 
   #on(event: ElectionEvent): void {
+    this.#place.events?.onEvent(event)
     warnOf(event, this.#observer)
     if (event.type === 'renewed') this.#noteLease()
     if (event.type === 'lost' && this.#started) {
       this.#started = false
-      this.#tell('onStoppedLeading', () => this.#callbacks.onStoppedLeading?.())
+      this.#callBack('onStoppedLeading', () => this.#callbacks.onStoppedLeading?.())
     }
-    if (event.type !== 'new-leader' || event.record.holder === this.#seenLeader) return
-    this.#seenLeader = event.record.holder
-    this.#tell('onNewLeader', () => this.#callbacks.onNewLeader?.(event.record.holder))
+  }
+
+  #leaseSeen(): SeenLease | undefined {
+    const seen = this.#elector.leaseSeen()
+    // The last record seen may be of this replica's own lease, which it has lost or outlived.
+    const isOver = seen?.record.term === this.#leadership?.term && this.#leadership?.drainMs() === 0
+    return isOver && !seen?.record.released ? undefined : seen
   }
 
   #noteLease(): void {
     this.#heldUntilMs = this.#clock.monotonicMs() + (this.#leadership?.drainMs() ?? 0)
   }
 
-  #tell(name: string, callBack: () => unknown): void {
-    const { election, identity } = this.#elector
-    contain(callBack, (cause) => {
+  #callBack(name: string, callback: () => unknown): void {
+    contain(callback, (cause) => {
       const error = new TenureError(
         'WORK_FAILED',
-        `The callback ${name} of "${election}" failed: ${messageOf(cause)}`,
+        `The callback ${name} of "${fullName(this.#elector)}" failed: ${messageOf(cause)}`,
         { cause },
       )
-      reportError(this.#observer, { error, election, identity })
+      reportError(this.#observer, { error, ...originOf(this.#elector) })
     })
   }
-}
-
-/** Often enough for the lease, and early enough that one failed renewal can be tried again before the deadline. */
-function renewIntervalOf(leaseDurationMs: number, renewDeadlineMs: number, retryPeriodMs: number): number {
-  checkDuration('renewDeadlineMs', renewDeadlineMs, 1)
-  checkDuration('retryPeriodMs', retryPeriodMs, 1)
-  // Whole milliseconds: the sum of what is left and the retry period must not exceed the deadline by a rounding error.
-  if (renewDeadlineMs >= 1.2 * retryPeriodMs) {
-    return Math.min(leaseDurationMs / 3, Math.floor(renewDeadlineMs - retryPeriodMs))
-  }
-  const rule = `renewDeadlineMs (${renewDeadlineMs}) must be at least 1.2 times as long, so that a failed renewal can be tried again`
-  throw invalidOption('retryPeriodMs', retryPeriodMs, rule)
 }
 
 function aborted({ signal }: Leadership): Promise<void> {
@@ -210,34 +196,4 @@ function aborted({ signal }: Leadership): Promise<void> {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
-}
-
-const longestLease = 255
-
-/** The election's name in this store. */
-function electionOf(store: { readonly namespace?: string }, leaseName: unknown, leaseNamespace: unknown): string {
-  checkName('leaseName', leaseName)
-  checkName('leaseNamespace', leaseNamespace)
-  if (store.namespace !== undefined) {
-    if (store.namespace === leaseNamespace) return leaseName
-    throw invalidOption('leaseNamespace', leaseNamespace, `the store keeps its leases in "${store.namespace}"`)
-  }
-  // The first slash divides the two in the election's name, so that no two leases share one election.
-  if (leaseNamespace.includes('/')) throw invalidOption('leaseNamespace', leaseNamespace, 'it must not contain a slash')
-  if (Buffer.byteLength(leaseName + leaseNamespace) <= longestLease) return `${leaseNamespace}/${leaseName}`
-  throw invalidOption('leaseName', leaseName, `with leaseNamespace it must have at most ${longestLease} bytes of UTF-8`)
-}
-
-function checkCallbacks(callbacks: unknown): LeaderCallbacks {
-  if (typeof callbacks !== 'object' || callbacks === null || Array.isArray(callbacks)) {
-    throw invalidOption('callbacks', callbacks, 'it must be an object with onStartedLeading')
-  }
-  for (const name of ['onStartedLeading', 'onStoppedLeading', 'onNewLeader']) {
-    const callback: unknown = Reflect.get(callbacks, name)
-    const optional = name !== 'onStartedLeading' && callback === undefined
-    if (typeof callback !== 'function' && !optional) {
-      throw invalidOption(`callbacks.${name}`, callback, 'it must be a function')
-    }
-  }
-  return callbacks as LeaderCallbacks
 }

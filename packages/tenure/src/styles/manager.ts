@@ -1,20 +1,22 @@
-import { Elector, type ElectorOptions } from '../elector.ts'
-import { TenureError } from '../errors.ts'
-import type { ElectionEvent, Observer } from '../events.ts'
-import type { Leadership } from '../leadership.ts'
-import { checkObject, checkObserver } from '../options.ts'
-import { contain, observeToo, warnOf } from './callbacks.ts'
+import { contain } from '../contain.ts'
+import { Elector, electorNames, type ElectorOptions, type StartOptions } from '../elector.ts'
+import { invalidOption, TenureError } from '../errors.ts'
+import { originOf, type ElectionEvent, type Observer } from '../events.ts'
+import { isEndByRequest, type Leadership } from '../leadership.ts'
+import { checkObserver } from '../options.ts'
+import { checkOptions } from '../options/check-options.ts'
+import { observeToo, warnOf } from './callbacks.ts'
 
-/** What a {@link Manager} takes: an elector's options. Three failed renewals in a row end leadership unless told otherwise. */
+/** What a {@link Manager} takes: an elector's options. Three failed renewals in a row end leadership unless `maxFailedRenewals` says otherwise. */
 export type ManagerOptions = ElectorOptions
 
 /**
- * A lease to ask. It is safe to ask in tight loops.
+ * A lease to ask, and to work under. It is safe to ask in tight loops.
  *
  * @example
- * while (!stopping) {
- *   await lease.waitForLeadership({ signal })
- *   while (lease.isLeader()) await doWork()
+ * while (!signal.aborted) {
+ *   await lease.run((leadership) => processJobs(leadership.signal))
+ *   await wait(1_000, undefined, { signal }).catch(() => {}) // until the next round, or the end
  * }
  */
 export class Lease {
@@ -34,18 +36,58 @@ export class Lease {
   waitForLeadership(options: { signal?: AbortSignal | undefined } = {}): Promise<Leadership> {
     return this.#elector.waitForLeadership(options)
   }
+
+  /**
+   * Runs one round of work if this process leads now, and keeps the lease until that has settled: a manager that is
+   * stopped meanwhile goes on renewing, for `drainTimeoutMs` at most, and nobody else leads.
+   *
+   * Resolves with true when the work has ended; with false if this process does not lead, or if the work ended early
+   * because its signal aborted. Rejects with whatever else the work throws. It settles after the event loop has had a
+   * turn, so that a loop of rounds without any wait still renews.
+   *
+   * @example
+   * const ran = await lease.run(async ({ term, signal }) => {
+   *   for (const job of await nextJobs({ signal })) await process(job, { fence: term })
+   * })
+   */
+  async run(work: (leadership: Leadership) => unknown): Promise<boolean> {
+    if (typeof work !== 'function') throw invalidOption('work', work, 'it must be a function that takes the leadership')
+    const leadership = this.#elector.currentLeadership()
+    if (!leadership) {
+      await turn()
+      return false
+    }
+    let settle = (): void => undefined
+    // The elector knows of it before it begins: work that stops its own manager at once must be waited for too.
+    leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))
+    try {
+      await work(leadership)
+      return true
+    } catch (error) {
+      if (isEndByRequest(error, leadership)) return false
+      throw error
+    } finally {
+      settle()
+      await turn()
+    }
+  }
+}
+
+/** Lets timers and answers of the store have their turn: a loop of rounds that wait for nothing would starve renewals. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /**
- * Keeps a process in an election, and tells it through a {@link Lease} whether it leads.
+ * Keeps a process in an election. A {@link Lease} says whether it leads.
  *
  * @example
  * const manager = new Manager({ store, election: 'jobs', identity: process.env.POD_NAME })
  * manager.onError = (error) => console.error(error)
  * const lease = manager.start({ signal })
  * while (!signal.aborted) {
- *   if (lease.isLeader()) await processNextJob()
- *   await wait(1_000)
+ *   await lease.run(processJobs)
+ *   await wait(1_000, undefined, { signal }).catch(() => {}) // until the next round, or the end
  * }
  * await manager.stop()
  */
@@ -57,7 +99,7 @@ export class Manager {
   readonly #observer: Observer | undefined
 
   constructor(options: ManagerOptions) {
-    checkObject('options', options)
+    checkOptions('Manager', options, electorNames)
     checkObserver(options.observer)
     const { maxFailedRenewals = 3, observer } = options
     this.#observer = observer
@@ -69,7 +111,7 @@ export class Manager {
   }
 
   /** Begins to campaign and returns at once. */
-  start(options: { signal?: AbortSignal | undefined } = {}): Lease {
+  start(options: StartOptions = {}): Lease {
     this.#elector.start(options)
     return new Lease(this.#elector)
   }
@@ -91,13 +133,12 @@ export class Manager {
 
   #report(event: ElectionEvent): void {
     if (event.type !== 'error' && event.type !== 'renew-failed') return
-    const { election, identity } = event
     if (!this.onError) warnOf(event, this.#observer)
     contain(
       () => this.onError?.(event.error),
       (cause) => {
-        const error = new TenureError('WORK_FAILED', `The onError of "${election}" failed.`, { cause })
-        this.#observer?.onEvent?.({ type: 'error', error, election, identity })
+        const error = new TenureError('WORK_FAILED', `The onError of "${event.election}" failed.`, { cause })
+        this.#observer?.onEvent?.({ type: 'error', error, ...originOf(event) })
       },
     )
   }

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock.ts'
 
-/** A clock that moves only when told to. */
+/** A clock that moves only when a test advances it. */
 export interface FakeClock extends Clock {
   /** Lets time pass: timers fire in order, and what they set in motion runs before the next. */
   advance(ms: number): Promise<void>

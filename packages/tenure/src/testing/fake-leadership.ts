@@ -1,7 +1,8 @@
 import { LeadershipLostError, type LossReason } from '../errors.ts'
 import { Leadership } from '../leadership.ts'
+import { checkOptions } from '../options/check-options.ts'
 
-/** A leadership for tests of one's own work: it lasts until told otherwise. */
+/** A leadership for tests of one's own work: it lasts until the test ends it. */
 export interface FakeLeadership extends Leadership {
   /** Ends it: the signal aborts, `isLeader()` turns false. Default reason: `expired`. */
   lose(reason?: LossReason): void
@@ -21,6 +22,7 @@ export interface FakeLeadership extends Leadership {
 export function fakeLeadership(
   options: { term?: number; election?: string; identity?: string; carry?: string } = {},
 ): FakeLeadership {
+  checkOptions('fakeLeadership()', options, { term: true, election: true, identity: true, carry: true })
   const { term = 1, election = 'fake-election', identity = 'fake-identity' } = options
   const work: Promise<unknown>[] = []
   let carry = options.carry ?? ''

@@ -1,12 +1,20 @@
+import { createHash } from 'node:crypto'
 import type { CallOptions } from '../../src/lease-store.ts'
 import type { CompareAndSwap, VersionedValue } from '../../src/stores/cas.ts'
+import { keysOn } from '../../src/stores/list.ts'
 
 /** A linearizable compare-and-swap map in this process, with one revision counter for all keys, as etcd has. */
 export class CasMap {
   readonly #values = new Map<string, VersionedValue>()
   readonly #watchers = new Set<() => void>()
+  readonly #hashes: boolean
   #revision = 0
   #chance = 20_261_115
+
+  /** With `hashes`, a version is the hash of its value, as the ETag of many an object store is. */
+  constructor(options: { hashes?: boolean } = {}) {
+    this.#hashes = options.hashes ?? false
+  }
 
   /** One client of the map. Calls take a few turns of the event loop on their way in and out, so they overtake. */
   backend(options: { watch?: boolean } = {}): CompareAndSwap {
@@ -20,10 +28,15 @@ export class CasMap {
       putIfVersion: async (election, value, version) => {
         await this.#travel()
         const applied = this.#values.get(election)?.version === version
-        const next = String(++this.#revision)
+        const next = this.#hashes ? createHash('md5').update(value).digest('hex') : String(++this.#revision)
         if (applied) this.#set(election, { value, version: next })
         await this.#travel()
         return applied ? next : undefined
+      },
+      list: async ({ after, limit }) => {
+        await this.#travel()
+        const { keys, next } = keysOn({ after, limit }, [...this.#values.keys()].toSorted())
+        return { values: keys.flatMap((key) => this.#values.get(key) ?? []), next }
       },
       ...(options.watch && { watch: (election: string, { signal }: CallOptions) => this.#watch(election, signal) }),
     }

@@ -54,7 +54,7 @@ describe('the conformance suite', () => {
 
   test('tells the runner why a case does not apply', async () => {
     const reasons: string[] = []
-    const one = caseNamed('a held lease is not free to whoever watched nothing', () => memory())
+    const one = caseNamed('a held lease is not free to a candidate that watched nothing', () => memory())
     await one.run({ skip: (reason) => reasons.push(reason) })
     await one.run()
     expect(reasons).toEqual(['the store judges expiry itself'])
@@ -65,7 +65,7 @@ describe('the conformance suite', () => {
     const close = () => void closed++
     const broken: LeaseStore = { ...memoryStore(), acquire: () => Promise.reject(new Error('no connection')) }
     await caseNamed('a released lease is free at once', () => memory({ close })).run()
-    await caseNamed('a held lease is not free to whoever watched nothing', () => memory({ close })).run()
+    await caseNamed('a held lease is not free to a candidate that watched nothing', () => memory({ close })).run()
     const failing = caseNamed('a released lease is free at once', () => memory({ close, store: broken }))
     await expect(failing.run()).rejects.toThrow('no connection')
     expect(closed).toBe(3)

@@ -1,12 +1,12 @@
-import type { Mutation } from '../mutants/mutate.ts'
+import type { Mutation } from '../../../../test/mutants/mutant.ts'
 
 /** A fault in a store, and the cases of the suite that must each notice it. */
 export interface StoreMutation extends Mutation {
-  readonly store: 'memory' | 'cas' | 'ttl'
+  readonly store: 'memory' | 'swap' | 'cas' | 'cas-hashes' | 'ttl'
   readonly caughtBy: readonly string[]
 }
 
-const released = 'a candidate that has not seen the highest term is refused, also when the lease was released'
+const released = 'a candidate that has not seen the highest term is refused, even when the lease was released'
 const ranOut = 'a lease that ran out is free, and not a moment sooner'
 const waited = 'a watch shows a grant, a renewal and a release to a reader that waits'
 const watched = 'a watch shows a grant, a renewal and a release to a reader that comes later'
@@ -99,7 +99,7 @@ const acquireRules: StoreMutation[] = [
     store: 'memory',
     caughtBy: [
       released,
-      'a candidate that has not seen the highest term is refused, also when the lease ran out',
+      'a candidate that has not seen the highest term is refused, even when the lease ran out',
       'a removed record does not take its term along',
     ],
   },
@@ -109,7 +109,7 @@ const acquireRules: StoreMutation[] = [
     find: 'current.highestTerm > claim.afterTerm',
     replace: 'current.highestTerm > claim.afterTerm && claim.expiredVersion === undefined',
     store: 'cas',
-    caughtBy: ['a candidate that has not seen the highest term is refused, also when it watched the version run out'],
+    caughtBy: ['a candidate that has not seen the highest term is refused, even when it watched the version run out'],
   },
   {
     name: 'expiredVersion is ignored',
@@ -117,7 +117,7 @@ const acquireRules: StoreMutation[] = [
     find: 'if ((record?.version ?? absentVersion) === expiredVersion) return true',
     replace: '',
     store: 'cas',
-    caughtBy: ['a held lease is free to whoever watched its newest version run out'],
+    caughtBy: ['a held lease is free to a candidate that watched its newest version run out'],
   },
   {
     name: 'any expiredVersion will do',
@@ -125,7 +125,7 @@ const acquireRules: StoreMutation[] = [
     find: '(record?.version ?? absentVersion) === expiredVersion',
     replace: 'expiredVersion !== undefined',
     store: 'cas',
-    caughtBy: ['a held lease is not free to whoever watched an older version'],
+    caughtBy: ['a held lease is not free to a candidate that watched an older version'],
   },
   {
     name: 'no expiredVersion is needed',
@@ -133,7 +133,7 @@ const acquireRules: StoreMutation[] = [
     find: '(record?.version ?? absentVersion) === expiredVersion',
     replace: 'expiredVersion === undefined',
     store: 'cas',
-    caughtBy: ['a held lease is not free to whoever watched nothing'],
+    caughtBy: ['a held lease is not free to a candidate that watched nothing'],
   },
   {
     name: 'a candidate’s word counts more than the store’s own clock',
@@ -181,7 +181,7 @@ const acquireRules: StoreMutation[] = [
     find: 'record === undefined && afterTerm === 0 &&',
     replace: 'record === undefined &&',
     store: 'cas',
-    caughtBy: ['a missing record is not free to whoever saw a term and has not waited'],
+    caughtBy: ['a missing record is not free to a candidate that saw a term and has not waited'],
   },
   {
     name: 'a removed record of term 0 is taken for free by candidates',
@@ -189,7 +189,7 @@ const acquireRules: StoreMutation[] = [
     find: ' && afterTerm === 0 && expiredVersion === undefined',
     replace: ' && afterTerm === 0',
     store: 'cas',
-    caughtBy: ['a missing record is not free to whoever saw another version of it'],
+    caughtBy: ['a missing record is not free to a candidate that saw another version of it'],
   },
   {
     name: 'the carry is lost on acquire',
@@ -243,7 +243,7 @@ const heldRules: StoreMutation[] = [
   {
     name: 'a release is accepted from anybody',
     file: 'stores/rules.ts',
-    find: 'return record ? { write: { ...record, released: true } } : { answer: refused(current) }',
+    find: 'return record ? { write: { ...record, released: true, mark: claim.mark } } : { answer: refused(current) }',
     replace: `const any = record ?? current.record
   return any ? { write: { ...any, released: true } } : { answer: refused(current) }`,
     store: 'memory',
@@ -252,7 +252,7 @@ const heldRules: StoreMutation[] = [
   {
     name: 'a release changes nothing',
     file: 'stores/rules.ts',
-    find: '{ ...record, released: true }',
+    find: '{ ...record, released: true, mark: claim.mark }',
     replace: '{ ...record }',
     store: 'memory',
     caughtBy: ['a released record stays, with its term', 'a released lease is free at once'],
@@ -260,7 +260,7 @@ const heldRules: StoreMutation[] = [
   {
     name: 'a release sets the carry',
     file: 'stores/rules.ts',
-    find: '{ ...record, released: true }',
+    find: '{ ...record, released: true, mark: claim.mark }',
     replace: '{ ...record, released: true, carry: claim.carry ?? record.carry }',
     store: 'memory',
     caughtBy: [carried],
@@ -268,7 +268,7 @@ const heldRules: StoreMutation[] = [
   {
     name: 'a release loses the carry',
     file: 'stores/rules.ts',
-    find: '{ ...record, released: true }',
+    find: '{ ...record, released: true, mark: claim.mark }',
     replace: "{ ...record, released: true, carry: '' }",
     store: 'memory',
     caughtBy: [carried],
@@ -315,10 +315,7 @@ const heldRules: StoreMutation[] = [
     find: 'Math.max(0, remainingMs)',
     replace: 'Math.max(0, remainingMs) + 1',
     store: 'memory',
-    caughtBy: [
-      'a refusal tells at most the time that the lease still lasts',
-      'a removed record does not end its lease',
-    ],
+    caughtBy: ['a refusal says at most the time that the lease still lasts', 'a removed record does not end its lease'],
   },
   {
     name: 'retryAfterMs is left out',
@@ -326,7 +323,7 @@ const heldRules: StoreMutation[] = [
     find: '...(known && { retryAfterMs: Math.max(0, remainingMs) }),',
     replace: '',
     store: 'memory',
-    caughtBy: ['a refusal tells at most the time that the lease still lasts'],
+    caughtBy: ['a refusal says at most the time that the lease still lasts'],
   },
   {
     name: 'retryAfterMs is not a number',
@@ -334,7 +331,7 @@ const heldRules: StoreMutation[] = [
     find: 'remainingMs !== undefined && !record?.released',
     replace: '!record?.released',
     store: 'cas',
-    caughtBy: ['a held lease is not free to whoever watched nothing'],
+    caughtBy: ['a held lease is not free to a candidate that watched nothing'],
   },
   {
     name: 'a refusal does not say no',
@@ -390,8 +387,9 @@ const memory: StoreMutation[] = [
   {
     name: 'a renewal does not restart the lease',
     file: 'stores/memory.ts',
-    find: 'entry.expiresAtMs = clock.monotonicMs() +',
-    replace: 'if (record.released || record.renewedAt === record.acquiredAt) entry.expiresAtMs = clock.monotonicMs() +',
+    find: 'entry.expiresAtMs = this.#clock.monotonicMs() +',
+    replace:
+      'if (record.released || record.renewedAt === record.acquiredAt) entry.expiresAtMs = this.#clock.monotonicMs() +',
     store: 'memory',
     caughtBy: ['a renewal restarts the lease'],
   },
@@ -405,7 +403,7 @@ const memory: StoreMutation[] = [
     {
       what: 'the count of writes',
       forget: 'entry.writes = 0',
-      caughtBy: 'after a removal, whoever saw a term gets a higher one, and no version returns',
+      caughtBy: 'after a removal, a candidate that saw a term gets a higher one, and no version returns',
     },
   ].map(({ what, forget, caughtBy }): StoreMutation => ({
     name: `a removal forgets ${what}`,
@@ -450,7 +448,7 @@ const memory: StoreMutation[] = [
   {
     name: 'a watch does not show a removal',
     file: 'stores/memory.ts',
-    find: 'entry.record = undefined\n      notify(entry)',
+    find: 'entry.record = undefined\n    notify(entry)',
     replace: 'entry.record = undefined',
     store: 'memory',
     caughtBy: ['a watch shows a removal'],
@@ -513,20 +511,42 @@ const memory: StoreMutation[] = [
   },
   ...['read', 'acquire', 'renew', 'release'].map((verb): StoreMutation => ({
     name: `${verb} hangs when its signal has aborted`,
-    file: 'stores/memory.ts',
-    find: `${verb}: async (${verb === 'read' ? 'election' : 'claim'}) =>`,
+    file: 'stores/judged.ts',
+    find: verb === 'read' ? 'read: async (election, call) =>' : `${verb}: (claim, call) =>`,
     replace: `${verb}: async (${verb === 'read' ? 'election' : 'claim'}, call) => call.signal.aborted ? new Promise(() => {}) :`,
     store: 'memory',
     caughtBy: ['every call settles when its signal has aborted already'],
   })),
 ]
 
-const cas: StoreMutation[] = [
+const seam: StoreMutation[] = [
+  ...(['swap', 'cas'] as const).map((store): StoreMutation => ({
+    name: `a call is answered from what was last seen in the ${store} store`,
+    file: 'stores/swap.ts',
+    find: 'const guessed = this.#guess(election)\n',
+    replace: `const guessed = this.#guess(election)
+    const seen = guessed && judge(guessed)
+    if (seen && 'answer' in seen) return seen.answer
+`,
+    store,
+    caughtBy: ['a second handle cannot win what the first holds'],
+  })),
+  {
+    name: 'a guess that was refused is taken for done',
+    file: 'stores/swap.ts',
+    find: 'if (first?.ok) return granted(first.found.record, claim)',
+    replace: 'if (first?.found?.record) return granted(first.found.record, claim)',
+    store: 'swap',
+    caughtBy: [
+      'of many contenders for a new election exactly one wins',
+      'a late call at one handle does not touch a successor at another, of the same holder too',
+    ],
+  },
   {
     name: 'the version is read again before the write',
-    file: 'stores/cas.ts',
-    find: 'record?.version, call)',
-    replace: '(await read(claim.election, call))?.version, call)',
+    file: 'stores/swap.ts',
+    find: 'await server.swap(election, over, verdict.write, left())',
+    replace: 'await server.swap(election, await server.find(election, call), verdict.write, left())',
     store: 'cas',
     caughtBy: [
       'of many contenders for a new election exactly one wins',
@@ -536,10 +556,29 @@ const cas: StoreMutation[] = [
     ],
   },
   {
+    name: 'a lost race is answered with the state before it',
+    file: 'stores/swap.ts',
+    find: 'const winner = second?.found ?? (await this.find(election, left()))',
+    replace: 'const winner = current',
+    store: 'cas',
+    caughtBy: ['of many contenders for a new election exactly one wins'],
+  },
+  {
+    name: 'an attempt that lost a race against itself is refused',
+    file: 'stores/swap.ts',
+    find: "'answer' in last ?",
+    replace: "'answer' in last && !last.answer.ok ?",
+    store: 'cas',
+    caughtBy: ['one attempt sent many times at once gets one grant'],
+  },
+]
+
+const cas: StoreMutation[] = [
+  {
     name: 'a lost race is taken for won',
     file: 'stores/cas.ts',
-    find: 'if (version !== undefined) return granted({ ...verdict.write, version }, claim)',
-    replace: "if (version !== '') return granted({ ...verdict.write, version: version ?? '0' }, claim)",
+    find: 'if (version === undefined) return { ok: false }\n    const record = { ...draft, version }',
+    replace: "const record = { ...draft, version: version ?? '0' }",
     store: 'cas',
     caughtBy: [
       'of many contenders for a released lease exactly one wins',
@@ -547,26 +586,10 @@ const cas: StoreMutation[] = [
     ],
   },
   {
-    name: 'a lost race is answered with the state before it',
-    file: 'stores/cas.ts',
-    find: 'const winner = await read(claim.election, call)',
-    replace: 'const winner = record',
-    store: 'cas',
-    caughtBy: ['of many contenders for a new election exactly one wins'],
-  },
-  {
-    name: 'an attempt that lost a race against itself is refused',
-    file: 'stores/cas.ts',
-    find: "'answer' in second ?",
-    replace: "'answer' in second && !second.answer.ok ?",
-    store: 'cas',
-    caughtBy: ['one attempt sent many times at once gets one grant'],
-  },
-  {
     name: 'a watch ends after the first state',
     file: 'stores/cas.ts',
-    find: '?? []) yield decode(election, found)',
-    replace: '?? []) return void (yield decode(election, found))',
+    find: 'of open()) yield foundOf(election, found)',
+    replace: 'of open()) return void (yield foundOf(election, found))',
     store: 'cas',
     caughtBy: [watched],
   },
@@ -600,7 +623,7 @@ const ttl: StoreMutation[] = [
   {
     name: 'a TTL renewal does not ask the storage',
     file: 'stores/ttl.ts',
-    find: 'abortable(storage.compareAndSwap(k, v, v, claim.leaseDurationMs), signal)',
+    find: 'abortable(this.#storage.compareAndSwap(k, v, v, claim.leaseDurationMs), signal)',
     replace: 'Promise.resolve(k !== v)',
     store: 'ttl',
     caughtBy: ['a renewal after the lease ran out is refused', 'a renewal restarts the lease'],
@@ -608,7 +631,7 @@ const ttl: StoreMutation[] = [
   {
     name: 'a TTL release does not ask the storage',
     file: 'stores/ttl.ts',
-    find: 'abortable(storage.compareAndDelete(k, v), signal)',
+    find: 'abortable(this.#storage.compareAndDelete(k, v), signal)',
     replace: 'Promise.resolve(k !== v)',
     store: 'ttl',
     caughtBy: ['a released lease is free at once'],
@@ -616,8 +639,8 @@ const ttl: StoreMutation[] = [
   {
     name: 'a TTL insert that did nothing is taken for a grant',
     file: 'stores/ttl.ts',
-    find: 'if (!ours || clock',
-    replace: 'if (clock',
+    find: 'if (!ours || this.#clock',
+    replace: 'if (this.#clock',
     store: 'ttl',
     caughtBy: [
       'of many contenders for a new election exactly one wins',
@@ -644,7 +667,7 @@ const ttl: StoreMutation[] = [
   {
     name: 'a TTL attempt is granted again after its lease ran out',
     file: 'stores/ttl.ts',
-    find: ' && clock.monotonicMs() < entry.expiresAtMs',
+    find: ' && this.#clock.monotonicMs() < entry.expiresAtMs',
     replace: '',
     store: 'ttl',
     caughtBy: ['the same attempt gets nothing after its lease ran out'],
@@ -652,12 +675,47 @@ const ttl: StoreMutation[] = [
   {
     name: 'a TTL attempt is granted again after its release',
     file: 'stores/ttl.ts',
-    find: '!record.released && clock',
-    replace: 'clock',
+    find: '!record.released && this.#clock',
+    replace: 'this.#clock',
     store: 'ttl',
     caughtBy: ['the same attempt gets nothing after its release'],
   },
 ]
 
+const marks: StoreMutation[] = [
+  {
+    name: 'a text that is the same for two writes',
+    file: 'stores/record.ts',
+    find: 'carry, ...unique })',
+    replace: 'carry })',
+    store: 'cas-hashes',
+    caughtBy: ['every write makes a version that no earlier write had'],
+  },
+  {
+    name: 'the same text again where a claim has no mark',
+    file: 'stores/cas.ts',
+    find: 'encodeRecord(draft, () => this.#clock.randomId())',
+    replace: "encodeRecord(draft, () => '')",
+    store: 'cas-hashes',
+    caughtBy: ['every write makes a version that no earlier write had'],
+  },
+  {
+    name: 'a renewal keeps the mark of the grant',
+    file: 'stores/rules.ts',
+    find: '      carry: claim.carry ?? record.carry,\n      mark: claim.mark,',
+    replace: '      carry: claim.carry ?? record.carry,',
+    store: 'memory',
+    caughtBy: ['every write shows the mark of its claim'],
+  },
+]
+
 /** Every one of them must fail the suite. */
-export const storeMutations: readonly StoreMutation[] = [...acquireRules, ...heldRules, ...memory, ...cas, ...ttl]
+export const storeMutations: readonly StoreMutation[] = [
+  ...acquireRules,
+  ...heldRules,
+  ...memory,
+  ...seam,
+  ...cas,
+  ...ttl,
+  ...marks,
+]

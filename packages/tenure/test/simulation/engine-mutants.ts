@@ -1,5 +1,5 @@
 import type { SimulationOptions } from '../../src/simulation/index.ts'
-import type { Mutation } from '../mutants/mutate.ts'
+import type { Mutation } from '../../../../test/mutants/mutant.ts'
 
 /** A planted mistake of the engine, and the circumstances that bring it to light. */
 export interface EngineMutant extends Mutation {
@@ -44,15 +44,21 @@ export const engineMutants: readonly EngineMutant[] = [
   {
     name: 'use the same attempt again after a release',
     file: election,
-    find: '++s.attempts',
-    replace: 's.attempts',
+    find: 's.attempt ??= newAttempt(s, effects.freshName())',
+    replace: 's.attempt ??= newAttempt(s, s.own[0]?.id ?? effects.freshName())',
   },
   {
     name: 'grant the same attempt again after a release',
     file: 'stores/rules.ts',
     find: '  if (record?.attempt === claim.attempt) {',
     replace: '  if (record?.attempt === claim.attempt && !record.released) {',
-    also: [{ file: election, find: '++s.attempts', replace: 's.attempts' }],
+    also: [
+      {
+        file: election,
+        find: 's.attempt ??= newAttempt(s, effects.freshName())',
+        replace: 's.attempt ??= newAttempt(s, s.own[0]?.id ?? effects.freshName())',
+      },
+    ],
   },
   {
     name: 'trust the wall clock',
@@ -119,6 +125,20 @@ export const engineMutants: readonly EngineMutant[] = [
     file: election,
     find: '      s.work = input.pending',
     replace: '      s.work = 0',
+  },
+  {
+    name: 'run a round of which the elector knows nothing',
+    file: 'styles/manager.ts',
+    find: '    leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))\n',
+    replace: '',
+  },
+  {
+    name: 'wind down before everything that listens to the end was called',
+    file: election,
+    find: 'function take(s: Draft, effects: Effects, input: Input): void {\n',
+    replace:
+      'function take(s: Draft, effects: Effects, input: Input): void {\n  if (s.ending) s.ending = { ...s.ending, told: true }\n',
+    in: { faults: ['stop', 'step-down', 'pause'] },
   },
   {
     name: 'campaign while work of the last term runs',
@@ -223,6 +243,42 @@ export const engineMutants: readonly EngineMutant[] = [
       's.grant = { ...grant, record, adoptions, sentAtMs: flight.sentAtMs, renewAtMs: flight.startedAtMs + settings.renewIntervalMs }',
   },
   {
+    name: 'take what a clone of this process wrote for an own write',
+    file: election,
+    find: '  return marked && ownOf(s, record) !== undefined && !hasOwnMark(s, record)\n',
+    replace: '  return marked && s.nowMs < 0\n',
+    in: { faults: ['clone'] },
+  },
+  {
+    name: 'draw attempts from what clones share',
+    file: 'elector.ts',
+    find: '        return clock.randomId()\n',
+    replace: '        return names()\n',
+    also: [
+      {
+        file: 'elector.ts',
+        find: '    const clock = this.#clock\n    const nowMs',
+        replace: '    const names = () => `${this.identity}.${this.#state.calls}`\n    const nowMs',
+      },
+    ],
+    in: { faults: ['clone', 'step-down'] },
+  },
+  {
+    name: 'release the lease that a clone of this process holds',
+    file: election,
+    find: ' && hasOwnMark(s, record)\n}\n\nfunction hasOwnMark',
+    replace: ' && ownOf(s, record) !== undefined\n}\n\nfunction hasOwnMark',
+    also: [{ file: election, find: '  s.own = s.own.filter(({ id }) => id !== record.attempt)\n', replace: '' }],
+    in: { faults: ['clone'] },
+  },
+  {
+    name: "take an own renewal that was answered late for a clone's",
+    file: election,
+    find: 'sent: [...own.sent.slice(1 - sentMarksLimit), mark]',
+    replace: 'sent: [mark]',
+    in: { faults: ['lossy', 'deaf', 'errors'] },
+  },
+  {
     name: 'ignore drift',
     file: 'timings.ts',
     find: 'return (leaseDurationMs * (1 - driftRatio)) / (1 + driftRatio)',
@@ -253,5 +309,47 @@ export const engineMutants: readonly EngineMutant[] = [
     file: election,
     find: "  if (s.watch === 'open') effects.push({ type: 'watch', open: false })\n  s.watch = 'closed'\n  s.phase = 'stopped'",
     replace: "  s.phase = 'stopped'",
+  },
+  {
+    name: 'leave no time for another renewal',
+    file: election,
+    find: 'return Math.max(leftMs / 2, Math.min(leftMs - retryMs / 2, usualMs))',
+    replace: 'return leftMs',
+    in: { faults: ['lost-call'] },
+  },
+  {
+    name: 'cut a renewal shorter than answers take',
+    file: election,
+    find: 'return Math.max(leftMs / 2, Math.min(leftMs - retryMs / 2, usualMs))',
+    replace: 'return retryMs',
+    in: { slow: true, faults: [] },
+  },
+  {
+    name: 'cut a candidate’s call shorter than answers take',
+    file: election,
+    find: 'return Math.min(mostMs, Math.max(retryIntervalMs, leftMs))',
+    replace: 'return Math.min(mostMs, leftMs, retryIntervalMs)',
+    in: { slow: true, faults: [] },
+  },
+  {
+    name: 'write what was judged over what is there now',
+    file: 'stores/swap.ts',
+    find: 'await server.swap(election, over, verdict.write, left())',
+    replace: 'await server.swap(election, await server.find(election, call), verdict.write, left())',
+    in: { store: 'swap-watched' },
+  },
+  {
+    name: 'keep the highest term in the record only',
+    file: 'simulation/simulated-swap.ts',
+    find: '{ ...found(election), record: undefined }',
+    replace: '{ ...nothing, record: undefined }',
+    in: { store: 'swap-watched', faults: ['crash', 'stop', 'deleted-record'] },
+  },
+  {
+    name: 'create a record without comparing the highest term',
+    file: 'simulation/simulated-swap.ts',
+    find: ' && current.highestTerm === over.highestTerm',
+    replace: '',
+    in: { store: 'swap-watched', faults: ['lossy', 'deaf', 'hang', 'crash', 'stop', 'deleted-record'] },
   },
 ]

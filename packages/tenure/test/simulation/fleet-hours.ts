@@ -26,6 +26,10 @@ export async function simulateFleetHours(firstSeed: number, hours: number): Prom
     vanished: hours / 10,
     superseded: hours / 10,
     gaps: hours / 100,
+    lateWork: hours,
+    lateRounds: hours / 2,
+    clones: hours / 2,
+    clonesNoticed: hours / 4,
   }
   for (const [name, count] of Object.entries(least) as [keyof Counts, number][]) {
     expect(seen[name], `${name} seen in ${hours} fleet-hours`).toBeGreaterThanOrEqual(count)

@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { storeConformance } from '../../src/conformance/index.ts'
 import type { AcquireClaim } from '../../src/lease-store.ts'
 import { casStore, type CompareAndSwap } from '../../src/stores/cas.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 import { CasMap } from '../conformance/cas-map.ts'
 
 const call = { signal: new AbortController().signal }
@@ -23,6 +25,25 @@ function between(map: CasMap, event: () => Promise<unknown>): CompareAndSwap {
     },
   }
 }
+
+describe.each([
+  { watch: true, hashes: false },
+  { watch: false, hashes: false },
+  { watch: false, hashes: true },
+])('casStore over a map, watch: $watch, versions that are hashes: $hashes', (options) => {
+  const makeStore = () => {
+    const clock = fakeClock()
+    const map = new CasMap(options)
+    return {
+      store: casStore(map.backend(options), { clock }),
+      open: () => casStore(map.backend(options), { clock }),
+      remove: (election: string) => map.remove(election),
+      forgetsTerms: true,
+      pass: clock.advance,
+    }
+  }
+  for (const { name, run } of storeConformance(makeStore)) test(name, run)
+})
 
 test('a claim that lost its race to a lease that is over already is refused, not granted unwritten', async () => {
   const map = new CasMap()
@@ -69,4 +90,28 @@ test('closing closes the backend', async () => {
   const store = casStore({ ...new CasMap().backend(), close: async () => void closed++ })
   await store.close?.()
   expect(closed).toBe(1)
+})
+
+test('all requests of a call share its time, and none is sent after it', async () => {
+  const clock = fakeClock()
+  const given: unknown[] = []
+  const answerMs = 400
+  const backend: CompareAndSwap = {
+    async get(_election, { timeoutMs }) {
+      given.push(timeoutMs)
+      await clock.advance(answerMs)
+      return undefined
+    },
+    async putIfVersion(_election, _value, _version, { timeoutMs }) {
+      given.push(timeoutMs)
+      await clock.advance(answerMs)
+      return undefined
+    },
+  }
+  const store = casStore(backend, { clock })
+  await store.acquire(claim('a1'), { ...call, timeoutMs: 1_000 })
+  expect(given.splice(0)).toEqual([1_000, 600, 200])
+  const short = store.acquire(claim('a2'), { ...call, timeoutMs: 700 })
+  await expect(short).rejects.toMatchObject({ code: 'TIMEOUT', retryable: true })
+  expect(given).toEqual([700, 300])
 })

@@ -132,13 +132,14 @@ test('keeps what it granted and read apart from later changes of the caller’s 
 
 test.each<[string, unknown, string]>([
   ['no place', {}, 'directory'],
-  ['nothing at all', undefined, 'directory'],
+  ['nothing at all', undefined, 'options'],
   ['two places', { directory: 'a', path: 'b' }, 'directory'],
   ['an empty directory', { directory: '' }, 'directory'],
   ['a path that is no text', { path: 7 }, 'path'],
   ['a path with a NUL', { path: 'a\0b' }, 'path'],
   ['a flag that is no boolean', { directory: 'a', fastTakeover: 'no' }, 'fastTakeover'],
   ['another flag that is no boolean', { directory: 'a', allowNetworkFilesystem: 1 }, 'allowNetworkFilesystem'],
+  ['a third flag that is no boolean', { directory: 'a', shareWithGroup: 'leases' }, 'shareWithGroup'],
   ['a clock that is none', { directory: 'a', clock: {} }, 'clock'],
   ['a sign of life that is no function', { directory: 'a', signOfLife: '/a.sock' }, 'signOfLife'],
   ['a sign of life for nothing', { directory: 'a', fastTakeover: false, signOfLife: () => {} }, 'fastTakeover'],

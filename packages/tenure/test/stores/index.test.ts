@@ -1,17 +1,36 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { AcquireClaim } from '../../src/lease-store.ts'
-import { openStore } from '../../src/stores/index.ts'
+import { openStore, redactedUrl } from '../../src/stores/index.ts'
 
 const call = { signal: new AbortController().signal }
 
 function claim(election: string, attempt: string): AcquireClaim {
   return { election, holder: attempt, attempt, leaseDurationMs: 10_000, afterTerm: 0, metadata: {} }
 }
+
+const schemes = [
+  'memory',
+  'file',
+  'kubernetes',
+  'multicluster',
+  'etcd',
+  'etcds',
+  'postgres',
+  'postgresql',
+  'redis',
+  'rediss',
+  'dynamodb',
+  's3',
+  'gs',
+  'http',
+  'https',
+]
+const known = schemes.map((name) => `"${name}:"`).join(', ')
 
 describe('openStore', () => {
   let folder: string | undefined
@@ -37,23 +56,38 @@ describe('openStore', () => {
     expect((await readdir(folder)).map((name) => name.normalize())).toEqual(['léases'])
   })
 
+  test.skipIf(process.platform === 'win32')('opens a directory that users of a group share', async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tenure open store '))
+    const modes = []
+    for (const [name, query, file] of [
+      ['alone', '', {}],
+      ['shared', '?shareWithGroup=true', {}],
+      ['shared by option', '', { shareWithGroup: true }],
+    ] as const) {
+      const directory = join(folder, name)
+      const store = await openStore(pathToFileURL(directory).href + query, { file })
+      await store.acquire(claim('open store', 'a1'), call)
+      await store.close?.()
+      modes.push(((await stat(directory)).mode & 0o7777).toString(8))
+    }
+    expect(modes).toEqual(['700', '2770', '2770'])
+  })
+
+  test('hands on what only a file store takes', async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tenure open store '))
+    let asked = 0
+    const signOfLife = () => void asked++
+    const store = await openStore(pathToFileURL(folder).href, { file: { signOfLife } })
+    await store.acquire(claim('open store', 'a1'), call)
+    await store.close?.()
+    expect(asked).toBe(1)
+  })
+
   test.each([
-    [
-      'flie:///leases',
-      'There is no store for "flie:". Did you mean "file:"? Known are "memory:", "file:", "kubernetes:", "http:", "https:".',
-    ],
-    [
-      'mem:',
-      'There is no store for "mem:". Did you mean "memory:"? Known are "memory:", "file:", "kubernetes:", "http:", "https:".',
-    ],
-    [
-      'constructor:',
-      'There is no store for "constructor:". Known are "memory:", "file:", "kubernetes:", "http:", "https:".',
-    ],
-    [
-      'quux://user:password@host',
-      'There is no store for "quux:". Known are "memory:", "file:", "kubernetes:", "http:", "https:".',
-    ],
+    ['flie:///leases', `There is no store for "flie:". Did you mean "file:"? Known are ${known}.`],
+    ['mem:', `There is no store for "mem:". Did you mean "memory:"? Known are ${known}.`],
+    ['constructor:', `There is no store for "constructor:". Known are ${known}.`],
+    ['quux://user:password@host', `There is no store for "quux:". Known are ${known}.`],
   ])('names what it knows when it does not know %s', async (url, message) => {
     await expect(openStore(url)).rejects.toMatchObject({ code: 'UNKNOWN_STORE', retryable: false, message })
   })
@@ -66,11 +100,28 @@ describe('openStore', () => {
     'file:leases',
     'file://host/leases',
     'file:///a?b',
+    'file:///a?shareWithGroup',
+    'file:///a?shareWithGroup=true&b',
     'file:///%2F',
     'kubernetes:default',
     'kubernetes://a/b',
     'kubernetes://token@default',
     'kubernetes://default?x=1',
+    'postgres:host',
+    'postgres://one.example.com:5432,two.example.com:5432/app',
+    'redis:host',
+    'redis://',
+    'redis://host/zero',
+    'redis://host:6379:1',
+    'redis://one.example.com,two.example.com',
+    'redis://one.example.com?cluster=maybe',
+    'redis://one.example.com/1?cluster=true',
+    'redis://one.example.com?cluster=true&sentinel=mymaster',
+    'redis://one.example.com?sentinel=',
+    'redis://one.example.com?timeout=1',
+    'redis://one.example.com?waitForReplicas=some',
+    'redis://one.example.com?prefix={a}',
+    'redis://user:%@one.example.com',
     'http://',
     'https://user:password@host',
     'https://host?x=1',
@@ -86,14 +137,88 @@ describe('openStore', () => {
     'memory:hunter2@',
     'file://user:hunter2@host/a',
     'kubernetes://user:hunter2@default',
+    'postgres://user:hunter2@one:5432,two:5432/app',
+    'redis://user:hunter2@one,two',
+    'redis://host?password=hunter2',
     'https://user:hunter2@host:99999',
     'https://user:hunter2@host',
     'https://host?token=hunter2',
     'https://host,https://user:hunter2@host',
+    'https://user:hunter2,x@host',
   ])('shows no password that stands in %s', async (url) => {
     const error: unknown = await openStore(url).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'INVALID_OPTION' })
     expect(String(error)).not.toContain('hunter2')
+  })
+
+  const servers = ['etcd', 'etcds', 'postgres', 'postgresql', 'redis', 'rediss', 'http', 'https']
+  test.each(servers)('shows no part of a password that is not percent-encoded: %s', async (scheme) => {
+    const logins = ['me:Kq/zw', 'me:77/zw', 'me:Kq,zw/%', 'me:Kq/z?w', 'me:Kq#/zw', 'me:77?zw', 'me:Kq@zw/7']
+    for (const login of logins) {
+      const url = `${scheme}://${login}@127.0.0.1:1/name`
+      const opening = openStore(url, { environment: {} })
+      await expect(opening, url).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+      await expect(opening, url).rejects.not.toThrow(/Kq|zw|77|z\?w/)
+      expect(redactedUrl(url)).toBe(`${scheme}://***@127.0.0.1:1/name`)
+    }
+    expect(redactedUrl(`${scheme}://db/name?password=a,b`)).toBe(`${scheme}://db/name?password=***`)
+  })
+
+  test.each([
+    [
+      'redis://a@host/0?sentinel=mymaster&sentinelPassword=Kq',
+      'redis://***@host/0?sentinel=mymaster&sentinelPassword=***',
+    ],
+    ['redis://host?tabel=Kq', 'redis://host?tabel=***'],
+    [
+      'postgres://host/app?table=jobs.leases&sslmode=verify-full',
+      'postgres://host/app?table=jobs.leases&sslmode=verify-full',
+    ],
+    ['postgres://host/app?table=a?Kq&SSLMODE=Kq', 'postgres://host/app?table=***&SSLMODE=***'],
+    ['https://host?Kq', 'https://host?***'],
+    ['https://host?=Kq&K%71=1&a b=Kq', 'https://host?***&***&***'],
+    ['https://host?token=Kq#zw', 'https://host?token=***#***'],
+    ['https://host#Kq=1', 'https://host#***'],
+    ['file:///a?shareWithGroup=true', 'file:///a?shareWithGroup=true'],
+  ])('shows what is asked for, and no secret: %s', (url, shown) => {
+    expect(redactedUrl(url)).toBe(shown)
+  })
+
+  test('names the parameter that it does not know', async () => {
+    await expect(openStore('redis://me:secret@host/0?sentinal=mymaster')).rejects.toThrow(
+      '"redis://***@host/0?sentinal=***"',
+    )
+  })
+
+  test('says that there is no URL, as where a variable is not set', async () => {
+    const opening = openStore(process.env['NO_SUCH_VARIABLE'] as string)
+    await expect(opening).rejects.toThrow(
+      /^openStore\(\) takes a URL such as .*, and got undefined: is the variable .* set\?$/,
+    )
+    await expect(opening).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  test.each(['redis', 'etcd'])(
+    'warns once that %s: does not use certificates, and goes in the clear',
+    async (scheme) => {
+      const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+      onTestFinished(() => warned.mockRestore())
+      const environment = { TENURE_CA_FILE: '/etc/ca.pem' }
+      for (const url of [`${scheme}s://127.0.0.1:1`, `${scheme}://127.0.0.1:1`, `${scheme}://127.0.0.1:2`]) {
+        await openStore(url, { environment })
+      }
+      expect(warned.mock.calls).toEqual([
+        [
+          `TENURE_CA_FILE is set, but "${scheme}:" is sent in the clear, passwords too: "${scheme}s:" is TLS.`,
+          { type: 'TenureWarning', code: 'INVALID_OPTION' },
+        ],
+      ])
+    },
+  )
+
+  test('names the variables where etcd has a user, and no password', async () => {
+    const opening = openStore('etcd://me@127.0.0.1:1', { environment: {} })
+    await expect(opening).rejects.toThrow(/etcd:\/\/user:password@host.*TENURE_STORE_USER.*TENURE_STORE_PASSWORD/)
   })
 
   test('looks for credentials in another environment, if it is given one', async () => {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
+import { messageOf } from '@tenure/internal/message'
 import { TenureError } from '../../errors.ts'
 import type { LeaseRecord } from '../../lease-store.ts'
-import { booleanField, invalid, numberField, objectField, parseObject, textField } from '../record.ts'
+import { booleanField, invalid, numberField, objectField, optionalText, parseObject, textField } from '../record.ts'
 import type { ClockReading } from './clock-domain.ts'
 
 const format = 1
@@ -26,7 +27,7 @@ export interface TermMark {
   readonly election: string
   readonly highestTerm: number
   readonly leaseDurationMs: number
-  /** File name of the socket that was opened for this term, for whoever has to clear it away. */
+  /** File name of the socket that was opened for this term, so that a later leader can clear it away. */
   readonly socket: string | undefined
   /** When the lease was last granted or renewed: it does not end because its record was deleted. */
   readonly clock: ClockReading | undefined
@@ -49,13 +50,17 @@ export function encodeLease({ record, clock, signOfLife }: StoredLease): string 
     version: record.version,
     metadata: record.metadata,
     carry: record.carry,
+    mark: record.mark,
     clock: clock ?? null,
     signOfLife: signOfLife ?? null,
   })
 }
 
-/** The inverse of {@link encodeLease}. Whatever is not wholly understood is refused: guessing could elect two leaders. */
-export function decodeLease(path: string, election: string, text: string): StoredLease {
+/**
+ * The inverse of {@link encodeLease}. Whatever is not wholly understood is refused: guessing could elect two leaders.
+ * Without an election it may be of any.
+ */
+export function decodeLease(path: string, election: string | undefined, text: string): StoredLease {
   return explain(path, () => {
     const value = unseal(text)
     const record: LeaseRecord = {
@@ -70,8 +75,9 @@ export function decodeLease(path: string, election: string, text: string): Store
       metadata: objectField(value, 'metadata'),
       carry: textField(value, 'carry'),
       version: textField(value, 'version'),
+      mark: optionalText(value, 'mark'),
     }
-    checkElection(record.election, election)
+    checkElection(record.election, election ?? record.election)
     const sign = optionalField(value, 'signOfLife')
     return {
       record,
@@ -181,7 +187,7 @@ function explain<T>(path: string, decode: () => T): T {
   try {
     return decode()
   } catch (cause) {
-    const what = cause instanceof Error ? cause.message : String(cause)
+    const what = messageOf(cause)
     throw new TenureError('RECORD_INVALID', `Lease file "${path}": ${what}`, { cause })
   }
 }

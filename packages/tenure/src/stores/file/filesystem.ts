@@ -1,87 +1,84 @@
-import { readFileSync } from 'node:fs'
-import { mkdir, open, rename, rm, statfs } from 'node:fs/promises'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { open, rename, rm, unlink, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { errnoOf } from '@tenure/internal/errno'
+import { filesystemType, makeDirectory, refusalOf } from '@tenure/internal/filesystem'
 import { isTenureError, TenureError } from '../../errors.ts'
+import { adviceForRights, checkDirectory, checkOpened, notAFile, refuseForeign, type Access } from './access.ts'
 
-// Magic numbers of statfs(2) for file systems whose locks may be local to one host, or kept by a program.
-const sharedFilesystems = new Map([
-  [0x6969, 'NFS'],
-  [0x517b, 'SMB'],
-  [0xff534d42, 'CIFS'],
-  [0xfe534d42, 'SMB2'],
-  [0x65735546, 'FUSE'],
-  [0x01021997, '9p'],
-  [0x5346414f, 'AFS'],
-  [0x6b414653, 'AFS'],
-  [0x00c36400, 'Ceph'],
-  [0x73757245, 'Coda'],
-  [0x564c, 'NCP'],
-  [0x7461636f, 'OCFS2'],
-  [0x01161970, 'GFS2'],
-  [0x0bd00bd0, 'Lustre'],
-  [0x47504653, 'GPFS'],
-  [0x19830326, 'BeeGFS'],
-  [0xaad7aaea, 'PanFS'],
-  [0x786f4256, 'VirtualBox shared folder'],
-  [0xbacbacbc, 'VMware shared folder'],
-])
-
-/** The name of a file system that hosts may share, by its statfs(2) type; undefined for a local one. */
-export function sharedFilesystem(type: number): string | undefined {
-  return sharedFilesystems.get(type >>> 0)
-}
-
-/** Creates the directory if it is missing, and refuses it where a kernel lock may not hold for everybody. */
-export async function prepareDirectory(directory: string, allowNetworkFilesystem: boolean): Promise<void> {
-  if (await findDirectory(directory, allowNetworkFilesystem)) return
-  await makeDirectory(directory)
-  await findDirectory(directory, allowNetworkFilesystem)
+/**
+ * Creates the directory if it is missing, and refuses it where a kernel lock may not hold for everybody, or where
+ * another user could change it.
+ */
+export async function prepareDirectory(
+  directory: string,
+  allowNetworkFilesystem: boolean,
+  access: Access,
+): Promise<void> {
+  if (!(await findDirectory(directory, allowNetworkFilesystem))) {
+    await makeDirectory(directory, access.directoryMode, syncName)
+    await findDirectory(directory, allowNetworkFilesystem)
+  }
+  checkDirectory(directory, access)
+  // A process that was killed, or is slow, may have made it and not synced it yet.
+  await syncName(directory)
 }
 
 /** Whether the directory is there. Refuses it likewise. */
 export async function findDirectory(directory: string, allowNetworkFilesystem: boolean): Promise<boolean> {
   const type = await filesystemType(directory)
   if (type === undefined) return false
-  const name = sharedFilesystem(type)
-  if (!name || allowNetworkFilesystem) return true
-  throw new TenureError(
-    'UNSUPPORTED_FILESYSTEM',
-    `"${directory}" is on ${name}. Locks there may be local to one host, so two hosts could both lead. ` +
-      'Use a local directory, or another store for elections between machines; if locks and renames of this ' +
-      'file system are known to hold for all hosts, set allowNetworkFilesystem.',
-  )
+  const refusal = allowNetworkFilesystem ? undefined : refusalOf(directory, type)
+  if (refusal === undefined) return true
+  const { text, advice } = refusal
+  throw new TenureError('UNSUPPORTED_FILESYSTEM', text, { option: 'allowNetworkFilesystem', advice })
 }
 
-/** Node's own way to make parents too never ends where a parent is there and takes no children, as in /proc. */
-async function makeDirectory(directory: string): Promise<void> {
-  if ((await filesystemType(directory)) !== undefined) return
-  await makeDirectory(dirname(directory))
-  await mkdir(directory).catch((error: unknown) => {
-    // Somebody else may have made it meanwhile.
-    if (errnoOf(error) !== 'EEXIST') throw error
+/** A power cut must not take the directory away, and with it the terms that were granted there. */
+async function syncName(directory: string): Promise<void> {
+  await syncDirectory(dirname(directory)).catch((error: unknown) => {
+    // Without the right to read the parent there is no way to sync it; a read-only or virtual one has nothing to sync.
+    if (!['EACCES', 'EPERM', 'EROFS', 'EINVAL'].includes(errnoOf(error) ?? '')) throw error
   })
 }
 
-async function filesystemType(directory: string): Promise<number | undefined> {
+// A link that another user planted must not decide what is read or written. Windows has no such flag.
+const noFollow = constants.O_NOFOLLOW ?? 0
+// Opening a pipe would wait for its other end.
+const noWait = constants.O_NONBLOCK ?? 0
+
+/**
+ * The file's text, or undefined if there is no such file. Read at once: a few hundred bytes that the kernel has in its
+ * cache cost less than the way through Node's thread pool and back. With `access`, a file of another user is refused.
+ */
+export function readText(path: string, access: Access | undefined): string | undefined {
+  let fd: number
   try {
-    const { type } = await statfs(directory)
-    // Elsewhere the number means something else.
-    return process.platform === 'linux' ? type : 0
+    fd = openSync(path, constants.O_RDONLY | noFollow | noWait)
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return undefined
     throw error
   }
+  try {
+    const found = fstatSync(fd)
+    // Reading a directory fails in words of its own.
+    if (!found.isFile() && !found.isDirectory()) throw notAFile(path)
+    if (access) refuseForeign(path, found, access)
+    return readFileSync(fd, 'utf8')
+  } finally {
+    closeSync(fd)
+  }
 }
 
-/**
- * The file's text, or undefined if there is no such file. Read at once: a few hundred bytes that the kernel has in its
- * cache cost less than the way through Node's thread pool and back.
- */
-export function readText(path: string): string | undefined {
+/** Opens the file of a lock, and makes it if it is missing: in a directory that nobody has replaced meanwhile. */
+export function openLockFile(path: string, access: Access): number {
+  checkDirectory(dirname(path), access)
+  const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | noFollow | noWait, access.fileMode)
   try {
-    return readFileSync(path, 'utf8')
+    checkOpened(fd, path, access)
+    return fd
   } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined
+    closeSync(fd)
     throw error
   }
 }
@@ -90,11 +87,12 @@ export function readText(path: string): string | undefined {
  * Replaces a file in one step; after a power cut it is the old or the new one, never a part. The caller holds the lock:
  * the temporary file has one name, so that the next writer takes over what a killed one left.
  */
-export async function replaceFile(path: string, text: string): Promise<void> {
+export async function replaceFile(path: string, text: string, access: Access): Promise<void> {
   const temporary = `${path}.tmp`
   try {
-    const file = await open(temporary, 'w')
+    const file = await createFile(temporary, access.fileMode)
     try {
+      checkOpened(file.fd, temporary, access)
       await file.writeFile(text)
       await file.sync()
     } finally {
@@ -104,6 +102,17 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {})
     throw error
+  }
+}
+
+/** Always a new one: whatever has its name may be a link to a file that nobody meant. */
+async function createFile(path: string, mode: number): Promise<FileHandle> {
+  try {
+    return await open(path, 'wx', mode)
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') throw error
+    await unlink(path)
+    return open(path, 'wx', mode)
   }
 }
 
@@ -119,35 +128,29 @@ export async function syncDirectory(directory: string): Promise<void> {
   }
 }
 
-/** The code of a system error, such as ENOSPC; undefined for any other error. */
-export function errnoOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return undefined
-  return typeof error.code === 'string' ? error.code : undefined
-}
-
 const advice: { readonly [errno: string]: string } = {
   ENOSPC: 'Free some space on that disk (for a watch: raise fs.inotify.max_user_watches)',
   EDQUOT: 'Free some space, or raise the quota',
   EROFS: 'The file system is mounted read-only: choose a directory that can be written to',
-  EACCES: 'Allow this user to read and write the directory and the files in it',
-  EPERM: 'Allow this user to read and write the directory and the files in it',
   ENOENT: 'The directory is not there: make or restore it, then start again',
   ENOTDIR: 'A part of the path is a file: choose another directory',
-  EISDIR: 'A directory stands where the lease file should be: choose another path',
+  ELOOP: 'A symbolic link is in its place, and links are not followed: remove it',
+  EISDIR: 'There is a directory where the lease file should be: choose another path',
   EMFILE: 'This process has too many open files: raise its limit',
   ENFILE: 'This machine has too many open files: raise its limit',
   EIO: 'The disk reported an error: check it',
 }
 
 /** System errors become ours, with the path and what to do; everything else stays as it is. */
-export function asStoreError(error: unknown, directory: string): unknown {
+export function asStoreError(error: unknown, directory: string, access: Access): unknown {
   const errno = errnoOf(error)
   if (!errno || isTenureError(error)) return error
   const path = (error as NodeJS.ErrnoException).path ?? directory
+  const toDo = errno === 'EACCES' || errno === 'EPERM' ? adviceForRights(access) : (advice[errno] ?? 'See the cause')
   return new TenureError(
     'BACKEND_UNAVAILABLE',
     `The file store cannot use "${path}": ${(error as Error).message}. ` +
-      `${advice[errno] ?? 'See the cause'}. Until then this store grants and renews nothing.`,
+      `${toDo}. Until then this store grants and renews nothing.`,
     { retryable: true, cause: error },
   )
 }

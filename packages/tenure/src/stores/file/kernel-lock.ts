@@ -1,19 +1,17 @@
-import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
+import { closeSync, fstatSync, lstatSync } from 'node:fs'
+import { errnoOf } from '@tenure/internal/errno'
+import { loadKernelLocks, lockPackage, type KernelLocks } from '@tenure/internal/kernel-locks'
+import { messageOf } from '@tenure/internal/message'
 import type { Clock } from '../../clock.ts'
 import { TenureError } from '../../errors.ts'
-import { errnoOf } from './filesystem.ts'
+import type { Access } from './access.ts'
+import { openLockFile } from './filesystem.ts'
 
-interface Locks {
-  tryLock(fd: number): boolean
-  unlock(fd: number): void
-}
-
-const lockPackage: string = 'fs-native-extensions'
-let loading: Promise<Locks> | undefined
+let loading: Promise<KernelLocks> | undefined
 
 /** Starts to load the lock package, which takes tens of milliseconds: too long for a take-over. */
 export function preloadLock(): void {
-  // Whoever needs the lock gets the error.
+  // The call that needs the lock gets the error.
   loadLocks().catch(() => {})
 }
 
@@ -23,13 +21,14 @@ export function preloadLock(): void {
  */
 export function withKernelLock<T>(
   path: string,
+  access: Access,
   clock: Clock,
   signal: AbortSignal,
   action: () => Promise<T>,
 ): Promise<T> {
   return inTurn(path, async () => {
     const locks = await loadLocks()
-    const fd = await lock(locks, path, clock, signal)
+    const fd = await lock(locks, path, access, clock, signal)
     try {
       return await action()
     } finally {
@@ -38,7 +37,7 @@ export function withKernelLock<T>(
   })
 }
 
-function unlock(locks: Locks, fd: number): void {
+function unlock(locks: KernelLocks, fd: number): void {
   try {
     // Closing alone would leave it locked while a child that is just being started still has a copy of the descriptor.
     locks.unlock(fd)
@@ -47,12 +46,18 @@ function unlock(locks: Locks, fd: number): void {
   }
 }
 
-async function lock(locks: Locks, path: string, clock: Clock, signal: AbortSignal): Promise<number> {
+async function lock(
+  locks: KernelLocks,
+  path: string,
+  access: Access,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<number> {
   // A lock that waits would block one of Node's few pool threads, so it is tried again and again. The file is opened
-  // anew each time: the lock's file may have been replaced by hand.
+  // again each time: the lock's file may have been replaced by hand.
   for (let tries = 1; ; tries++) {
     signal.throwIfAborted()
-    const fd = openSync(path, 'a+')
+    const fd = openLockFile(path, access)
     let locked = false
     try {
       locked = lockNow(locks, fd, path) && isStillAt(fd, path)
@@ -60,19 +65,19 @@ async function lock(locks: Locks, path: string, clock: Clock, signal: AbortSigna
     } finally {
       if (!locked) closeSync(fd)
     }
-    // Whoever holds it needs a few milliseconds; where many wait, each asks more and more rarely.
+    // Its holder needs a few milliseconds; where many wait, each asks more and more rarely.
     const delayMs = Math.min(Math.max(1, tries - 4), 16) * (0.5 + clock.random())
     await new Promise<void>((resolve) => clock.setTimer(delayMs, resolve))
   }
 }
 
-function lockNow(locks: Locks, fd: number, path: string): boolean {
+function lockNow(locks: KernelLocks, fd: number, path: string): boolean {
   try {
     return locks.tryLock(fd)
   } catch (cause) {
     throw new TenureError(
       'LOCK_UNAVAILABLE',
-      `The kernel refuses to lock "${path}": ${cause instanceof Error ? cause.message : String(cause)}. ` +
+      `The kernel refuses to lock "${path}": ${messageOf(cause)}. ` +
         'Choose a directory on a local file system that supports locks.',
       { cause },
     )
@@ -82,7 +87,7 @@ function lockNow(locks: Locks, fd: number, path: string): boolean {
 function isStillAt(fd: number, path: string): boolean {
   try {
     const held = fstatSync(fd, { bigint: true })
-    const named = statSync(path, { bigint: true })
+    const named = lstatSync(path, { bigint: true })
     return named.dev === held.dev && named.ino === held.ino
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return false
@@ -90,20 +95,26 @@ function isStillAt(fd: number, path: string): boolean {
   }
 }
 
-function loadLocks(): Promise<Locks> {
+function loadLocks(): Promise<KernelLocks> {
   return (loading ??= importLocks())
 }
 
-async function importLocks(): Promise<Locks> {
+async function importLocks(): Promise<KernelLocks> {
+  // Loading it there would end the process, without a word that a program could catch.
+  if ('deno' in process.versions) {
+    throw new TenureError(
+      'LOCK_UNAVAILABLE',
+      `The file store does not work on Deno: its kernel lock comes from "${lockPackage}", an addon that needs libuv, ` +
+        'which Deno does not have. Run this program with Node.js or Bun, or choose another store.',
+    )
+  }
   try {
-    const { default: locks }: { default?: Partial<Locks> } = await import(lockPackage)
-    if (typeof locks?.tryLock === 'function' && typeof locks.unlock === 'function') return locks as Locks
-    throw new TypeError(`${lockPackage} has no functions "tryLock" and "unlock"`)
+    return await loadKernelLocks()
   } catch (cause) {
     throw new TenureError(
       'LOCK_UNAVAILABLE',
       `The file store needs the package "${lockPackage}" for its kernel lock, and it cannot be loaded: ` +
-        `${cause instanceof Error ? cause.message : String(cause)}. Run: npm install ${lockPackage}`,
+        `${messageOf(cause)}. Run: npm install ${lockPackage}`,
       { cause },
     )
   }

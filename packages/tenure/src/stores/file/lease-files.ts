@@ -1,5 +1,8 @@
+import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { TenureError } from '../../errors.ts'
 import { encodeName } from '../encode-name.ts'
+import { accessFor, type Access } from './access.ts'
 import { decodeLease, decodeMark, encodeLease, encodeMark, type StoredLease, type TermMark } from './file-format.ts'
 import { readText, replaceFile, syncDirectory } from './filesystem.ts'
 
@@ -11,6 +14,7 @@ export interface LeaseState {
 
 // Lower case only: some file systems do not tell A from a.
 const plainName = /^[a-z0-9][a-z0-9._-]{0,99}$/
+const ending = '.json'
 
 /**
  * The files of the elections: `<name>.json` with the record, `<name>.json.term` with the highest term, and
@@ -18,9 +22,11 @@ const plainName = /^[a-z0-9][a-z0-9._-]{0,99}$/
  */
 export class LeaseFiles {
   readonly directory: string
+  readonly access: Access
   readonly #path: string | undefined
 
-  constructor(location: { readonly directory?: string; readonly path?: string }) {
+  constructor(location: { readonly directory?: string; readonly path?: string; readonly shareWithGroup?: boolean }) {
+    this.access = accessFor(location.shareWithGroup ?? false)
     this.#path = location.path === undefined ? undefined : resolve(location.path)
     this.directory = this.#path === undefined ? resolve(location.directory ?? '.') : dirname(this.#path)
   }
@@ -37,31 +43,54 @@ export class LeaseFiles {
   /** Only under the lock: elsewhere the two files may be of different moments. */
   load(election: string): LeaseState {
     const path = this.#markPath(election)
-    const lease = this.loadLease(election)
-    const text = readText(path)
+    const lease = this.loadLease(election, true)
+    const text = readText(path, this.access)
     return { lease, mark: text === undefined ? undefined : decodeMark(path, election, text) }
   }
 
-  /** The record's file is replaced in one step, so it can be read at any time. */
-  loadLease(election: string): StoredLease | undefined {
+  /**
+   * The record's file is replaced in one step, so it can be read at any time. A candidate checks its owner; a
+   * process that only looks may belong to another user, such as one that watches the machine.
+   */
+  loadLease(election: string, takesPart: boolean): StoredLease | undefined {
     const path = this.#leasePath(election)
-    const text = readText(path)
+    const text = readText(path, takesPart ? this.access : undefined)
     return text === undefined ? undefined : decodeLease(path, election, text)
   }
 
-  /** Only under the lock. It is durable once a lease was saved durably after it. */
-  async saveMark(mark: TermMark): Promise<void> {
-    await replaceFile(this.#markPath(mark.election), encodeMark(mark))
+  /** The names of all files that may have a record, in order. */
+  async names(): Promise<string[]> {
+    if (this.#path !== undefined) return [basename(this.#path)]
+    const names = await readdir(this.directory)
+    return names.filter((name) => name.endsWith(ending)).toSorted()
   }
 
-  /** Only under the lock. If `durable`, everything saved so far would survive a power cut; else this may be undone. */
+  /** The record in one of these files; undefined if it is gone by now. */
+  loadNamed(name: string): StoredLease | undefined {
+    const path = join(this.directory, name)
+    const text = readText(path, undefined)
+    const lease = text === undefined ? undefined : decodeLease(path, undefined, text)
+    if (!lease || this.fileName(lease.record.election) === name) return lease
+    throw new TenureError('RECORD_INVALID', `Lease file "${path}" is not the place of "${lease.record.election}".`)
+  }
+
+  /** Only under the lock. If `durable`, everything saved so far survives a power cut; otherwise this may be undone. */
+  async saveMark(mark: TermMark, durable: boolean): Promise<void> {
+    await this.#replace(this.#markPath(mark.election), encodeMark(mark), durable)
+  }
+
+  /** Likewise. */
   async saveLease(lease: StoredLease, durable: boolean): Promise<void> {
-    await replaceFile(this.#leasePath(lease.record.election), encodeLease(lease))
+    await this.#replace(this.#leasePath(lease.record.election), encodeLease(lease), durable)
+  }
+
+  async #replace(path: string, text: string, durable: boolean): Promise<void> {
+    await replaceFile(path, text, this.access)
     if (durable) await syncDirectory(this.directory)
   }
 
   #leasePath(election: string): string {
-    return this.#path ?? join(this.directory, `${encodeName(election, plainName)}.json`)
+    return this.#path ?? join(this.directory, `${encodeName(election, plainName)}${ending}`)
   }
 
   #markPath(election: string): string {

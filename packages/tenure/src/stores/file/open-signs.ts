@@ -1,3 +1,4 @@
+import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { LeaseRecord } from '../../lease-store.ts'
 import type { SignAddress } from './file-format.ts'
@@ -17,35 +18,39 @@ interface Opened {
   readonly sign: SignOfLife
 }
 
-type Grant = Pick<LeaseRecord, 'election' | 'attempt'>
+type Attempt = Pick<LeaseRecord, 'election' | 'attempt'>
 
 /** The signs of life of the leases that a store was granted. */
 export class OpenSigns {
   readonly #directory: string
   readonly #server: SignServer
+  readonly #fileMode: number
   readonly #open = new Map<string, Opened[]>()
   #closed = false
 
-  constructor(directory: string, server: SignServer) {
+  constructor(directory: string, server: SignServer, fileMode: number) {
     this.#directory = directory
     this.#server = server
+    this.#fileMode = fileMode
   }
 
   /** The name that the socket has if `open` makes it in the leases' directory; undefined if none can be there. */
-  socketFor({ election, attempt }: Grant): string | undefined {
+  socketFor({ election, attempt }: Attempt): string | undefined {
     const name = socketName(election, attempt)
     const usable = this.#server !== 'nobody' && process.platform === 'linux' && fitsSocket(join(this.#directory, name))
     return usable ? name : undefined
   }
 
   /** Only under the lock, before the grant is written. */
-  async open(grant: Grant, socket: string | undefined): Promise<SignAddress | undefined> {
-    const sign = await this.#start(grant.attempt, socket)
+  async open({ election, attempt }: Attempt, socket: string | undefined): Promise<SignAddress | undefined> {
+    const sign = await this.#start(attempt, socket)
     if (!sign) return undefined
-    this.#open.set(grant.election, [...(this.#open.get(grant.election) ?? []), { attempt: grant.attempt, sign }])
+    this.#open.set(election, [...(this.#open.get(election) ?? []), { attempt, sign }])
     if (this.#closed) await this.close()
     // A relative path where it can be: other containers may see the same directory elsewhere.
     const isThere = socket !== undefined && sign.path === join(this.#directory, socket)
+    // Only a faster take-over depends on it: others who cannot connect wait for the lease to expire.
+    if (isThere) await chmod(sign.path, this.#fileMode).catch(() => {})
     return addressOf(this.#directory, isThere ? socket : sign.path)
   }
 

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { lstat, unlink } from 'node:fs/promises'
-import { connect, createServer, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { resolve } from 'node:path'
+import { errnoOf } from '@tenure/internal/errno'
+import { listen as listenAt, remove, serve } from '@tenure/internal/sign-of-life'
 import type { SignAddress } from './file-format.ts'
-import { errnoOf } from './filesystem.ts'
 
 /**
  * A Unix socket that is open as long as the work may run. The kernel closes it when its process dies.
@@ -33,33 +34,14 @@ export function socketName(election: string, attempt: string): string {
 
 /** Listens, and keeps every connection, without keeping the process alive. */
 export async function listen(path: string): Promise<SignOfLife> {
-  const connections = new Set<Socket>()
-  const server = createServer((connection) => {
-    connections.add(connection)
-    connection.unref()
-    connection.on('error', () => {})
-    connection.once('close', () => connections.delete(connection))
-    // Reading is how the end of a connection is noticed.
-    connection.resume()
-  })
+  const server = await listenAt(path)
   server.unref()
-  await new Promise<void>((listening, failed) => {
-    server.once('error', failed)
-    // Exclusive: in a cluster the worker itself must own the socket, or it would outlive the worker.
-    server.listen({ path, exclusive: true }, listening)
-  })
-  server.on('error', () => {})
+  server.on('connection', (connection) => connection.unref())
+  const close = serve(server)
   return {
     path,
     async close() {
-      try {
-        await unlink(path)
-      } catch (error) {
-        // A socket that is closed but still there would look like death: then it stays open.
-        if (errnoOf(error) !== 'ENOENT') return
-      }
-      server.close()
-      for (const connection of connections) connection.destroy()
+      if (await remove(path)) close()
     },
   }
 }

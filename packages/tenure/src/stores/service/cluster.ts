@@ -1,9 +1,11 @@
 import type { Clock } from '../../clock.ts'
-import { isTenureError, TenureError } from '../../errors.ts'
-import { HttpClient, type Head, type HttpAnswer, type HttpCall, type HttpStream } from '../../http/http-client.ts'
+import { TenureError } from '../../errors.ts'
+import { Nonsense } from '../../http/body.ts'
+import { Endpoints } from '../../http/endpoints.ts'
+import type { Head, HttpAnswer, HttpCall, HttpStream } from '../../http/http-client.ts'
 import type { CallOptions } from '../../lease-store.ts'
 import { credentialsOf, type ServiceCredentials } from './options.ts'
-import { errorOf, jsonOf, misunderstood, Nonsense } from './service-error.ts'
+import { errorOf, jsonOf, misunderstood } from './answer-error.ts'
 
 /** What the service was asked and has answered: what was wanted, or that somebody else leads. */
 export interface Reply {
@@ -11,43 +13,31 @@ export interface Reply {
   readonly body: Record<string, unknown>
 }
 
-interface Member {
-  readonly name: string
-  readonly http: HttpClient
-}
-
-const defaultTimeoutMs = 10_000
 const clusterHeader = 'tenure-cluster-id'
 
-/** The addresses of one cluster: what one of them does not answer, the next is asked. */
+/** The addresses of one cluster. */
 export class Cluster {
-  readonly #members: readonly Member[]
-  readonly #clock: Clock
-  /** The one that answered last. */
-  #current = 0
+  readonly #endpoints: Endpoints
   /** Of the first answer. From then on no other cluster is believed, nor asked for anything. */
   #id: string | undefined
 
   constructor(addresses: readonly URL[], credentials: ServiceCredentials, clock: Clock) {
-    this.#clock = clock
-    this.#members = addresses.map((base) => {
-      const name = `The election service at ${base.href.replace(/\/$/, '')}`
-      return { name, http: new HttpClient({ name, base, credentials: () => credentialsOf(credentials) }, clock) }
-    })
+    const peers = addresses.map((base) => ({
+      name: `The election service at ${base.href.replace(/\/$/, '')}`,
+      base,
+      credentials: () => credentialsOf(credentials),
+    }))
+    this.#endpoints = new Endpoints(peers, clock, ['WRONG_CLUSTER'])
   }
 
   /** Sends a request within one deadline for all addresses, and gives what `take` makes of an expected answer. */
   call<T>(
     request: Pick<HttpCall, 'method' | 'path' | 'body'>,
-    { signal, timeoutMs = defaultTimeoutMs }: CallOptions,
+    call: CallOptions,
     take: (reply: Reply) => T,
     expected: readonly number[] = [200],
   ): Promise<T> {
-    const deadlineMs = this.#clock.monotonicMs() + timeoutMs
-    return this.#anyMember(signal, async ({ name, http }, othersLeft) => {
-      const leftMs = Math.max(1, deadlineMs - this.#clock.monotonicMs())
-      // A share for each address: one that hangs must not use up the time of those that would answer.
-      const share = { signal, timeoutMs: leftMs / (othersLeft + 1) }
+    return this.#endpoints.ask(call, async ({ name, http }, share) => {
       const answer = await http.request({ ...request, ...share, headers: this.#headers() })
       const reply = this.#judge(name, answer, expected)
       try {
@@ -59,54 +49,24 @@ export class Cluster {
   }
 
   /** The lines of an event stream. Another address is asked only if it cannot be opened. */
-  async *stream(
+  stream(
     path: string,
     headers: Readonly<Record<string, string>>,
     { signal, silenceMs }: Pick<HttpStream, 'signal' | 'silenceMs'>,
   ): AsyncGenerator<string, void, undefined> {
-    const lines = await this.#anyMember(signal, async ({ name, http }) => {
-      const stream = http.lines({
+    return this.#endpoints.stream(signal, ({ name, http }) =>
+      http.lines({
         path,
         headers: { ...this.#headers(), accept: 'text/event-stream', ...headers },
         signal,
         silenceMs,
         admit: (head, text) => this.#admit(name, head, text),
-      })
-      return { first: await stream.next(), stream }
-    })
-    const { first, stream } = lines
-    try {
-      if (first.done) return
-      yield first.value
-      yield* stream
-    } finally {
-      await stream.return()
-    }
+      }),
+    )
   }
 
   close(): void {
-    for (const { http } of this.#members) http.close()
-  }
-
-  async #anyMember<T>(signal: AbortSignal, ask: (member: Member, othersLeft: number) => Promise<T>): Promise<T> {
-    const count = this.#members.length
-    const start = this.#current
-    let failure: unknown
-    for (let tried = 0; tried < count; tried++) {
-      const index = (start + tried) % count
-      const member = this.#members[index]
-      if (!member) break
-      try {
-        const result = await ask(member, count - tried - 1)
-        this.#current = index
-        return result
-      } catch (error) {
-        if (signal.aborted || !isTenureError(error) || !othersMayKnow.has(error.code)) throw error
-        // That an address leads to other data is what must be told, whatever else went wrong.
-        if (!isTenureError(failure) || failure.code !== 'WRONG_CLUSTER') failure = error
-      }
-    }
-    throw failure
+    this.#endpoints.close()
   }
 
   #headers(): Record<string, string> {
@@ -129,7 +89,7 @@ export class Cluster {
     if (head.status !== 200) throw errorOf(name, { ...head, text: await text() })
     const type = head.headers['content-type'] ?? 'nothing'
     if (!/^text\/event-stream\b/i.test(type)) {
-      throw misunderstood(name, 'a watch gave no event stream; does a proxy stand in between?', head.status)
+      throw misunderstood(name, 'a watch gave no event stream; is there a proxy in between?', head.status)
     }
     this.#adopt(name, head)
   }
@@ -138,7 +98,7 @@ export class Cluster {
   #checkCluster(name: string, { headers }: Head): void {
     const id = headers[clusterHeader]
     if (id === undefined || this.#id === undefined || id === this.#id) return
-    const text = `${name} keeps the data of cluster ${shown(id)}, but this store has worked with cluster ${shown(this.#id)} before. Nothing is believed or asked of it. Name addresses of one cluster only; after its data were replaced on purpose, start anew.`
+    const text = `${name} keeps the data of cluster ${shown(id)}, but this store has worked with cluster ${shown(this.#id)} before. Nothing is believed or asked of it. Name addresses of one cluster only; after its data were replaced on purpose, start this program again.`
     throw new TenureError('WRONG_CLUSTER', text)
   }
 
@@ -148,9 +108,6 @@ export class Cluster {
     this.#id ??= id
   }
 }
-
-/** Whatever else an address answers, the others would answer too. */
-const othersMayKnow: ReadonlySet<string> = new Set(['TIMEOUT', 'BACKEND_UNAVAILABLE', 'WRONG_CLUSTER'])
 
 function shown(id: string | string[]): string {
   return `"${String(id)

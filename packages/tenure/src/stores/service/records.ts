@@ -1,7 +1,7 @@
-/** What stands in the service's answers, as records. Whatever is not wholly understood is nonsense. */
-import { isObject } from '../../http/body.ts'
+/** The service's answers as records. Whatever is not wholly understood is nonsense. */
+import { isObject } from '@tenure/internal/objects'
+import { Nonsense } from '../../http/body.ts'
 import type { HeldClaim, LeaseRecord, Metadata, Refused } from '../../lease-store.ts'
-import { Nonsense } from './service-error.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -11,16 +11,16 @@ export interface Standing {
   readonly retryAfterMs: number | undefined
 }
 
-/** Who leads, or who did last. `field` is where the leader stands. */
+/** The leader, or the last one. `field` is where the answer has the leader. */
 export function standingOf(election: string, body: Fields, field: 'leader' | 'current_leader' = 'leader'): Standing {
   const leader = body[field]
   if (leader !== null) {
     const record = recordOf(election, leader, false)
-    // Not the body's own, which is rounded up: a refusal tells at most what is left.
+    // Not the body's own, which is rounded up: a refusal says no more than what is left.
     return { record, retryAfterMs: number(leader as Fields, 'lease_remaining_ms', (ms) => ms >= 0) }
   }
   const { retry_after_ms: retry, previous_leader: previous } = body
-  // Free, also where this claim did not get it: the time to wait is then no more than a courtesy.
+  // Free, even where this claim did not get it: the time to wait is then no more than a courtesy.
   if (previous !== undefined) return { record: recordOf(election, previous, true), retryAfterMs: undefined }
   // Nobody leads, and nobody may yet: the group was deleted while its lease ran.
   if (retry !== undefined) {
@@ -57,9 +57,9 @@ export function ownRecordOf(
 
 /** `released` is true for a lease that ran out as well: its service has judged that, and nobody holds it any more. */
 export function recordOf(election: string, leader: unknown, released: boolean): LeaseRecord {
-  if (!isObject(leader)) throw new Nonsense('a leader is no object')
+  if (!isObject(leader)) throw new Nonsense('a leader is not an object')
   const metadata = leader['metadata']
-  if (!isObject(metadata)) throw new Nonsense('"metadata" is no object')
+  if (!isObject(metadata)) throw new Nonsense('"metadata" is not an object')
   return {
     election,
     holder: text(leader, 'node_id'),
@@ -72,17 +72,18 @@ export function recordOf(election: string, leader: unknown, released: boolean): 
     metadata: metadata as Metadata,
     carry: text(leader, 'carry'),
     version: text(leader, 'version'),
+    mark: leader['mark'] === undefined ? undefined : text(leader, 'mark'),
   }
 }
 
 function text(fields: Fields, name: string): string {
   const field = fields[name]
-  if (typeof field !== 'string') throw new Nonsense(`"${name}" is no text`)
+  if (typeof field !== 'string') throw new Nonsense(`"${name}" is not a text`)
   return field
 }
 
 function number(fields: Fields, name: string, valid: (field: number) => boolean): number {
   const field = fields[name]
-  if (typeof field !== 'number' || !valid(field)) throw new Nonsense(`"${name}" is no number that can be used`)
+  if (typeof field !== 'number' || !valid(field)) throw new Nonsense(`"${name}" is not a number that can be used`)
   return field
 }

@@ -1,8 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished, type TestContext } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { AcquireClaim, CallOptions, Granted, LeaseRecord, LeaseStore } from '../../../src/lease-store.ts'
 import {
@@ -66,18 +65,4 @@ export function files(directory: string) {
     writeMark: async (stored: TermMark) => writeFile(mark, encodeMark(stored)),
     list: async () => (await readdir(directory)).sort(),
   }
-}
-
-/** Mounts a file system on a directory until the test ends; skips the test where that is not allowed. */
-export async function mount(context: TestContext, type: string, options: string): Promise<string> {
-  const directory = await temporaryDirectory()
-  try {
-    execFileSync('mount', ['-t', type, '-o', options, 'none', directory], { stdio: 'pipe' })
-  } catch (error) {
-    const reason = `this machine does not allow to mount ${type}: ${String(error)}`
-    console.warn(reason)
-    context.skip(reason)
-  }
-  onTestFinished(() => void execFileSync('umount', ['--lazy', directory]))
-  return directory
 }

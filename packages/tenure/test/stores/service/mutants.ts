@@ -1,8 +1,8 @@
-import type { Mutation } from '../../mutants/mutate.ts'
+import type { Mutation } from '../../../../../test/mutants/mutant.ts'
 
 /** A fault in the service store, and the check that must notice it. */
 export interface ServiceMutation extends Mutation {
-  /** A case of the conformance suite, or a check of test/service/store-mutants.test.ts. */
+  /** A case of the conformance suite, or a check of test/processes/service/store-mutants.test.ts. */
   readonly caughtBy: string
 }
 
@@ -11,15 +11,15 @@ export const serviceMutations: readonly ServiceMutation[] = [
   {
     name: 'a renewal and a release name no version',
     file: 'stores/service.ts',
-    find: 'return { node_id: holder, attempt, term, version }',
-    replace: 'return { node_id: holder, attempt, term, version: version && undefined }',
+    find: 'return { node_id: holder, attempt, term, version, mark }',
+    replace: 'return { node_id: holder, attempt, term, version: version && undefined, mark }',
     caughtBy: 'renew of a version that was renewed since is refused and shows the record',
   },
   {
     name: 'a renewal and a release name no attempt',
     file: 'stores/service.ts',
-    find: 'return { node_id: holder, attempt, term, version }',
-    replace: 'return { node_id: holder, attempt: attempt && undefined, term, version }',
+    find: 'return { node_id: holder, attempt, term, version, mark }',
+    replace: 'return { node_id: holder, attempt: attempt && undefined, term, version, mark }',
     // Who was not asked about must not be believed either.
     also: [{ file: 'stores/service/records.ts', find: 'record.attempt === attempt &&', replace: '' }],
     caughtBy: 'renew with another attempt is refused',
@@ -29,7 +29,7 @@ export const serviceMutations: readonly ServiceMutation[] = [
     file: 'stores/service.ts',
     find: 'after_term: afterTerm,',
     replace: '',
-    caughtBy: 'a candidate that has not seen the highest term is refused, also when the lease was released',
+    caughtBy: 'a candidate that has not seen the highest term is refused, even when the lease was released',
   },
   {
     name: 'a claim has no attempt that is spent',
@@ -111,9 +111,13 @@ export const serviceMutations: readonly ServiceMutation[] = [
   },
   {
     name: 'each address has the whole deadline',
-    file: 'stores/service/cluster.ts',
-    find: 'timeoutMs: leftMs / (othersLeft + 1)',
-    replace: 'timeoutMs: timeoutMs || othersLeft + leftMs',
+    file: 'http/endpoints.ts',
+    find: 'signal: ending.signal, timeoutMs: leftMs }',
+    replace: 'signal: ending.signal, timeoutMs: timeoutMs || leftMs }',
+    also: [
+      { file: 'http/endpoints.ts', find: 'leftMs <= 0 ||', replace: '' },
+      { file: 'http/endpoints.ts', find: 'const shareMs = leftMs /', replace: 'const shareMs = 2 ** 30 + leftMs /' },
+    ],
     caughtBy: 'addresses that hang keep to one deadline together',
   },
 ]

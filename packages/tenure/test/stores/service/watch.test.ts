@@ -190,7 +190,7 @@ describe('a watch', () => {
     const store = storeOf({ url: service.url, clock })
     const { signal } = new AbortController()
     const next = () => store.watch?.('report', { signal })[Symbol.asyncIterator]().next()
-    await expect(next()).rejects.toThrow(/no event stream; does a proxy stand in between/)
+    await expect(next()).rejects.toThrow(/no event stream; is there a proxy in between/)
     await clock.advance(299_000)
     expect(await next()).toEqual({ done: true, value: undefined })
     expect(service.asked).toHaveLength(1)

@@ -1,0 +1,298 @@
+import { isObject } from '@tenure/internal/objects'
+import type { Clock } from '../clock.ts'
+import { TenureError } from '../errors.ts'
+import { Nonsense, objectOf } from '../http/body.ts'
+import { Bound } from '../http/bound.ts'
+import { Endpoints, type Endpoint } from '../http/endpoints.ts'
+import type { HttpStream } from '../http/http-client.ts'
+import { provide, provideTls, type Provided, type ProvidedTls } from '../http/provided.ts'
+import type { CallOptions } from '../lease-store.ts'
+import { compacted, complaintError, EtcdError, errorOf, misunderstood, streamErrorOf } from './etcd-error.ts'
+import {
+  base64,
+  clusterOf,
+  decodeEvents,
+  decodeTransaction,
+  encodeTransaction,
+  type KeyEvent,
+  type Transaction,
+  type TransactionAnswer,
+} from './messages.ts'
+
+/** What is presented to etcd. */
+export interface EtcdCredentials extends ProvidedTls {
+  readonly user?: string | undefined
+  readonly password?: Provided | undefined
+}
+
+/** Changes of all keys from `key` up to `rangeEnd`, from a revision on. */
+export interface EtcdWatch extends Pick<HttpStream, 'signal' | 'silenceMs'> {
+  readonly key: string
+  readonly rangeEnd: string
+  readonly fromRevision: string
+}
+
+/** Empty where etcd was asked for one and has authentication switched off. */
+type Token = { readonly text: string }
+
+/** A client of etcd's JSON gateway: transactions and watches, on several members of one cluster. */
+export class EtcdClient {
+  readonly #endpoints: Endpoints
+  readonly #credentials: EtcdCredentials
+  readonly #clock: Clock
+  #token: Token | undefined
+  /** Ends what no caller waits for any more. */
+  #closing = new AbortController()
+  /** By member: one that hangs must not hold up those who ask another. */
+  readonly #authenticating = new Map<string, Promise<Token>>()
+  /** Of the first answer. From then on no other cluster is believed. */
+  #clusterId: string | undefined
+  /** The highest that a transaction was answered with. */
+  #revision = 0n
+
+  constructor(addresses: readonly URL[], credentials: EtcdCredentials, clock: Clock) {
+    const { ca, cert, key } = credentials
+    const needsTls = (ca ?? cert ?? key) !== undefined
+    const peers = addresses.map((base) => ({
+      name: `etcd at ${base.href.replace(/\/$/, '')}`,
+      base,
+      credentials: needsTls ? async () => ({ tls: await provideTls(credentials) }) : () => ({ tls: {} }),
+    }))
+    this.#endpoints = new Endpoints(peers, clock, ['WRONG_CLUSTER'])
+    this.#credentials = credentials
+    this.#clock = clock
+  }
+
+  /**
+   * One transaction, in one round trip. A member that does not answer may have carried it out all the same, and the next
+   * member is then asked again: a repetition finds its keys at other revisions, and gets what is there.
+   */
+  async transact(transaction: Transaction, call: CallOptions): Promise<TransactionAnswer> {
+    const body = encodeTransaction(transaction)
+    return this.#ask('/v3/kv/txn', body, call, ({ name }) => {
+      const before = this.#revision
+      return (answer) => {
+        const taken = decodeTransaction(transaction, answer)
+        const revision = BigInt(taken.revision)
+        // Transactions are linearizable: one that was sent after that answer cannot be before it.
+        if (revision < before) throw replacedHistory(name, revision, before)
+        if (revision > this.#revision) this.#revision = revision
+        return taken
+      }
+    })
+  }
+
+  /** The changes, by the answers in which etcd sends them. The first shows that the watch was created. */
+  async *watch({ key, rangeEnd, fromRevision, signal, silenceMs }: EtcdWatch): AsyncGenerator<readonly KeyEvent[]> {
+    const body = {
+      create_request: { key: base64(key), range_end: base64(rangeEnd), start_revision: fromRevision },
+    }
+    yield* this.#endpoints.stream(signal, (endpoint) => this.#follow(endpoint, body, { signal, silenceMs }))
+  }
+
+  /** Asks for something else, such as `/v3/maintenance/status`. Gives the answer as it came. */
+  async ask(path: string, body: object, call: CallOptions): Promise<Record<string, unknown>> {
+    return this.#ask(path, body, call, () => (answer) => answer)
+  }
+
+  /** Ends the connections that nobody uses now. */
+  close(): void {
+    this.#closing.abort(new TenureError('STOPPED', 'The store was closed.'))
+    this.#closing = new AbortController()
+    this.#endpoints.close()
+  }
+
+  /** `prepare` is called before each sending, and gives what makes something of the answer. */
+  async #ask<T>(
+    path: string,
+    body: unknown,
+    call: CallOptions,
+    prepare: (endpoint: Endpoint) => (answer: Record<string, unknown>) => T,
+  ): Promise<T> {
+    return this.#endpoints.ask(call, async (endpoint, share) => {
+      const deadlineMs = this.#clock.monotonicMs() + share.timeoutMs
+      const left = () => {
+        const timeoutMs = deadlineMs - this.#clock.monotonicMs()
+        if (timeoutMs > 0) return { ...share, timeoutMs }
+        throw noToken(endpoint.name, share.timeoutMs)
+      }
+      return this.#withToken(endpoint, left, async (headers) => {
+        const take = prepare(endpoint)
+        const answer = await endpoint.http.request({ method: 'POST', path, body, headers, ...left() })
+        if (answer.status !== 200) throw errorOf(endpoint.name, answer.status, answer.text)
+        return this.#understood(endpoint, objectOf(answer.text), take)
+      })
+    })
+  }
+
+  /** The events of a watch, which begins a second time if its token is not accepted. */
+  async *#follow(
+    endpoint: Endpoint,
+    body: unknown,
+    stream: Pick<HttpStream, 'signal' | 'silenceMs'>,
+  ): AsyncGenerator<readonly KeyEvent[], void, undefined> {
+    for (let isSecond = false; ; isSecond = true) {
+      const token = await this.#tokenOf(endpoint, { signal: stream.signal, timeoutMs: firstAnswerMs })
+      try {
+        return yield* this.#events(endpoint, body, stream, token)
+      } catch (error) {
+        if (isSecond || !token || !isTokenError(error)) throw error
+        this.#forget(token)
+      }
+    }
+  }
+
+  async *#events(
+    endpoint: Endpoint,
+    body: unknown,
+    { signal, silenceMs }: Pick<HttpStream, 'signal' | 'silenceMs'>,
+    token: Token | undefined,
+  ): AsyncGenerator<readonly KeyEvent[], void, undefined> {
+    const { name, http } = endpoint
+    const lines = http.lines({
+      method: 'POST',
+      path: '/v3/watch',
+      // A member that has lost its leader ends the watch instead of showing nothing.
+      headers: { ...headersOf(token), 'grpc-metadata-hasleader': 'true' },
+      body,
+      signal,
+      silenceMs,
+      admit: async ({ status }, text) => {
+        if (status !== 200) throw errorOf(name, status, await text())
+      },
+    })
+    for await (const line of lines) {
+      const parsed = objectOf(line)
+      const failure = parsed && streamErrorOf(name, parsed)
+      if (failure) throw failure
+      const result = isObject(parsed?.['result']) ? parsed['result'] : undefined
+      yield this.#understood(endpoint, result, (answer) => {
+        if (answer['canceled'] === true) throw cancelled(name, answer)
+        return decodeEvents(answer)
+      })
+    }
+  }
+
+  /** What `take` makes of an answer that is of this cluster. */
+  #understood<T>(
+    { name }: Endpoint,
+    body: Record<string, unknown> | undefined,
+    take: (body: Record<string, unknown>) => T,
+  ): T {
+    if (!body) throw misunderstood(name, 'it is not an object of JSON')
+    try {
+      const clusterId = clusterOf(body)
+      if (this.#clusterId !== undefined && clusterId !== this.#clusterId)
+        throw wrongCluster(name, clusterId, this.#clusterId)
+      const taken = take(body)
+      this.#clusterId = clusterId
+      return taken
+    } catch (error) {
+      throw error instanceof Nonsense ? misunderstood(name, error.message) : error
+    }
+  }
+
+  /** Sends with a token, and once more with a new one where etcd does not accept it. */
+  async #withToken<T>(
+    endpoint: Endpoint,
+    left: () => Required<CallOptions>,
+    send: (headers: Record<string, string>) => Promise<T>,
+  ): Promise<T> {
+    if (this.#credentials.user === undefined) return send({})
+    const token = await this.#tokenOf(endpoint, left())
+    try {
+      return await send(headersOf(token))
+    } catch (error) {
+      if (!token || !isTokenError(error)) throw error
+      this.#forget(token)
+      return send(headersOf(await this.#tokenOf(endpoint, left())))
+    }
+  }
+
+  /** Undefined without a user. */
+  async #tokenOf(endpoint: Endpoint, call: Required<CallOptions>): Promise<Token | undefined> {
+    if (this.#credentials.user === undefined) return undefined
+    if (this.#token) return this.#token
+    let authenticating = this.#authenticating.get(endpoint.name)
+    if (!authenticating) {
+      // etcd takes its time with passwords, and more of it the more often it is asked: all calls that need a token wait
+      // for the same one, each as long as it may, and it comes even when none of them waits any longer.
+      const bound = { signal: this.#closing.signal, timeoutMs: tokenMs }
+      const asked = this.#authenticate(endpoint, bound)
+      authenticating = this.#within(bound, endpoint.name, asked).finally(() =>
+        this.#authenticating.delete(endpoint.name),
+      )
+      this.#authenticating.set(endpoint.name, authenticating)
+    }
+    return this.#within(call, endpoint.name, authenticating)
+  }
+
+  async #authenticate({ name, http }: Endpoint, bound: Required<CallOptions>): Promise<Token> {
+    const { user, password } = this.#credentials
+    const body = { name: user, password: await provide('password', password) }
+    const answer = await http.request({
+      method: 'POST',
+      path: '/v3/auth/authenticate',
+      body,
+      ...bound,
+    })
+    const token = answer.status === 200 ? objectOf(answer.text)?.['token'] : undefined
+    // One that a header cannot hold would fail every call from here on.
+    if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return (this.#token = { text: token })
+    const error =
+      answer.status === 200
+        ? misunderstood(name, 'there is no token that can be sent')
+        : errorOf(name, answer.status, answer.text)
+    if (error.reason === 'auth-disabled') return (this.#token = { text: '' })
+    throw error
+  }
+
+  #forget(token: Token | undefined): void {
+    if (this.#token === token) this.#token = undefined
+  }
+
+  async #within<T>({ signal, timeoutMs }: Required<CallOptions>, peer: string, promise: Promise<T>): Promise<T> {
+    const bound = new Bound(signal)
+    const timer = this.#clock.setTimer(timeoutMs, () => bound.end(noToken(peer, timeoutMs)))
+    try {
+      return await bound.race(promise)
+    } finally {
+      timer.cancel()
+      bound.forget()
+    }
+  }
+}
+
+/** To a watch, whose first answer shows that it was created. */
+const firstAnswerMs = 10_000
+const tokenMs = 5_000
+
+function noToken(peer: string, ms: number): TenureError {
+  return new TenureError('TIMEOUT', `${peer} has given no token within ${Math.round(ms)} ms.`, { retryable: true })
+}
+
+/** Another token may do better; so it may if something between refuses this one, in words of its own. */
+function isTokenError(error: unknown): boolean {
+  return error instanceof EtcdError && (error.reason === 'token' || error.reason === 'strange')
+}
+
+function cancelled(peer: string, answer: Record<string, unknown>): EtcdError {
+  const { compact_revision: compactRevision, cancel_reason: reason } = answer
+  if (compactRevision !== undefined) return compacted(peer)
+  return complaintError(peer, { code: 2, message: typeof reason === 'string' ? reason : 'the watch was cancelled' })
+}
+
+function headersOf(token: Token | undefined): Record<string, string> {
+  return token?.text ? { authorization: token.text } : {}
+}
+
+/** Fails closed: a lease in another cluster is held by nobody here. */
+function wrongCluster(peer: string, found: string, known: string): TenureError {
+  const text = `${peer} is a member of cluster ${found}, but this client has worked with cluster ${known} before. Nothing is believed of it. Name members of one cluster only; after its data were replaced on purpose, start this process again.`
+  return new TenureError('WRONG_CLUSTER', text)
+}
+
+function replacedHistory(peer: string, found: bigint, known: bigint): TenureError {
+  const text = `${peer} is at revision ${found}, but this client has seen revision ${known} before: its history was replaced. Nothing is believed of it. Do several clusters have the same id? After its data were replaced on purpose, start this process again.`
+  return new TenureError('WRONG_CLUSTER', text)
+}

@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { TenureError } from '../../errors.ts'
+import { KubernetesClient } from '../client/client.ts'
+import type { Connection, HomeNamespace } from '../client/connection.ts'
+import { credentialFile } from '../../http/credential-file.ts'
+
+const mountedAt = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+const clients = new Map<string, KubernetesClient>()
+
+/**
+ * The API server of the cluster this pod runs in, with its service account's token. All callers of one process share
+ * its connections.
+ *
+ * @example
+ * const elector = new LeaderElector({ client: inCluster(), leaseName: 'my-app', leaseNamespace: 'default', identity, callbacks })
+ */
+export function inCluster(): KubernetesClient {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env
+  if (!host) {
+    throw new TenureError(
+      'BACKEND_UNAVAILABLE',
+      'inCluster() works in a pod only: KUBERNETES_SERVICE_HOST is not set. Elsewhere pass fromKubeConfig(), or a KubeConfig of @kubernetes/client-node, as the client.',
+    )
+  }
+  const server = `https://${host.includes(':') ? `[${host}]` : host}:${port || '443'}`
+  const known = clients.get(server)
+  if (known) return known
+  const client = new KubernetesClient(serviceAccount(server, mountedAt))
+  clients.set(server, client)
+  return client
+}
+
+/** A service account as the kubelet mounts it: the files `token`, `ca.crt` and `namespace` of a folder. It rotates tokens each hour. */
+export function serviceAccount(server: string, folder: string): Connection {
+  const file = (name: string) => {
+    const path = join(folder, name)
+    return credentialFile(path, (cause) => {
+      const text = `The service account's file ${path} cannot be read. Does the pod set automountServiceAccountToken: false?`
+      return new TenureError('BACKEND_UNAVAILABLE', text, { cause, retryable: true })
+    })
+  }
+  const token = file('token')
+  const ca = file('ca.crt')
+  return {
+    server,
+    credentials: () => ({ authorization: `Bearer ${token().trim()}`, tls: { ca: ca() } }),
+    home: () => homeOf(join(folder, 'namespace')),
+  }
+}
+
+function homeOf(path: string): HomeNamespace | undefined {
+  try {
+    const namespace = readFileSync(path, 'utf8').trim()
+    return namespace === '' ? undefined : { namespace, said: `This pod is in ${JSON.stringify(namespace)} (${path}).` }
+  } catch {
+    // This is for advice only. The first call reports a pod without its files.
+    return undefined
+  }
+}

@@ -1,0 +1,190 @@
+import { isObject } from '@tenure/internal/objects'
+import { TenureError } from '../errors.ts'
+import type { CallOptions } from '../lease-store.ts'
+import type { ApiAnswer } from './client/api-error.ts'
+import type { KubernetesClient } from './client/client.ts'
+import { asText } from './codec/lease.ts'
+
+/** A kind of object that elections are kept in. */
+export interface ElectionKind<Write extends string = string> {
+  readonly group: string
+  readonly version: string
+  readonly plural: string
+  readonly kind: string
+  /** The right that renewals and take-overs need. */
+  readonly write: Write
+  /** The folder with a Role. */
+  readonly manifests: string
+}
+
+const leases: ElectionKind<'update'> = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  plural: 'leases',
+  kind: 'Lease',
+  write: 'update',
+  manifests: 'deploy/kubernetes',
+}
+
+/** A right that an elector uses. */
+type Verb<Write extends string = string> = 'get' | 'create' | 'watch' | Write
+
+/** What a caller may do with the object of one election, as the API server says itself. */
+export type Rights<Write extends string> = Readonly<Record<Verb<Write>, boolean>> & {
+  /** Whether an elector works with these. It does without `watch`, and without `create` once the object exists. */
+  readonly enough: boolean
+  /** The user, the missing right, the object, the effect and what to apply; undefined if nothing is missing. */
+  readonly missing: TenureError | undefined
+}
+
+/** What a caller may do with one Lease. */
+export type LeaseRights = Rights<'update'>
+
+interface Place {
+  readonly namespace: string
+  readonly name: string
+}
+
+const reviewPath = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+const selfPath = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+/** For each question. */
+const patienceMs = 5_000
+/** The last question of each client: electors that share a client ask in turn, over one connection more. */
+const turns = new WeakMap<KubernetesClient, Promise<unknown>>()
+
+/**
+ * Asks which rights the caller has, without using them: four requests, at most six if one is missing. Undefined if that
+ * cannot be found out: the question is forbidden, unknown to the server, not answered, or answered with an error.
+ * `question` is added to the message about a missing right.
+ */
+export function askRights(
+  client: KubernetesClient,
+  place: Place,
+  question: string,
+  call: CallOptions,
+): Promise<LeaseRights | undefined> {
+  return askRightsOn(leases, client, place, question, call)
+}
+
+/** The same for another kind of object. */
+export function askRightsOn<Write extends string>(
+  kind: ElectionKind<Write>,
+  client: KubernetesClient,
+  place: Place,
+  question: string,
+  call: CallOptions,
+): Promise<Rights<Write> | undefined> {
+  const turn = (turns.get(client) ?? Promise.resolve()).then(() => ask(kind, client, place, question, call))
+  turns.set(client, turn)
+  return turn
+}
+
+async function ask<Write extends string>(
+  kind: ElectionKind<Write>,
+  client: KubernetesClient,
+  place: Place,
+  question: string,
+  { signal }: CallOptions,
+): Promise<Rights<Write> | undefined> {
+  const request: Ask = (method, path, body) =>
+    client.request({ method, path, ...(body && { body }), signal, timeoutMs: patienceMs })
+  const verbs: readonly Verb<Write>[] = ['get', 'create', kind.write, 'watch']
+  const allowed = Object.fromEntries(verbs.map((verb) => [verb, false])) as Record<Verb<Write>, boolean>
+  let remark = ''
+  try {
+    // The right to write comes first: without this question, its lack would show only at the first renewal.
+    for (const verb of [kind.write, 'get', 'create', 'watch'] as const) {
+      const status = statusOf(await request('POST', reviewPath, reviewOf(kind, verb, place)))
+      if (typeof status?.['allowed'] !== 'boolean') return undefined
+      // An authorizer failed, such as a webhook: it may allow this when it is back.
+      if (!status['allowed'] && asText(status['evaluationError']) !== '') return undefined
+      allowed[verb] = status['allowed']
+      // For instance, a Role that is bound and does not exist.
+      if (!status['allowed']) remark ||= asText(status['reason'])
+    }
+    const lacks = verbs.filter((verb) => !allowed[verb])
+    if (lacks.length === 0) return { ...allowed, enough: true, missing: undefined }
+    const needsNoCreate = !allowed.create && allowed.get && (await exists(request, kind, place))
+    const missing = lacks.filter((verb) => verb !== 'create' || !needsNoCreate)
+    const enough = missing.every((verb) => verb === 'watch')
+    if (missing.length === 0) return { ...allowed, enough, missing: undefined }
+    const user = userOf(await request('POST', selfPath, selfReview))
+    return { ...allowed, enough, missing: inWords(kind, missing, place, { user, remark, question }) }
+  } catch {
+    // The election asks the same server, and reports what is wrong with it.
+    return undefined
+  }
+}
+
+type Ask = (method: 'GET' | 'POST', path: string, body?: object) => Promise<ApiAnswer>
+
+const selfReview = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+
+/** A Role may be limited to one object by its name, but the right to create is decided before the name is known. */
+function reviewOf({ group, plural }: ElectionKind, verb: Verb, { namespace, name }: Place): object {
+  const named = verb === 'create' ? {} : { name }
+  return {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes: { namespace, verb, group, resource: plural, ...named } },
+  }
+}
+
+function statusOf({ status, body }: ApiAnswer): Record<string, unknown> | undefined {
+  const answered = status === 201 && isObject(body) ? body['status'] : undefined
+  return isObject(answered) ? answered : undefined
+}
+
+async function exists(
+  request: Ask,
+  { group, version, plural }: ElectionKind,
+  { namespace, name }: Place,
+): Promise<boolean> {
+  return (await request('GET', `/apis/${group}/${version}/namespaces/${namespace}/${plural}/${name}`)).status === 200
+}
+
+/** Undefined before Kubernetes 1.28, which does not know the question. */
+function userOf(answer: ApiAnswer): string | undefined {
+  const info = statusOf(answer)?.['userInfo']
+  return (isObject(info) && asText(info['username'])) || undefined
+}
+
+function inWords(
+  kind: ElectionKind,
+  missing: readonly Verb[],
+  { namespace, name }: Place,
+  { user, remark, question }: { readonly user: string | undefined; readonly remark: string; readonly question: string },
+): TenureError {
+  const who = user === undefined ? 'The user that this program runs as' : `"${user}"`
+  const what = missing.length < 2 ? missing.join('') : `${missing.slice(0, -1).join(', ')} or ${missing.at(-1)}`
+  const added = remark === '' ? '' : ` The API server adds: ${remark.replace(/\.?$/, '.')}`
+  const text = `${who} may not ${what} ${kind.kind} "${namespace}/${name}".${added} ${effectOf(kind, missing)}`
+  if (missing.every((verb) => verb === 'watch')) return new TenureError('MISSING_RIGHT', text)
+  return new TenureError('MISSING_RIGHT', `${text}${question} ${toApply(kind, user, namespace)}`)
+}
+
+function effectOf({ kind, write }: ElectionKind, missing: readonly Verb[]): string {
+  if (missing.includes('get')) return 'It cannot take part in the election.'
+  if (missing.includes(write)) return 'It can neither renew nor take over: what it leads ends at the deadline.'
+  if (missing.includes('create')) return `It waits until somebody else has created the ${kind}.`
+  return 'The election works without: standbys poll. Add "watch" to its Role for speed.'
+}
+
+function toApply({ group, plural, write, manifests }: ElectionKind, user = 'NAME', namespace: string): string {
+  const [, account] = /^system:serviceaccount:([a-z0-9.-]+:[a-z0-9.-]+)$/.exec(user) ?? []
+  const subject = account === undefined ? `--user=${asWord(user)}` : `--serviceaccount=${account}`
+  const role = `kubectl create role tenure -n ${namespace} --verb=get,create,${write},watch --resource=${plural}.${group}`
+  const binding = `kubectl create rolebinding tenure -n ${namespace} --role=tenure ${subject}`
+  return `Bind the Role of ${manifests} to it in namespace "${namespace}", or: ${role} && ${binding}`
+}
+
+/** Quoted, so that a shell reads it as one word. */
+function asWord(text: string): string {
+  return /^[\w.:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** A question for the reader, if the namespace may not be the intended one. */
+export function aboutDefault(namespace: string): string {
+  if (namespace !== 'default' || process.env['POD_NAMESPACE']) return ''
+  return ' Is the namespace "default" meant? POD_NAMESPACE is not set: set it by the downward API, or name the namespace.'
+}

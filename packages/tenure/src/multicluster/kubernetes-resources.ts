@@ -1,0 +1,147 @@
+import type { Clock } from '../clock.ts'
+import { TenureError } from '../errors.ts'
+import { ApiError, reasonOf, type ApiAnswer } from '../kubernetes/client/api-error.ts'
+import type { ApiCall, KubernetesClient } from '../kubernetes/client/client.ts'
+import { anyVersion, follow, listAll, type Seen } from '../kubernetes/client/list-watch.ts'
+import type { CallOptions } from '../lease-store.ts'
+import { electionAnnotation, readResource } from './read-resource.ts'
+import { resourceType, type MultiClusterLease, type MultiClusterLeaseSpec } from './resource.ts'
+import type { ResourceChange, ResourceKey, Resources, ResourceScope, SpecPatch, StatusPatch } from './resources.ts'
+
+const { group, version, plural, kind } = resourceType
+const apiVersion = `${group}/${version}`
+/** An API server that does not know a field refuses it, where it would leave it out otherwise. */
+const strict = '?fieldValidation=Strict'
+/** The API server sends a word a minute to a watch where nothing happens. */
+const quietMs = 90_000
+/** No watch is given up sooner. */
+const leastSilenceMs = 5_000
+
+/**
+ * The MultiClusterLeases that an API server keeps.
+ *
+ * @example
+ * const resources = kubernetesResources(inCluster(), systemClock)
+ * const resource = await resources.get({ namespace: 'jobs', name: 'nightly' }, { signal })
+ */
+export function kubernetesResources(client: KubernetesClient, clock: Clock): Resources {
+  return new KubernetesResources(client, clock)
+}
+
+class KubernetesResources implements Resources {
+  readonly #client: KubernetesClient
+  readonly #clock: Clock
+
+  constructor(client: KubernetesClient, clock: Clock) {
+    this.#client = client
+    this.#clock = clock
+  }
+
+  async get(key: ResourceKey, call: CallOptions): Promise<MultiClusterLease | undefined> {
+    return this.#ask('get', key, { method: 'GET', path: pathOf(key), ...call }, ['NotFound'])
+  }
+
+  async create(
+    key: ResourceKey,
+    spec: MultiClusterLeaseSpec,
+    election: string | undefined,
+    call: CallOptions,
+  ): Promise<MultiClusterLease | undefined> {
+    const annotations = election === undefined ? undefined : { [electionAnnotation]: election }
+    const body = { apiVersion, kind, metadata: { name: key.name, annotations }, spec }
+    const path = `${collectionOf(key.namespace)}${strict}`
+    return this.#ask('create', key, { method: 'POST', path, body, ...call }, ['AlreadyExists'])
+  }
+
+  async patchSpec(key: ResourceKey, patch: SpecPatch, call: CallOptions): Promise<MultiClusterLease | undefined> {
+    const path = `${pathOf(key)}${strict}`
+    return this.#ask('patch', key, { method: 'PATCH', path, body: { spec: patch }, ...call }, ['NotFound'])
+  }
+
+  async patchStatus(
+    { uid, ...key }: ResourceKey & { readonly uid: string },
+    patch: StatusPatch,
+    over: string | undefined,
+    call: CallOptions,
+  ): Promise<MultiClusterLease | undefined> {
+    const path = `${pathOf(key)}/status${strict}`
+    const body = { ...(over !== undefined && { metadata: { resourceVersion: over } }), status: patch }
+    const request = { method: 'PATCH', path, body, ...call } as const
+    const patched = await this.#ask('patch the status of', key, request, ['NotFound', 'Conflict'])
+    return patched?.uid === uid ? patched : undefined
+  }
+
+  async *watch(of: ResourceScope, { signal }: CallOptions): AsyncGenerator<ResourceChange, void, undefined> {
+    const path = collectionOf(of.namespace)
+    const { name } = of
+    const failed = (answer: ApiAnswer) => refusalOf(`Cannot list ${inWords(of.namespace)}`, answer)
+    const look =
+      of.name !== undefined
+        ? (again: boolean) => this.#lookAt(of, again, { signal })
+        : () => listAll(this.#client, { path, signal, failed })
+    // A candidate that lives is heard of within its lease. The shortest since the last look is what counts: if one that
+    // has died was it, a silence costs a look, and is waited for no more.
+    let silenceMs = quietMs
+    const watched = { client: this.#client, clock: this.#clock, path, name, signal, look, silenceMs: () => silenceMs }
+    for await (const event of follow<readonly unknown[]>(watched)) {
+      if (event.type === 'all') {
+        silenceMs = quietMs
+        yield { type: 'all', resources: event.state.map(readResource).filter((resource) => resource !== undefined) }
+        continue
+      }
+      const resource = readResource(event.object)
+      if (!resource) continue
+      const leaseMs = (resource.spec.leaseDurationSeconds ?? 0) * 1000
+      if (leaseMs > 0) silenceMs = Math.min(silenceMs, Math.max(leastSilenceMs, leaseMs * 1.5))
+      yield { type: event.type, resource }
+    }
+  }
+
+  /** One alone, by a right to get that one. An object's own version may be one that the server has forgotten. */
+  async #lookAt(key: ResourceKey, again: boolean, call: CallOptions): Promise<Seen<readonly unknown[]>> {
+    const answer = await this.#client.request({ method: 'GET', path: pathOf(key), ...call })
+    if (isNotFound(answer)) return { state: [], from: anyVersion }
+    const resource = readAnswer('get', key, answer)
+    return { state: [answer.body], from: again ? anyVersion : resource.resourceVersion }
+  }
+
+  /** Undefined if it is refused for one of these reasons. */
+  async #ask(what: string, key: ResourceKey, call: ApiCall, refusals: readonly string[]) {
+    const answer = await this.#client.request(call)
+    if (refusals.includes(reasonOf(answer) ?? '')) return undefined
+    return readAnswer(what, key, answer)
+  }
+}
+
+function readAnswer(what: string, { namespace, name }: ResourceKey, answer: ApiAnswer): MultiClusterLease {
+  const said = `Cannot ${what} MultiClusterLease "${namespace}/${name}"`
+  if (answer.status !== 200 && answer.status !== 201) throw refusalOf(said, answer)
+  const resource = readResource(answer.body)
+  if (resource) return resource
+  throw new TenureError('RECORD_INVALID', `${said}: the API server answered with something else.`)
+}
+
+function refusalOf(said: string, answer: ApiAnswer): TenureError {
+  // The API server has no word of its own for a kind that it does not know.
+  if (answer.status === 404 && reasonOf(answer) === undefined) {
+    const text = `${said}: the API server does not know the kind. Apply deploy/multicluster/crd.yaml.`
+    return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
+  }
+  return new ApiError(said, answer, 'Bind a Role of deploy/multicluster to the user that the program runs as.')
+}
+
+function isNotFound(answer: ApiAnswer): boolean {
+  return answer.status === 404 && reasonOf(answer) === 'NotFound'
+}
+
+function inWords(namespace: string | undefined): string {
+  return `MultiClusterLeases ${namespace === undefined ? 'of all namespaces' : `in namespace "${namespace}"`}`
+}
+
+function collectionOf(namespace: string | undefined): string {
+  return `/apis/${apiVersion}/${namespace === undefined ? '' : `namespaces/${namespace}/`}${plural}`
+}
+
+function pathOf({ namespace, name }: ResourceKey): string {
+  return `${collectionOf(namespace)}/${name}`
+}

@@ -1,0 +1,126 @@
+import { isObject } from '@tenure/internal/objects'
+import type { CallOptions } from '../lease-store.ts'
+import type { MultiClusterLease, MultiClusterLeaseSpec, MultiClusterLeaseStatus } from './resource.ts'
+import type { ResourceChange, ResourceKey, Resources, ResourceScope, SpecPatch, StatusPatch } from './resources.ts'
+
+/** Resources in memory, and what an operator may do to them. */
+export interface MemoryResources extends Resources {
+  delete(key: ResourceKey): void
+  /** All of them, as a backup holds them. */
+  backup(): readonly MultiClusterLease[]
+  /** What there is now is replaced by what a backup holds. Versions go back as well, and watches end. */
+  restore(backup: readonly MultiClusterLease[]): void
+}
+
+interface Watcher {
+  notice(change: ResourceChange | undefined): void
+}
+
+/** The resources of a cluster without an API server, which behave as if there were one: for tests and simulations. */
+export function memoryResources(newUid: () => string): MemoryResources {
+  let resources = new Map<string, MultiClusterLease>()
+  let writes = 0
+  const watchers = new Set<Watcher>()
+
+  const tell = (change: ResourceChange | undefined) => {
+    for (const watcher of watchers) watcher.notice(change)
+  }
+
+  const put = (resource: MultiClusterLease): MultiClusterLease => {
+    const written = { ...resource, resourceVersion: String(++writes) }
+    resources.set(idOf(resource), written)
+    tell({ type: 'put', resource: written })
+    return written
+  }
+
+  const shownTo = (of: ResourceScope) => (resource: MultiClusterLease) =>
+    (of.namespace === undefined || of.namespace === resource.namespace) &&
+    (of.name === undefined || of.name === resource.name)
+
+  async function* watch(of: ResourceScope, { signal }: CallOptions): AsyncGenerator<ResourceChange, void, undefined> {
+    const isShown = shownTo(of)
+    const news: (ResourceChange | undefined)[] = [
+      { type: 'all', resources: [...resources.values()].filter((resource) => isShown(resource)) },
+    ]
+    let wake: (() => void) | undefined
+    const watcher: Watcher = {
+      notice(change) {
+        if (change && change.type !== 'all' && !isShown(change.resource)) return
+        news.push(change)
+        wake?.()
+      },
+    }
+    const onAbort = () => wake?.()
+    watchers.add(watcher)
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      while (!signal.aborted) {
+        while (news.length > 0 && !signal.aborted) {
+          const change = news.shift()
+          if (!change) return
+          yield change
+        }
+        if (!signal.aborted) await new Promise<void>((resolve) => (wake = resolve))
+      }
+    } finally {
+      watchers.delete(watcher)
+      signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  return {
+    get: async (key) => resources.get(idOf(key)),
+    async create({ namespace, name }, spec, election) {
+      if (resources.has(idOf({ namespace, name }))) return undefined
+      const begun = { namespace, name, uid: newUid(), generation: 1, resourceVersion: '', election }
+      return put({ ...begun, spec: merged({ requests: {} }, spec) as MultiClusterLeaseSpec, status: { answers: {} } })
+    },
+    async patchSpec(key: ResourceKey, patch: SpecPatch) {
+      const found = resources.get(idOf(key))
+      if (!found) return undefined
+      const spec = merged(found.spec, patch) as MultiClusterLeaseSpec
+      if (isSame(spec, found.spec)) return found
+      return put({ ...found, generation: found.generation + 1, spec })
+    },
+    async patchStatus({ uid, ...key }, patch: StatusPatch, over: string | undefined) {
+      const found = resources.get(idOf(key))
+      if (!found || (over !== undefined && over !== found.resourceVersion)) return undefined
+      const status = merged(found.status, patch) as MultiClusterLeaseStatus
+      const written = isSame(status, found.status) ? found : put({ ...found, status })
+      // As an API server does: it compares no uid.
+      return written.uid === uid ? written : undefined
+    },
+    watch,
+    delete(key) {
+      const resource = resources.get(idOf(key))
+      if (!resource) return
+      resources.delete(idOf(key))
+      tell({ type: 'deleted', resource: { ...resource, resourceVersion: String(++writes) } })
+    },
+    backup: () => [...resources.values()],
+    restore(backup) {
+      resources = new Map(backup.map((resource) => [idOf(resource), resource]))
+      writes = Math.max(0, ...backup.map(({ resourceVersion }) => Number(resourceVersion)))
+      tell(undefined)
+    },
+  }
+}
+
+function idOf({ namespace, name }: ResourceKey): string {
+  return `${namespace}/${name}`
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
+}
+
+/** A JSON merge patch (RFC 7396). What is undefined is not sent, so it changes nothing. */
+function merged(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch
+  const result: Record<string, unknown> = isObject(target) ? { ...target } : {}
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete result[name]
+    else if (value !== undefined) result[name] = merged(result[name], value)
+  }
+  return result
+}

@@ -1,0 +1,276 @@
+import { pause } from '@tenure/internal/pause'
+import { systemClock, type Clock, type Timer } from './clock.ts'
+import { contain } from './contain.ts'
+import { fullName, invalidOption, TenureError } from './errors.ts'
+import type { CallOptions, LeaseStore } from './lease-store.ts'
+import { checkName } from './names.ts'
+import { Sights, type Change, type Observation } from './observation.ts'
+import { checkClock, checkSignal, checkStore } from './options.ts'
+import { checkOptions, type OptionNames } from './options/check-options.ts'
+import { checkFound } from './store-calls.ts'
+import { warnOnce } from './warnings.ts'
+
+/** What {@link observe} takes. */
+export interface ObserveOptions {
+  /** Ends it. Leaving the loop does, too. */
+  readonly signal?: AbortSignal | undefined
+  /** Hears of each failed call. The store is asked again, more and more slowly. Without it, a warning shows each kind once. */
+  readonly onError?: ((error: unknown) => void) | undefined
+  /** How long a call may take. 10 s unless given. */
+  readonly timeoutMs?: number | undefined
+  /** How often the store is asked where it cannot be watched. 1 s unless given. */
+  readonly pollIntervalMs?: number | undefined
+  readonly clock?: Clock | undefined
+}
+
+const names: OptionNames<ObserveOptions> = {
+  signal: true,
+  onError: true,
+  timeoutMs: true,
+  pollIntervalMs: true,
+  clock: true,
+}
+const longestPauseMs = 10_000
+/** A watch that lasted this long may be opened again at once. */
+const settledMs = 5_000
+/** A watch may fall silent: the store itself is asked now and then. */
+const quietMs = 30_000
+/** After a look that failed the next one follows soon, however seldom the store is polled. */
+const soonMs = 1_000
+/** A timer of Node can fire that much too early. */
+const earlyMs = 1
+const queueLimit = 64
+
+/**
+ * Shows who leads an election, as it changes, without taking part. The first item is how things stand. Where the store
+ * can be watched it is; otherwise it is asked again and again. A lease runs out here as it does for a candidate: one
+ * version was seen for its whole duration, on this process's own clock, and the store shows no newer one when it is asked
+ * then. So `expired` never comes early; it comes late if the lease was first seen in its middle and the store does not
+ * say what was left. A store that does not answer is asked again for `timeoutMs`; then the lease counts as expired, and
+ * `renewed` follows if it was not.
+ *
+ * Errors do not end it. A slow reader misses changes, but gets the newest state: no more than 64 changes wait, and
+ * renewals that wait become one.
+ *
+ * @example
+ * for await (const { record, change } of observe(store, 'payments', { signal })) {
+ *   console.log(change, record?.holder)
+ * }
+ */
+export function observe(
+  store: LeaseStore,
+  election: string,
+  options: ObserveOptions = {},
+): AsyncIterableIterator<Observation, undefined> {
+  checkStore(store)
+  checkName('election', election)
+  checkOptions('observe()', options, names)
+  const { signal, onError, timeoutMs = 10_000, pollIntervalMs = 1_000, clock = systemClock } = options
+  checkSignal(signal)
+  checkClock(clock)
+  if (onError !== undefined && typeof onError !== 'function') {
+    throw invalidOption('onError', onError, 'it must be a function')
+  }
+  for (const [name, ms] of Object.entries({ timeoutMs, pollIntervalMs })) {
+    const valid = typeof ms === 'number' && ms > 0 && ms < 2 ** 31
+    if (!valid) throw invalidOption(name, ms, 'it must be a number of milliseconds above 0 and below 2^31')
+  }
+  if (!store.terms) {
+    throw new TenureError(
+      'TERMS_REQUIRED',
+      `Election "${election}" cannot be observed: the store has no lasting terms.`,
+    )
+  }
+  return new Onlooker({ store, election, signal, onError, timeoutMs, pollIntervalMs, clock })
+}
+
+interface Settings extends ObserveOptions {
+  readonly store: LeaseStore
+  readonly election: string
+  readonly timeoutMs: number
+  readonly pollIntervalMs: number
+  readonly clock: Clock
+}
+
+class Onlooker implements AsyncIterableIterator<Observation, undefined> {
+  readonly #settings: Settings
+  readonly #sights = new Sights()
+  readonly #end = new AbortController()
+  readonly #stop = () => this.#finish()
+  #queue: Observation[] = []
+  #wakes: (() => void)[] = []
+  #running = false
+  #timer: Timer | undefined
+  #askedMs = -Infinity
+  #asking = false
+  /** How many questions in a row have failed. */
+  #unanswered = 0
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async next(): Promise<IteratorResult<Observation, undefined>> {
+    this.#begin()
+    for (;;) {
+      if (this.#end.signal.aborted) return { done: true, value: undefined }
+      const value = this.#queue.shift()
+      if (value) return { done: false, value }
+      await new Promise<void>((resolve) => this.#wakes.push(resolve))
+    }
+  }
+
+  async return(): Promise<IteratorResult<Observation, undefined>> {
+    this.#finish()
+    return { done: true, value: undefined }
+  }
+
+  #begin(): void {
+    if (this.#running || this.#end.signal.aborted) return
+    this.#running = true
+    const { signal } = this.#settings
+    if (signal?.aborted) return this.#finish()
+    signal?.addEventListener('abort', this.#stop, { once: true })
+    void this.#run()
+  }
+
+  #finish(): void {
+    this.#settings.signal?.removeEventListener('abort', this.#stop)
+    this.#timer?.cancel()
+    this.#queue = []
+    this.#end.abort()
+    this.#wakeAll()
+  }
+
+  async #run(): Promise<void> {
+    const { clock, pollIntervalMs } = this.#settings
+    const { signal } = this.#end
+    let failures = 0
+    let brokenWatches = 0
+    let watchAtMs = -Infinity
+    while (!signal.aborted) {
+      failures = (await this.#look()) ? 0 : failures + 1
+      const openedMs = clock.monotonicMs()
+      if (failures === 0 && openedMs >= watchAtMs) {
+        await this.#follow()
+        const nowMs = clock.monotonicMs()
+        brokenWatches = nowMs - openedMs < settledMs ? brokenWatches + 1 : 0
+        watchAtMs = nowMs + pauseMs(pollIntervalMs, brokenWatches)
+      }
+      await pause(clock, pauseMs(pollIntervalMs, failures) * (1 + clock.random() / 5), this.#end.signal)
+    }
+  }
+
+  /** Asks the store. Gives false if it did not answer. */
+  async #look(): Promise<boolean> {
+    const { store, election, clock, timeoutMs } = this.#settings
+    const before = this.#sights.count
+    this.#askedMs = clock.monotonicMs()
+    try {
+      const { record, remainingMs } = await this.#within(timeoutMs, async (call) =>
+        store.look ? store.look(election, call) : { record: await store.read(election, call), remainingMs: undefined },
+      )
+      this.#unanswered = 0
+      // What a watch has shown since the question was sent may be newer than the answer.
+      const isNews = this.#sights.count === before && !this.#end.signal.aborted
+      if (isNews) this.#tell(this.#sights.see(checkFound(record), clock.monotonicMs(), { remainingMs }))
+      return true
+    } catch (error) {
+      this.#report(error)
+      return false
+    }
+  }
+
+  async #follow(): Promise<void> {
+    const { store, election, clock } = this.#settings
+    try {
+      for await (const record of store.watch?.(election, { signal: this.#end.signal }) ?? []) {
+        if (this.#end.signal.aborted) return
+        this.#unanswered = 0
+        this.#tell(this.#sights.see(checkFound(record), clock.monotonicMs(), { watched: true }))
+      }
+    } catch (error) {
+      this.#report(error)
+    }
+  }
+
+  /**
+   * Before a lease is said to have run out the store is asked: a watch may be silent, a poll long ago. What it answers
+   * counts if the question was sent when the lease was over. A store that fails is asked again for `timeoutMs`.
+   */
+  async #askAgain(): Promise<void> {
+    const { clock, timeoutMs } = this.#settings
+    const sentMs = clock.monotonicMs()
+    this.#asking = true
+    const answered = await this.#look()
+    this.#asking = false
+    if (this.#end.signal.aborted) return
+    if (!answered) this.#unanswered += 1
+    this.#tell(this.#sights.expire(answered ? sentMs : clock.monotonicMs() - timeoutMs + earlyMs))
+  }
+
+  #tell(change: Change | undefined): void {
+    const nowMs = this.#settings.clock.monotonicMs()
+    if (change !== undefined) {
+      if (change === 'renewed' && this.#queue.at(-1)?.change === 'renewed') this.#queue.pop()
+      if (this.#queue.length >= queueLimit) this.#queue = [this.#sights.show('state', nowMs)]
+      else this.#queue.push(this.#sights.show(change, nowMs))
+      this.#wakeAll()
+    }
+    this.#arm()
+  }
+
+  #arm(): void {
+    if (this.#end.signal.aborted || this.#asking) return
+    this.#timer?.cancel()
+    const { clock, pollIntervalMs, timeoutMs } = this.#settings
+    const { dueMs } = this.#sights
+    const nowMs = clock.monotonicMs()
+    const againMs = nowMs + pauseMs(Math.min(pollIntervalMs, soonMs), this.#unanswered)
+    const atMs = this.#unanswered > 0 ? Math.min(againMs, dueMs + timeoutMs) : Math.min(dueMs, this.#askedMs + quietMs)
+    this.#timer = clock.setTimer(atMs - nowMs, () => void this.#askAgain())
+  }
+
+  #report(error: unknown): void {
+    if (this.#end.signal.aborted) return
+    const { onError } = this.#settings
+    if (!onError) return warnOnce(error, 'onError')
+    contain(() => onError(error), warnOnce)
+  }
+
+  /** Makes one call, and waits no longer than it may take, even where the store would. */
+  async #within<T>(timeoutMs: number, call: (options: CallOptions) => Promise<T>): Promise<T> {
+    const controller = new AbortController()
+    const ended = this.#end.signal
+    const end = () => controller.abort(ended.reason)
+    const { election, store } = this.#settings
+    const name = fullName({ election, namespace: store.namespace })
+    const text = `The store did not answer "read" for "${name}" within ${Math.ceil(timeoutMs)} ms.`
+    const timer = this.#settings.clock.setTimer(timeoutMs, () =>
+      controller.abort(new TenureError('TIMEOUT', text, { retryable: true })),
+    )
+    ended.addEventListener('abort', end, { once: true })
+    const { signal } = controller
+    const late = new Promise<never>((_, reject) =>
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+    )
+    try {
+      return await Promise.race([call({ signal, timeoutMs }), late])
+    } finally {
+      timer.cancel()
+      ended.removeEventListener('abort', end)
+    }
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#wakes.splice(0)) wake()
+  }
+}
+
+function pauseMs(usualMs: number, failures: number): number {
+  return failures === 0 ? usualMs : Math.min(Math.max(usualMs, longestPauseMs), usualMs * 2 ** (failures - 1))
+}

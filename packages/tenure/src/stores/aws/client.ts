@@ -1,0 +1,61 @@
+import { messageOf } from '@tenure/internal/message'
+import { invalidOption, TenureError } from '../../errors.ts'
+import { loadDriver } from '../driver.ts'
+
+/** Any client of the AWS SDK for JavaScript, version 3. Its commands are loaded from the package that it came from. */
+export interface AwsClient {
+  readonly config: object
+  send(command: never, options?: SendOptions): Promise<unknown>
+}
+
+/** What goes with each request. */
+export interface SendOptions {
+  readonly abortSignal: AbortSignal
+}
+
+type Operations<Api> = {
+  [Name in keyof Api]: (input: never, options: SendOptions) => Promise<unknown>
+}
+
+type Command = new (input: object) => never
+
+/** Calls an operation of AWS by its name. */
+export type AwsCaller<Api extends Operations<Api>> = <Name extends keyof Api & string>(
+  name: Name,
+  input: Parameters<Api[Name]>[0],
+  signal: AbortSignal,
+) => Promise<Awaited<ReturnType<Api[Name]>>>
+
+/**
+ * Operations of a client: by its own methods where it has them (`new S3()`), else by the commands of the SDK's package
+ * (`new S3Client()`), which is loaded at the first call.
+ */
+export function awsCaller<Api extends Operations<Api>>(client: object, packageName: string): AwsCaller<Api> {
+  let commands: Promise<object> | undefined
+  return async (name, input, signal) => {
+    const options = { abortSignal: signal }
+    const method: unknown = Reflect.get(client, name)
+    if (typeof method === 'function') return method.call(client, input, options)
+    commands ??= loadCommands(packageName)
+    const command: unknown = Reflect.get(await commands, `${name.charAt(0).toUpperCase()}${name.slice(1)}Command`)
+    if (typeof command !== 'function') {
+      throw new TenureError('DRIVER_MISSING', `The package "${packageName}" knows no ${name}. Install a newer one.`)
+    }
+    return (client as AwsClient).send(new (command as Command)(input), options) as never
+  }
+}
+
+async function loadCommands(packageName: string): Promise<object> {
+  try {
+    return await loadDriver(packageName)
+  } catch (cause) {
+    const text = `${messageOf(cause)}. A bundled program that has it gives the client with all operations instead (DynamoDB, S3).`
+    throw new TenureError('DRIVER_MISSING', text, { cause })
+  }
+}
+
+/** A client of the SDK, of one kind or the other. `hint` names both. */
+export function checkAwsClient(client: unknown, hint: string): asserts client is object {
+  const isClient = typeof client === 'object' && client !== null && typeof Reflect.get(client, 'send') === 'function'
+  if (!isClient) throw invalidOption('client', client, `it must be ${hint}`)
+}

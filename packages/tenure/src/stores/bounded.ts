@@ -1,0 +1,49 @@
+import { setMaxListeners } from 'node:events'
+import type { Clock } from '../clock.ts'
+import { TenureError } from '../errors.ts'
+import { Bound } from '../http/bound.ts'
+import type { CallOptions } from '../lease-store.ts'
+
+/**
+ * A call within its own deadline, whatever the client does. `service` is what has to answer. The signal that `action` gets
+ * ends what it has sent, as far as the client heeds it.
+ */
+export function bounded<T>(
+  clock: Clock,
+  service: string,
+  call: CallOptions,
+  action: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  return withBound(clock, service, call, (bound) => {
+    const ending = new AbortController()
+    // A listing reads many objects at once, and clients do not always stop listening.
+    setMaxListeners(0, ending.signal)
+    bound.onEnd((reason) => ending.abort(reason))
+    return bound.race(action(ending.signal))
+  })
+}
+
+/** The same for an action that heeds the bound by itself. */
+export async function withBound<T>(
+  clock: Clock,
+  service: string,
+  { signal, timeoutMs }: CallOptions,
+  action: (bound: Bound) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted()
+  const bound = new Bound(signal)
+  const giveUpAfter = (ms: number) => clock.setTimer(ms, () => bound.end(lateAnswer(service, ms)))
+  const timer = timeoutMs === undefined ? undefined : giveUpAfter(timeoutMs)
+  try {
+    return await action(bound)
+  } finally {
+    timer?.cancel()
+    bound.forget()
+  }
+}
+
+/** The error for an answer that did not come in time. */
+export function lateAnswer(service: string, timeoutMs: number): TenureError {
+  const text = `${service} did not answer within ${Math.round(timeoutMs)} ms.`
+  return new TenureError('TIMEOUT', text, { retryable: true })
+}

@@ -1,0 +1,45 @@
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { messageOf } from '@tenure/internal/message'
+import { TenureError } from '../errors.ts'
+
+/**
+ * Loads a client that users install themselves: the one beside this library or, where the library is installed
+ * elsewhere, as a command is, the one of the project in the working directory.
+ */
+export async function loadDriver(name: string): Promise<object> {
+  try {
+    return unwrapped(await import(name))
+  } catch (cause) {
+    if (!isMissing(cause, name)) throw broken(name, cause)
+  }
+  try {
+    return unwrapped(createRequire(join(process.cwd(), 'package.json'))(name))
+  } catch (cause) {
+    if (!isMissing(cause, name)) throw broken(name, cause)
+    throw missing(`the package "${name}"`, name, cause)
+  }
+}
+
+/** What is to be installed, and where it is found. */
+export function missing(needed: string, name: string, cause?: unknown): TenureError {
+  const where = 'in the folder of your project, with --global where the command "tenure" was installed so'
+  return new TenureError('DRIVER_MISSING', `This store needs ${needed}: npm install ${name} (${where})`, { cause })
+}
+
+/** Packages of both module systems, alike. */
+function unwrapped(loaded: object): object {
+  const inner: unknown = Reflect.get(loaded, 'default')
+  return typeof inner === 'object' || typeof inner === 'function' ? (inner ?? loaded) : loaded
+}
+
+/** Whether it is this package that is not there, and not one that it needs. */
+function isMissing(cause: unknown, name: string): boolean {
+  const code: unknown = cause instanceof Error && Reflect.get(cause, 'code')
+  return /^(ERR_)?MODULE_NOT_FOUND$/.test(String(code)) && messageOf(cause).includes(`'${name}'`)
+}
+
+function broken(name: string, cause: unknown): TenureError {
+  const text = `The package "${name}" cannot be loaded: ${messageOf(cause)}. Install it again: npm install ${name}`
+  return new TenureError('DRIVER_MISSING', text, { cause })
+}

@@ -1,0 +1,343 @@
+import { createHash } from 'node:crypto'
+import { systemClock, type Clock } from '../clock.ts'
+import { isTenureError } from '../errors.ts'
+import { EtcdClient, type EtcdCredentials } from '../etcd/client.ts'
+import { EtcdError } from '../etcd/etcd-error.ts'
+import {
+  absentRevision,
+  prefixEnd,
+  type Comparison,
+  type KeyValue,
+  type Operation,
+  type Range,
+  type TransactionAnswer,
+} from '../etcd/messages.ts'
+import { addressesOf, checkCredentials, prefixOf } from '../etcd/options.ts'
+import type { Provided } from '../http/provided.ts'
+import type { CallOptions, LeaseRecord, ListPage } from '../lease-store.ts'
+import { checkClock } from '../options.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
+import { examineAddresses, inspectCluster } from './etcd/inspection.ts'
+import type { InspectableStore } from './finding.ts'
+import { decodeTerm, encodeTerm, type KeptTerm } from './kept-term.ts'
+import { listPage, type Page } from './list.ts'
+import { encodeRecord, readAt, recordOf } from './record.ts'
+import type { Current, Draft } from './rules.ts'
+import { silenceOf } from './silence.ts'
+import { swapStore, type Swapped, type SwapServer } from './swap.ts'
+import { Watches } from './watches.ts'
+
+export type { Provided } from '../http/provided.ts'
+
+/** What {@link etcdStore} takes. */
+export interface EtcdStoreOptions extends EtcdCredentials {
+  /** Addresses of members of one cluster, such as `http://10.0.0.1:2379`. Name all of them. */
+  readonly endpoints: string | readonly string[]
+  /** Below which the keys are kept. Default: `tenure`. */
+  readonly prefix?: string | undefined
+  /** With `password`, where etcd has authentication switched on. */
+  readonly user?: string | undefined
+  /** Asked for again whenever a new token is needed. */
+  readonly password?: Provided | undefined
+  /** Certificates of authorities to trust, as PEM text. Default: those that Node trusts. */
+  readonly ca?: Provided | undefined
+  /** A certificate for the connection, as PEM text; with `key`. It does not name a user of etcd. */
+  readonly cert?: Provided | undefined
+  readonly key?: Provided | undefined
+  readonly clock?: Clock | undefined
+}
+
+const names: OptionNames<EtcdStoreOptions> = {
+  endpoints: true,
+  prefix: true,
+  user: true,
+  password: true,
+  ca: true,
+  cert: true,
+  key: true,
+  clock: true,
+}
+/** A watch that lasted this long may be resumed at once; one that ends sooner is left to the engine to pace. */
+const settledMs = 5_000
+/** This many fit into an answer, however large each record is, and into a transaction (`--max-txn-ops`). */
+const mostOnPage = 100
+
+/**
+ * Keeps each election in two keys of etcd 3.4 or newer, over its JSON gateway. Expiry is observed by the candidates:
+ * leases of etcd are not used, since a member that has lost its cluster may confirm them.
+ *
+ * @example
+ * const store = etcdStore({ endpoints: ['http://10.0.0.1:2379', 'http://10.0.0.2:2379', 'http://10.0.0.3:2379'] })
+ * await lead({ store, election: 'nightly-report' }, work)
+ */
+export function etcdStore(options: EtcdStoreOptions): InspectableStore {
+  checkOptions('etcdStore()', options, names)
+  const { endpoints, prefix = 'tenure', user, password, ca, cert, key, clock = systemClock } = options
+  checkClock(clock)
+  const credentials = { user, password, ca, cert, key }
+  checkCredentials(credentials)
+  const addresses = addressesOf(endpoints, credentials)
+  const client = new EtcdClient(addresses, credentials, clock)
+  return {
+    ...swapStore(new EtcdServer(client, prefixOf(prefix), clock), clock),
+    examine: (_election, call) => examineAddresses(addresses, credentials, clock, call),
+    inspect: (call) => inspectCluster(addresses, credentials, clock, call),
+  }
+}
+
+/** What the two keys of an election say. */
+interface FoundKeys extends Current {
+  /** What the key with the highest term says. */
+  readonly kept: KeptTerm | undefined
+  /** What the next transaction compares. */
+  readonly pair: Pair
+}
+
+interface Keys {
+  readonly record: string
+  readonly term: string
+}
+
+class EtcdServer implements SwapServer<FoundKeys> {
+  readonly expiry = 'observed'
+  readonly nothing: FoundKeys = {
+    record: undefined,
+    highestTerm: 0,
+    remainingMs: undefined,
+    kept: undefined,
+    pair: { record: undefined, term: undefined },
+  }
+  readonly #client: EtcdClient
+  readonly #prefix: string
+  readonly #clock: Clock
+  readonly #watches = new Watches()
+
+  constructor(client: EtcdClient, prefix: string, clock: Clock) {
+    this.#client = client
+    this.#prefix = prefix
+    this.#clock = clock
+  }
+
+  async find(election: string, call: CallOptions): Promise<FoundKeys> {
+    return (await this.#read(election, call)).found
+  }
+
+  async swap(election: string, over: FoundKeys, draft: Draft, call: CallOptions): Promise<Swapped<FoundKeys>> {
+    const keys = this.#keysOf(election)
+    const kept = { term: Math.max(over.highestTerm, draft.term), leaseDurationMs: draft.leaseDurationMs }
+    // Most renewals leave it as it is.
+    const isKept = over.kept?.term === kept.term && over.kept.leaseDurationMs === kept.leaseDurationMs
+    const text = encodeRecord(draft, () => this.#clock.randomId())
+    const termText = isKept ? '' : encodeTerm(election, kept, this.#clock.randomId())
+    const { succeeded, revision, ranges } = await this.#client.transact(
+      {
+        compare: [...sameRecord(keys, over.pair), sameTerm(keys, over.pair)],
+        success: [{ put: keys.record, value: text }, ...(isKept ? [] : [{ put: keys.term, value: termText }])],
+        failure: getBoth(keys),
+      },
+      call,
+    )
+    if (!succeeded) return { ok: false, found: foundOf(election, keys, pairOf(ranges)) }
+    const pair = {
+      record: { key: keys.record, value: text, modRevision: revision },
+      term: isKept ? over.pair.term : { key: keys.term, value: termText, modRevision: revision },
+    }
+    const record = { ...draft, version: versionOf(pair.record) }
+    return { ok: true, found: { ...currentOf(record, kept), record, pair } }
+  }
+
+  watch(election: string, { signal }: CallOptions): AsyncGenerator<FoundKeys, void, undefined> {
+    return this.#watches.run(signal, (ending) => this.#follow(election, ending))
+  }
+
+  async list({ after = '', limit }: Page, call: CallOptions): Promise<ListPage> {
+    const folder = `${this.#prefix}/`
+    const most = Math.min(limit, mostOnPage)
+    // Keys alone at first, a record and a term for each: what other programs keep there may be of any size.
+    const range = { get: folder + after, rangeEnd: `${folder}\x7f`, limit: 2 * most, keysOnly: true }
+    const { ranges } = await this.#get([range], call)
+    const { found = [], more = false } = ranges[0] ?? {}
+    const own: { readonly election: string; readonly key: string }[] = []
+    let shown = 0
+    for (const { key } of found) {
+      if (own.length === most) break
+      shown++
+      const election = electionIn(key.slice(folder.length))
+      if (election !== undefined) own.push({ election, key })
+    }
+    const last = more || shown < found.length ? found[shown - 1] : undefined
+    const next = last && afterKey(last.key.slice(folder.length))
+    const gets = own.map(({ key }) => ({ get: key }))
+    const values = gets.length > 0 ? (await this.#get(gets, call)).ranges : []
+    return listPage(own, next, ({ election }, index) => {
+      const keyValue = values[index]?.found[0]
+      return keyValue && readRecord(election, keyValue)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#watches.close()
+    this.#client.close()
+  }
+
+  async #read(election: string, call: CallOptions): Promise<Seen> {
+    const keys = this.#keysOf(election)
+    const { revision, ranges } = await this.#get(getBoth(keys), call)
+    const pair = pairOf(ranges)
+    return { ...pair, revision, found: foundOf(election, keys, pair) }
+  }
+
+  /** Without a comparison it always succeeds. It is linearizable, because it does not ask for less. */
+  async #get(gets: readonly Operation[], call: CallOptions): Promise<TransactionAnswer> {
+    return this.#client.transact({ compare: [], success: gets, failure: [] }, call)
+  }
+
+  /** The state as it is, then each change; resumed where it broke off, on another member perhaps. */
+  async *#follow(election: string, signal: AbortSignal): AsyncGenerator<FoundKeys, void, undefined> {
+    const keys = this.#keysOf(election)
+    let readMs = -Infinity
+    for (let seen: Seen | undefined; ;) {
+      if (!seen) {
+        readMs = this.#clock.monotonicMs()
+        seen = await this.#read(election, { signal })
+        yield seen.found
+      }
+      const openedMs = this.#clock.monotonicMs()
+      try {
+        for await (const next of this.#changes(election, keys, seen, signal)) yield (seen = next).found
+        if (this.#clock.monotonicMs() - openedMs < settledMs) return
+      } catch (error) {
+        const nowMs = this.#clock.monotonicMs()
+        // The history up to there is gone: what is there now takes its place. Once; then the engine paces it.
+        const gone = error instanceof EtcdError && error.reason === 'compacted' && nowMs - readMs >= settledMs
+        const cut = isTenureError(error) && error.retryable && nowMs - openedMs >= settledMs
+        if (!gone && !cut) throw error
+        // Silence can mean that the revisions are not ours any more, as after a restored backup.
+        if (gone || error.code === 'TIMEOUT') seen = undefined
+      }
+    }
+  }
+
+  async *#changes(
+    election: string,
+    keys: Keys,
+    from: Seen,
+    signal: AbortSignal,
+  ): AsyncGenerator<Seen, void, undefined> {
+    let seen = from
+    const answers = this.#client.watch({
+      key: keys.record,
+      rangeEnd: `${keys.term}\0`,
+      fromRevision: String(BigInt(seen.revision) + 1n),
+      signal,
+      silenceMs: () => silenceOf(seen.found.record),
+    })
+    for await (const answer of answers) {
+      // Keys of a fleet whose prefix is below this election may be in between.
+      const events = answer.filter(({ keyValue: { key } }) => key === keys.record || key === keys.term)
+      for (const [index, event] of events.entries()) {
+        const { type, keyValue } = event
+        const { key, modRevision: revision } = keyValue
+        const value = type === 'put' ? keyValue : undefined
+        const { record, term } = seen
+        const pair = { record: key === keys.record ? value : record, term: key === keys.term ? value : term }
+        // What one transaction wrote is shown as one.
+        const isWhole = events[index + 1]?.keyValue.modRevision !== revision
+        seen = { ...pair, revision, found: isWhole ? foundOf(election, keys, pair) : seen.found }
+        if (isWhole) yield seen
+      }
+    }
+  }
+
+  /** Names hold no slash once they are encoded, so that no key of one election or prefix is a key of another. */
+  #keysOf(election: string): Keys {
+    const folder = `${this.#prefix}/${encodeURIComponent(election)}/`
+    return { record: `${folder}record`, term: `${folder}term` }
+  }
+}
+
+/** The two keys as etcd has them. */
+interface Pair {
+  readonly record: KeyValue | undefined
+  readonly term: KeyValue | undefined
+}
+
+/** What a watch has seen, and up to which revision. */
+interface Seen extends Pair {
+  readonly revision: string
+  readonly found: FoundKeys
+}
+
+function getBoth({ record, term }: Keys) {
+  return [{ get: record }, { get: term }]
+}
+
+function pairOf([record, term]: readonly Range[]): Pair {
+  return { record: record?.found[0], term: term?.found[0] }
+}
+
+/**
+ * By revision and by content. Revisions begin again when the data of a server are replaced, so that one that was seen
+ * before can be another value's now; and no two values that are written here are alike.
+ */
+function sameRecord({ record: key }: Keys, { record }: Pair): Comparison[] {
+  if (!record) return [isAbsent(key)]
+  const { modRevision, value } = record
+  return [
+    { key, modRevision },
+    { key, value },
+  ]
+}
+
+/** By content alone, whose nonce belongs to one history: a value that is there again means what it meant. */
+function sameTerm({ term: key }: Keys, { term }: Pair): Comparison {
+  return term ? { key, value: term.value } : isAbsent(key)
+}
+
+function isAbsent(key: string): Comparison {
+  return { key, modRevision: absentRevision }
+}
+
+/** Differs after every write, even between two histories of one server. */
+function versionOf({ modRevision, value }: KeyValue): string {
+  return `${modRevision}-${createHash('sha256').update(value).digest('hex').slice(0, 16)}`
+}
+
+function foundOf(election: string, keys: Keys, pair: Pair): FoundKeys {
+  const { record, term } = pair
+  const kept = term && readKey(keys.term, () => decodeTerm(election, term.value, () => ({})))
+  return { ...currentOf(record && readRecord(election, record), kept), pair }
+}
+
+function readRecord(election: string, keyValue: KeyValue): LeaseRecord {
+  return readKey(keyValue.key, () => recordOf(election, keyValue.value, versionOf(keyValue)))
+}
+
+function currentOf(record: LeaseRecord | undefined, kept: KeptTerm | undefined) {
+  const highestTerm = Math.max(record?.term ?? 0, kept?.term ?? 0)
+  return { record, highestTerm, remainingMs: undefined, lastDurationMs: kept?.leaseDurationMs, kept }
+}
+
+/** The election whose record has this key; undefined for other keys, those of other programs among them. */
+function electionIn(key: string): string | undefined {
+  const name = /^([^/]+)\/record$/.exec(key)?.[1]
+  try {
+    const election = name && decodeURIComponent(name)
+    return election && encodeURIComponent(election) === name ? election : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Where a listing goes on behind a key. Our own have ASCII only. Other keys need not be text, so that none can be named
+ * that is behind them; but all keys that have the same ASCII before their first other byte are of no interest.
+ */
+function afterKey(key: string): string {
+  const other = key.search(/[^\p{ASCII}]/u)
+  return other < 0 ? `${key}\0` : prefixEnd(key.slice(0, other))
+}
+
+function readKey<T>(key: string, read: () => T): T {
+  return readAt(`the key "${key}" of etcd`, 'prefix', read)
+}

@@ -1,0 +1,77 @@
+import { messageOf } from '@tenure/internal/message'
+import type { Clock } from '../../clock.ts'
+import { TenureError } from '../../errors.ts'
+import { bounded } from '../bounded.ts'
+import { numberField, parseObject, textField } from '../record.ts'
+
+/** What is sent to Google Cloud Storage. */
+export interface GcsRequest {
+  readonly method: 'GET' | 'POST'
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly signal: AbortSignal
+}
+
+/** What is read of its answer, whatever its status is. */
+export interface GcsResponse {
+  readonly status: number
+  readonly headers: { get(name: string): string | null }
+  text(): Promise<string>
+}
+
+/** Sends a request, such as the global `fetch` with a header that identifies the caller. */
+export type GcsFetch = (url: string, request: GcsRequest) => Promise<GcsResponse>
+
+const tokenPath = '/computeMetadata/v1/instance/service-accounts/default/token'
+const metadataTimeoutMs = 5_000
+/** A token is replaced this long before its end. The metadata server has a new one 5 minutes before. */
+const earlyMs = 60_000
+
+interface Token {
+  readonly text: string
+  readonly untilMs: number
+}
+
+/** Shows the token of the machine's or the pod's own service account, which its metadata server gives. */
+export function metadataFetch(clock: Clock, host = 'metadata.google.internal'): GcsFetch {
+  let token: Promise<Token> | undefined
+  const current = async (): Promise<string> => {
+    const asked = (token ??= tokenFrom(clock, host))
+    try {
+      const { text, untilMs } = await asked
+      if (untilMs > clock.monotonicMs()) return text
+    } catch (error) {
+      if (token === asked) token = undefined
+      throw error
+    }
+    if (token === asked) token = undefined
+    return current()
+  }
+  return async (url, request) => {
+    const authorization = `Bearer ${await current()}`
+    const response = await fetch(url, { ...request, headers: { ...request.headers, authorization } })
+    // It was revoked, or its rights have changed.
+    if (response.status === 401) token = undefined
+    return response
+  }
+}
+
+async function tokenFrom(clock: Clock, host: string): Promise<Token> {
+  // One call serves everybody who waits for it, so none of them may end it.
+  const { signal } = new AbortController()
+  try {
+    const askedMs = clock.monotonicMs()
+    const text = await bounded(clock, host, { signal, timeoutMs: metadataTimeoutMs }, async (ending) => {
+      const headers = { 'metadata-flavor': 'Google' }
+      const response = await fetch(`http://${host}${tokenPath}`, { headers, signal: ending })
+      if (response.status !== 200) throw new Error(`it answers ${response.status}`)
+      return response.text()
+    })
+    const value = parseObject(text)
+    const lastsMs = numberField(value, 'expires_in', (seconds) => seconds >= 0) * 1_000
+    return { text: textField(value, 'access_token'), untilMs: askedMs + Math.max(1_000, lastsMs - earlyMs) }
+  } catch (cause) {
+    const text = `The metadata server ${host} gives no token for Google Cloud Storage: ${messageOf(cause)}. Outside of Google Cloud, give a "fetch" that identifies the caller.`
+    throw new TenureError('UNAUTHORIZED', text, { retryable: true, cause })
+  }
+}

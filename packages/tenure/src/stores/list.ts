@@ -1,0 +1,52 @@
+import { messageOf } from '@tenure/internal/message'
+import { invalidOption } from '../errors.ts'
+import type { LeaseRecord, ListOptions, ListPage } from '../lease-store.ts'
+import { checkOptions } from '../options/check-options.ts'
+
+const mostRecords = 1000
+const usualRecords = 100
+
+/** A page that was asked for, checked. */
+export interface Page {
+  readonly after: string | undefined
+  readonly limit: number
+}
+
+/** Checks what `list` was given, and fills in what it was not. */
+export function pageOf(options: ListOptions): Page {
+  checkOptions('list()', options, { after: true, limit: true })
+  const { after, limit = usualRecords } = options
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > mostRecords) {
+    throw invalidOption('limit', limit, `it must be a whole number from 1 to ${mostRecords}`)
+  }
+  if (after !== undefined && (typeof after !== 'string' || after === '')) {
+    throw invalidOption('after', after, 'it must be the "next" of the page before')
+  }
+  return { after, limit }
+}
+
+/** The part of sorted keys that belongs on a page, and where the next one begins. */
+export function keysOn<Key extends string>({ after, limit }: Page, sorted: readonly Key[]) {
+  const rest = after === undefined ? sorted : sorted.filter((key) => key > after)
+  const keys = rest.slice(0, limit)
+  return { keys, next: rest.length > limit ? keys.at(-1) : undefined }
+}
+
+/** A page of whatever is there. What cannot be read as a record hides no other; what is gone by now is left out. */
+export function listPage<Entry>(
+  entries: readonly Entry[],
+  next: string | undefined,
+  read: (entry: Entry, index: number) => LeaseRecord | undefined,
+): ListPage {
+  const records: LeaseRecord[] = []
+  const problems: string[] = []
+  for (const [index, entry] of entries.entries()) {
+    try {
+      const record = read(entry, index)
+      if (record) records.push(record)
+    } catch (error) {
+      problems.push(messageOf(error))
+    }
+  }
+  return { records, ...(next !== undefined && { next }), ...(problems.length > 0 && { problems }) }
+}

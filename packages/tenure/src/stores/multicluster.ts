@@ -1,0 +1,148 @@
+import { isObject } from '@tenure/internal/objects'
+import { systemClock, type Clock } from '../clock.ts'
+import { ApiError } from '../kubernetes/client/api-error.ts'
+import { clientOf, type AnyClient } from '../kubernetes/credentials/any-client.ts'
+import type { KubernetesClient } from '../kubernetes/client/client.ts'
+import { adviseOnNamespace, defaultNamespace, namespaceExists } from '../kubernetes/namespaces.ts'
+import { checkNamespace, leaseNameOf } from '../kubernetes/codec/lease-name.ts'
+import { aboutDefault, askRightsOn, type ElectionKind, type Rights } from '../kubernetes/rights.ts'
+import { inCluster } from '../kubernetes/credentials/service-account.ts'
+import type { CallOptions, ListOptions, ListPage } from '../lease-store.ts'
+import { relayedRecordOf } from '../multicluster/answers.ts'
+import { kubernetesResources } from '../multicluster/kubernetes-resources.ts'
+import { readResource } from '../multicluster/read-resource.ts'
+import { relayedStore } from '../multicluster/relayed-store.ts'
+import { resourceType, type MultiClusterLease } from '../multicluster/resource.ts'
+import { checkClock } from '../options.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
+import type { Finding, InspectableStore } from './finding.ts'
+import { listPage, pageOf } from './list.ts'
+
+// What a controller of these resources needs; no candidate does.
+export { clientOf } from '../kubernetes/credentials/any-client.ts'
+export { postEvent, type KubernetesEvent } from '../kubernetes/post-event.ts'
+export { keepWatching, type KeepWatchingOptions } from '../multicluster/keep-watching.ts'
+export { kubernetesResources } from '../multicluster/kubernetes-resources.ts'
+export {
+  resourceType,
+  type Condition,
+  type ConditionType,
+  type MultiClusterAnswer,
+  type MultiClusterLease,
+  type MultiClusterLeaseSpec,
+  type MultiClusterLeaseStatus,
+  type MultiClusterRequest,
+  type RelayedRecord,
+  type RequestClaim,
+  type RequestVerb,
+} from '../multicluster/resource.ts'
+export type {
+  Patch,
+  ResourceChange,
+  ResourceKey,
+  Resources,
+  ResourceScope,
+  SpecPatch,
+  StatusPatch,
+} from '../multicluster/resources.ts'
+
+/** What {@link multiclusterStore} takes. In a pod nothing is needed. */
+export interface MulticlusterStoreOptions {
+  /** Of this cluster's API server. Default: `inCluster()`. */
+  readonly client?: AnyClient | undefined
+  /** Where the MultiClusterLeases are kept. Default: the variable POD_NAMESPACE, else `default`. */
+  readonly namespace?: string | undefined
+  readonly clock?: Clock | undefined
+}
+
+/** What a caller may do with the MultiClusterLease of one election. */
+export type MulticlusterRights = Rights<'patch'>
+
+/** A store whose elections span clusters, by the MultiClusterLeases of one namespace in each. */
+export interface MulticlusterStore extends InspectableStore {
+  readonly namespace: string
+  /** Whether there is that namespace; undefined where the caller may not ask. */
+  namespaceExists(options: CallOptions): Promise<boolean | undefined>
+  /** What the API server lets the caller do with an election's MultiClusterLease; undefined where it does not say. */
+  rights(election: string, options: CallOptions): Promise<MulticlusterRights | undefined>
+}
+
+const names: OptionNames<MulticlusterStoreOptions> = { client: true, namespace: true, clock: true }
+const kind: ElectionKind<'patch'> = { ...resourceType, write: 'patch', manifests: 'deploy/multicluster/candidate' }
+/** A process that campaigns for one election after another does not ask for its rights each time. */
+const mostExamined = 10
+
+/**
+ * One leader across clusters: each call is written into a MultiClusterLease of this cluster, a controller
+ * (`tenure controller`) carries it out on the global store, and the call returns with what that answered. The program
+ * needs no access to the global store, and no client of it.
+ *
+ * @example
+ * const store = multiclusterStore({ namespace: 'jobs' })
+ * await lead({ store, election: 'nightly-report', identity: process.env.POD_NAME }, work)
+ */
+export function multiclusterStore(options: MulticlusterStoreOptions = {}): MulticlusterStore {
+  checkOptions('multiclusterStore()', options, names)
+  checkClock(options.clock)
+  const { clock = systemClock, namespace = process.env['POD_NAMESPACE'] || defaultNamespace } = options
+  checkNamespace('namespace', namespace)
+  const client = options.client === undefined ? inCluster() : clientOf(options.client)
+  if (options.namespace === undefined)
+    adviseOnNamespace(client, 'namespace', { across: 'MultiCluster', scheme: 'multicluster' })
+  const question = options.namespace === undefined ? aboutDefault(namespace) : ''
+  const { resources, ...lock } = relayedStore(kubernetesResources(client, clock), namespace, clock)
+  const rights = (election: string, call: CallOptions) =>
+    askRightsOn(kind, client, { namespace, name: leaseNameOf(election) }, question, call)
+  const examined = new Set<string>()
+  return {
+    ...lock,
+    rights,
+    namespaceExists: (call) => namespaceExists(client, namespace, call),
+    async examine(election, call) {
+      if (examined.has(election) || examined.size >= mostExamined) return []
+      examined.add(election)
+      const { missing } = (await rights(election, call)) ?? {}
+      return missing ? [missing] : []
+    },
+    inspect: async () => resources().flatMap(findingsIn),
+    list: (page, call) => listResources(client, namespace, page, call),
+    async close() {
+      await lock.close?.()
+      client.close()
+    },
+  }
+}
+
+/** What the elections of this namespace look like from this cluster, as its controller saw them last. */
+async function listResources(
+  client: KubernetesClient,
+  namespace: string,
+  page: ListOptions,
+  call: CallOptions,
+): Promise<ListPage> {
+  const { after, limit } = pageOf(page)
+  const { group, version, plural } = resourceType
+  const query = new URLSearchParams({ limit: String(limit), ...(after !== undefined && { continue: after }) })
+  const path = `/apis/${group}/${version}/namespaces/${namespace}/${plural}?${query.toString()}`
+  const answer = await client.request({ method: 'GET', path, ...call })
+  const { items, metadata } = isObject(answer.body) ? answer.body : {}
+  if (answer.status !== 200 || !Array.isArray(items)) {
+    const advice = 'Add "list" to the Role.'
+    throw new ApiError(`Cannot list MultiClusterLeases in namespace "${namespace}"`, answer, advice)
+  }
+  const next = isObject(metadata) && typeof metadata['continue'] === 'string' ? metadata['continue'] : ''
+  return listPage(items, next || undefined, (item: unknown) => {
+    const { name = '', election = name, status } = readResource(item) ?? {}
+    return status?.record && relayedRecordOf(election, status.record)
+  })
+}
+
+/** What a controller says of an election that works, or could work better. */
+function findingsIn({ name, election = name, status }: MultiClusterLease): Finding[] {
+  return (status.conditions ?? [])
+    .filter((one) => (one.type === 'BackendHealthy' || one.type === 'Ready') && one.status === 'False')
+    .map(({ reason, message }) => ({
+      risk: 'tight',
+      text: `The controller says of election "${election}": ${reason}: ${message}`,
+    }))
+}

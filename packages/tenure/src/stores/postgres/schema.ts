@@ -1,0 +1,131 @@
+import { checkOptions } from '../../options/check-options.ts'
+import { invalidOption } from '../../errors.ts'
+import { namesOf, type TableNames } from './names.ts'
+
+/** Of the tables as this version writes them. */
+export const tableFormat = 1
+
+/** What another program's table raises, as SQLSTATE. */
+export const foreignTable = 'TN001'
+
+/**
+ * One statement that creates what is missing, by any number of processes at once. It touches nothing that is there, and
+ * refuses what another program created under one of the names.
+ *
+ * Waiting for the lock brings a session no news of what others created meanwhile; reading a table, whichever, does.
+ *
+ * Versions begin at a random number: where the tables are dropped and created again, none of them comes back.
+ */
+export function creation({ schema, leases, terms, meta, versions, notify, table }: TableNames): string {
+  const isOther = [
+    hasOtherColumns(leases, 'election version record ends_at'),
+    hasOtherColumns(terms, 'election term lease_ms ends_at'),
+    `exists (select from pg_catalog.pg_class where oid = to_regclass('${versions}') and relkind <> 'S')`,
+  ].join(' or ')
+  return `do $tenure$
+begin
+  perform pg_advisory_xact_lock(hashtext('tenure'), hashtext('${table}'));
+  perform from pg_catalog.pg_class limit 1;
+  if ${isOther} then
+    raise exception using errcode = '${foreignTable}', message = 'one of the names is taken already';
+  end if;
+  if to_regclass('${versions}') is null then
+    execute 'create sequence ${versions} start with ' || cast(1 + floor(random() * 4e15) as bigint);
+  end if;
+  if to_regclass('${terms}') is null then
+    create table ${terms} (
+      election text collate "C" primary key,
+      term bigint not null check (term > 0),
+      lease_ms double precision not null,
+      ends_at timestamptz
+    ) with (fillfactor = 50);
+  end if;
+  if to_regclass('${meta}') is null then
+    create table ${meta} (format integer not null, channel text not null);
+  end if;
+  if to_regprocedure('${notify}()') is null then
+    execute format($create$
+      create function ${notify}() returns trigger language plpgsql
+      security definer set search_path = pg_catalog, pg_temp as $notify$
+      declare
+        secret text := (select channel from %I.%I limit 1);
+      begin
+        if secret is null then
+          return null;
+        elsif tg_op = 'TRUNCATE' then
+          perform pg_notify(secret, '*');
+        else
+          perform pg_notify(secret, '-' || old.election);
+        end if;
+        return null;
+      end $notify$
+    $create$, '${schema}', '${bare(meta)}');
+    revoke execute on function ${notify}() from public;
+  end if;
+  if to_regclass('${leases}') is null then
+    create table ${leases} (
+      election text collate "C" primary key,
+      version bigint not null,
+      record text not null,
+      ends_at timestamptz not null
+    ) with (fillfactor = 50);
+    create trigger tenure_delete after delete on ${leases} for each row execute function ${notify}();
+    create trigger tenure_truncate after truncate on ${leases} for each statement execute function ${notify}();
+  end if;
+  insert into ${meta} (format, channel)
+    select ${tableFormat}, 'tenure_' || replace(cast(gen_random_uuid() as text), '-', '')
+    where not exists (select from ${meta});
+end $tenure$`
+}
+
+function hasOtherColumns(table: string, columns: string): string {
+  return `coalesce((select string_agg(cast(attname as text), ' ' order by attnum) <> '${columns}'
+    from pg_catalog.pg_attribute where attrelid = to_regclass('${table}') and attnum > 0 and not attisdropped), false)`
+}
+
+function bare(quoted: string): string {
+  return quoted.replace(/^.*\./, '').replaceAll('"', '')
+}
+
+/** What {@link postgresSchema} takes. */
+export interface PostgresSchemaOptions {
+  /** As for {@link postgresStore}. */
+  readonly table?: string | undefined
+  /** Who is to campaign. With it, the rights that this role needs are part of the text. */
+  readonly role?: string | undefined
+}
+
+/**
+ * The statements that create what the store keeps its records in, and that give a role the rights to campaign: for a
+ * migration, or for an administrator to run with `psql`. They may be run again.
+ *
+ * @example
+ * console.log(postgresSchema({ table: 'jobs.leases', role: 'worker' }))
+ */
+export function postgresSchema(options: PostgresSchemaOptions = {}): string {
+  checkOptions('postgresSchema()', options, { table: true, role: true })
+  const { table = defaultTable, role } = options
+  const names = namesOf(table)
+  // Not "if not exists", which asks for the right to create schemas even where there is nothing to create.
+  const home = `do $tenure$
+begin
+  if to_regnamespace('"${names.schema}"') is null then
+    create schema "${names.schema}";
+  end if;
+end $tenure$`
+  const statements = [home, creation(names)]
+  if (role !== undefined) {
+    if (typeof role !== 'string' || role === '') throw invalidOption('role', role, 'it must be the name of a role')
+    const to = `to "${role.replaceAll('"', '""')}"`
+    statements.push(
+      `grant usage on schema "${names.schema}" ${to}`,
+      `grant select, insert, update on ${names.leases}, ${names.terms} ${to}`,
+      `grant select on ${names.meta} ${to}`,
+      `grant usage on sequence ${names.versions} ${to}`,
+    )
+  }
+  return `${statements.join(';\n')};\n`
+}
+
+/** Where the records are unless a table is named. */
+export const defaultTable = 'tenure_leases'

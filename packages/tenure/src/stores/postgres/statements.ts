@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto'
+import type { TableNames } from './names.ts'
+
+/** A statement, and which of its caller's values it takes, in the order of its parameters. */
+export interface Statement {
+  readonly text: string
+  readonly parameters: readonly string[]
+  /** For connections that keep it prepared. Made of the text: one name always means the same statement. */
+  readonly name: string
+}
+
+/**
+ * Every statement of the store. Each stands alone, so that a pooler may give every one another connection. Parameters
+ * and answers are texts: what clients make of numbers and times differs. The names of columns are single words: some
+ * clients are set to rewrite others.
+ */
+export interface Statements {
+  /** What the server is, and what the tables are. */
+  readonly look: Statement
+  /** Whether there is a table for records. */
+  readonly exists: Statement
+  readonly find: Statement
+  /** Over a record, where the highest term and its duration stay, and the server judges nothing: a renewal, a release. */
+  readonly renew: Statement
+  /** Over a record, and the highest term with it. */
+  readonly take: Statement
+  /** Where there is no record, and never was a term. */
+  readonly first: Statement
+  /** Where there is no record, but a term. */
+  readonly again: Statement
+  readonly list: Statement
+}
+
+/** Looked at in every write: the setting may be another one for each connection. */
+const isDurable = `current_setting('synchronous_commit') <> 'off'`
+
+/** What differs in every record. See `versionOf`. */
+const uniquePart = 'left(right(record, 14), 12)'
+
+/** The longest record that fits into a notification, which may have less than 8000 bytes. */
+const longestNotified = 7_900
+
+/** A lease that the server judges must still be, at the moment of writing, what it was judged to be. */
+function isStill(endsAt: string): string {
+  return `case :judged when 'held' then ${endsAt} > clock_timestamp() when 'over' then ${endsAt} <= clock_timestamp() else true end`
+}
+
+/** The statements for one set of tables. */
+export function statementsFor({ leases, terms, meta, versions }: TableNames): Statements {
+  const version = `nextval('${versions}')`
+  const duration = 'cast(:leaseMs as double precision)'
+  const end = `clock_timestamp() + cast(:endsInMs as double precision) * interval '1 millisecond'`
+  // Only who trusts the server's clock keeps it up to date; to everybody else it says nothing.
+  const keptEnd = `case when :judged <> 'unjudged' then ${end} end`
+  const update = `
+    update ${leases} as lease set record = :record, version = ${version}, ends_at = ${end}
+    where election = :election and version = cast(:version as bigint) and ${uniquePart} = :unique and ${isDurable}`
+  // In the statement itself: a trigger for every renewal would cost as much as the renewal.
+  const written = `cast(version as text) as version, pg_notify(:channel,
+    case when octet_length(:record) > ${longestNotified} then '-' || :election else version || ' ' || :record end)`
+  const insert = `
+    insert into ${leases} (election, version, record, ends_at)
+    select :election, ${version}, :record, ${end} from raised
+    on conflict (election) do nothing returning ${written}`
+  const isWhole = [leases, terms, versions].map((name) => `to_regclass('${name}') is not null`).join(' and ')
+  const kept = `:election, cast(:term as bigint), ${duration}, ${keptEnd}`
+  return {
+    look: statement(`
+      select current_setting('server_version_num') as server,
+        (select cast(format as text) from ${meta} limit 1) as format, (select channel from ${meta} limit 1) as channel,
+        cast(${isWhole} as text) as whole`),
+    exists: statement(`select cast(to_regclass('${leases}') is not null as text) as exists`),
+    find: statement(`
+      select cast(pg_is_in_recovery() as text) as replica, current_setting('synchronous_commit') as sync,
+        (select channel from ${meta} limit 1) as channel,
+        cast(lease.version as text) as version, lease.record as record,
+        cast(kept.term as text) as term, cast(kept.lease_ms as text) as duration,
+        cast(1000 * extract(epoch from case when lease.election is null then kept.ends_at else lease.ends_at end
+          - clock_timestamp()) as text) as remaining
+      from (select :election as election) as asked
+      left join ${leases} as lease on lease.election = asked.election
+      left join ${terms} as kept on kept.election = asked.election`),
+    renew: statement(`${update} returning ${written}`),
+    take: statement(`
+      with swapped as (${update} and ${isStill('lease.ends_at')}
+        and coalesce((select term from ${terms} where election = :election), 0) <= cast(:highestTerm as bigint)
+        returning version),
+      raised as (insert into ${terms} as kept (election, term, lease_ms, ends_at) select ${kept} from swapped
+        on conflict (election) do update
+        set term = greatest(kept.term, excluded.term), lease_ms = excluded.lease_ms, ends_at = excluded.ends_at)
+      select ${written} from swapped`),
+    first: statement(`
+      with raised as (insert into ${terms} (election, term, lease_ms, ends_at) select ${kept} where ${isDurable}
+        on conflict (election) do nothing returning election)${insert}`),
+    again: statement(`
+      with raised as (
+        update ${terms} as kept set term = cast(:term as bigint), lease_ms = ${duration}, ends_at = ${keptEnd}
+        where election = :election and term = cast(:highestTerm as bigint) and ${isDurable} and ${isStill('kept.ends_at')}
+        returning election)${insert}`),
+    list: statement(`
+      select election, record, cast(version as text) as version from ${leases}
+      where election > :after order by election limit cast(:limit as integer)`),
+  }
+}
+
+/** Puts `$1`, `$2`, ... in the place of names. */
+function statement(named: string): Statement {
+  const parameters: string[] = []
+  const text = named.replace(/:(\w+)/g, (_, name: string) => {
+    if (!parameters.includes(name)) parameters.push(name)
+    return `cast($${parameters.indexOf(name) + 1} as text)`
+  })
+  return prepared(text, parameters)
+}
+
+/** A statement as it is sent. */
+export function prepared(text: string, parameters: readonly string[] = []): Statement {
+  const short = text.replace(/\s+/g, ' ').trim()
+  return { text: short, parameters, name: `tenure_${createHash('sha256').update(short).digest('hex').slice(0, 40)}` }
+}

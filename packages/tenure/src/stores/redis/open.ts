@@ -1,0 +1,211 @@
+import { isTenureError, TenureError } from '../../errors.ts'
+import { environmentFile, environmentTls, type Environment } from '../../http/environment.ts'
+import { provide, provideTls, type Provided } from '../../http/provided.ts'
+import { loadDriver, missing } from '../driver.ts'
+import type { InspectableStore } from '../finding.ts'
+import { redisStore, type RedisStoreOptions } from '../redis.ts'
+import { sentinelTimeoutMs, type RedisClient } from './client.ts'
+
+/** What a URL must be. */
+export const redisUrlRule =
+  'it must be "redis://user:password@host:6379/0", or "rediss://" for TLS, percent-encoded; "?sentinel=NAME" or "?cluster=true" with "host:port,host:port"; also "prefix", "waitForReplicas" and, for sentinels, "sentinelUser" and "sentinelPassword"'
+
+interface Host {
+  readonly host: string
+  readonly port: number
+}
+
+interface Login {
+  readonly user: string | undefined
+  readonly password: Provided | undefined
+}
+
+/** What a URL says. */
+interface Address extends Login {
+  readonly hosts: readonly Host[]
+  readonly isSecure: boolean
+  readonly database: number
+  readonly sentinel: string | undefined
+  /** For the sentinels, which have a password of their own, or none. */
+  readonly sentinelLogin: Login
+  readonly isCluster: boolean
+  readonly options: Pick<RedisStoreOptions, 'prefix' | 'waitForReplicas'>
+}
+
+/** Opens the store that a URL names, with `ioredis` or `redis` of the user's project; undefined if it names none. */
+export async function openRedis(url: string, environment: Environment): Promise<InspectableStore | undefined> {
+  const address = addressOf(url, environment)
+  if (!address) return undefined
+  const make = await makerFor(address)
+  const tls = address.isSecure ? environmentTls(environment) : undefined
+  // Asked for again for each connection: passwords and certificates are replaced now and then.
+  const connect = async () =>
+    make({
+      password: await provide('password', address.password),
+      sentinelPassword: await provide('password', address.sentinelLogin.password),
+      tls: tls && definedOf(await provideTls(tls)),
+    })
+  return redisStore({ connect, ...address.options })
+}
+
+function addressOf(url: string, environment: Environment): Address | undefined {
+  const parts = /^redis(s?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/(\d*))?(?:\?([^#]*))?$/i.exec(url)
+  if (!parts) return undefined
+  const [, secure, login, names = '', database, query] = parts
+  const { sentinel, sentinelUser, sentinelPassword, cluster, prefix, waitForReplicas, ...others } = Object.fromEntries(
+    new URLSearchParams(query),
+  )
+  const hosts = names.split(',').map((name) => hostOf(name, sentinel === undefined ? 6_379 : 26_379))
+  const isKnown = Object.keys(others).length === 0 && /^(true)?$/.test(cluster ?? '') && sentinel !== ''
+  if (!isKnown || (sentinel !== undefined && cluster !== undefined) || !hosts.every((host) => host !== undefined)) {
+    return undefined
+  }
+  const isCluster = cluster === 'true'
+  if (hosts.length > 1 && !isCluster && sentinel === undefined) return undefined
+  // A cluster has no other.
+  if (isCluster && Number(database ?? 0) !== 0) return undefined
+  if ((sentinelUser !== undefined || sentinelPassword !== undefined) && sentinel === undefined) return undefined
+  try {
+    const [user, password] = (login?.split(/:(.*)/s, 2) ?? []).map(decodeURIComponent)
+    return {
+      hosts,
+      isSecure: secure !== '',
+      ...loginOf({ user, password }, environment, 'TENURE_STORE'),
+      sentinelLogin: loginOf({ user: sentinelUser, password: sentinelPassword }, environment, 'TENURE_SENTINEL'),
+      database: Number(database ?? 0),
+      sentinel,
+      isCluster,
+      options: {
+        prefix,
+        waitForReplicas: waitForReplicas === undefined ? undefined : Number(waitForReplicas),
+      },
+    }
+  } catch {
+    // A percent sign that begins nothing.
+    return undefined
+  }
+}
+
+/** What the URL leaves out comes from the environment. */
+function loginOf(
+  given: { user: string | undefined; password: string | undefined },
+  environment: Environment,
+  variable: string,
+): Login {
+  const file = environmentFile(environment, `${variable}_PASSWORD_FILE`)
+  const kept = environment[`${variable}_PASSWORD`] || (file && (() => file().replace(/\r?\n$/, '')))
+  return {
+    user: given.user || environment[`${variable}_USER`] || undefined,
+    password: given.password || kept || undefined,
+  }
+}
+
+function hostOf(name: string, usualPort: number): Host | undefined {
+  const [, bracketed, plain, port] = /^(?:\[([0-9a-f:.%]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(name) ?? []
+  const host = bracketed ?? plain
+  return host === undefined ? undefined : { host, port: Number(port ?? usualPort) }
+}
+
+/** What is asked for again for each connection. */
+interface Secrets {
+  readonly password: string | undefined
+  readonly sentinelPassword: string | undefined
+  readonly tls: object | undefined
+}
+
+type Maker = (secrets: Secrets) => RedisClient
+
+/** Connections end by the deadlines of the calls; this one ends an attempt that nobody waits for any more. */
+const connectTimeout = 5_000
+
+async function makerFor(address: Address): Promise<Maker> {
+  const ioredis = await driver('ioredis')
+  if (ioredis) return ioredisMaker(ioredis as Ioredis, address)
+  const redis = await driver('redis')
+  if (redis) return nodeRedisMaker(redis as NodeRedis, address)
+  throw missing('the package "ioredis" or "redis"', 'ioredis')
+}
+
+async function driver(name: string): Promise<object | undefined> {
+  try {
+    return await loadDriver(name)
+  } catch (error) {
+    // A package that is there and cannot be loaded is reported.
+    if (isTenureError(error) && error.message.includes('needs the package')) return undefined
+    throw error
+  }
+}
+
+/** What is used of the package `ioredis`. */
+interface Ioredis {
+  readonly Redis: new (options: object) => RedisClient
+  readonly Cluster: new (nodes: readonly Host[], options: object) => RedisClient
+}
+
+function ioredisMaker({ Redis, Cluster }: Ioredis, address: Address): Maker {
+  const { hosts, user, database, sentinel, sentinelLogin, isCluster } = address
+  const never = () => null
+  const settings = {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    disconnectTimeout: 1,
+  }
+  return ({ password, sentinelPassword, tls }) => {
+    const login = definedOf({ username: user, password, tls, connectTimeout, connectionName: 'tenure' })
+    if (isCluster) {
+      return new Cluster(hosts, { ...settings, clusterRetryStrategy: never, redisOptions: login })
+    }
+    const one = { ...settings, ...login, retryStrategy: never, db: database }
+    if (sentinel === undefined) return new Redis({ ...one, ...hosts[0] })
+    const tlsOfSentinels = tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }
+    return new Redis({
+      ...one,
+      ...tlsOfSentinels,
+      ...definedOf({ sentinelUsername: sentinelLogin.user, sentinelPassword }),
+      sentinels: hosts,
+      name: sentinel,
+      sentinelRetryStrategy: never,
+      sentinelCommandTimeout: sentinelTimeoutMs,
+    })
+  }
+}
+
+/** What is used of the package `redis`; version 4 has no `createSentinel`. */
+interface NodeRedis {
+  createClient(options: object): RedisClient
+  createCluster(options: object): RedisClient
+  createSentinel?(options: object): RedisClient
+}
+
+function nodeRedisMaker(redis: NodeRedis, address: Address): Maker {
+  const { hosts, user: username, database, sentinel, sentinelLogin, isCluster, isSecure } = address
+  if (sentinel !== undefined && !redis.createSentinel) {
+    const text = 'Sentinels need the package "ioredis", or "redis" 5 or newer: npm install ioredis'
+    throw new TenureError('DRIVER_MISSING', text)
+  }
+  return ({ password, sentinelPassword, tls }) => {
+    const security = { ...tls, ...(isSecure && { tls: true }), connectTimeout, reconnectStrategy: false as const }
+    const login = definedOf({ username, password, name: 'tenure', disableOfflineQueue: true })
+    if (isCluster) {
+      const rootNodes = hosts.map((host) => ({ socket: { ...host, ...security } }))
+      return redis.createCluster({ rootNodes, defaults: { ...login, socket: security } })
+    }
+    const one = { ...login, socket: { ...hosts[0], ...security }, database }
+    if (sentinel === undefined || !redis.createSentinel) return redis.createClient(one)
+    return redis.createSentinel({
+      name: sentinel,
+      sentinelRootNodes: hosts,
+      nodeClientOptions: { ...login, database, socket: security },
+      sentinelClientOptions: {
+        ...definedOf({ username: sentinelLogin.user, password: sentinelPassword }),
+        socket: security,
+      },
+    })
+  }
+}
+
+/** Clients take what is undefined for a setting. */
+function definedOf(settings: Readonly<Record<string, unknown>>): object {
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined))
+}

@@ -1,0 +1,202 @@
+/**
+ * Elections in S3 and in what is compatible with it: two objects each, the record and the highest term, written only over
+ * the version that was read.
+ *
+ * @module
+ */
+import { systemClock, type Clock } from '../clock.ts'
+import { invalidOption, TenureError } from '../errors.ts'
+import type { CallOptions } from '../lease-store.ts'
+import { checkClock } from '../options.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
+import { awsCaller, checkAwsClient, type AwsCaller, type AwsClient } from './aws/client.ts'
+import { awsFailure, awsNameOf, awsStatusOf } from './aws/failures.ts'
+import { bounded } from './bounded.ts'
+import type { VersionedValue } from './cas.ts'
+import type { Finding, InspectableStore } from './finding.ts'
+import { folderOf, mostOnPage, objectOf, valuesOf } from './folder.ts'
+import type { Page } from './list.ts'
+import { objectStore, type Kind, type ObjectPlace } from './objects.ts'
+import type { S3Api } from './s3/api.ts'
+import { inspectBucket } from './s3/inspection.ts'
+
+export type { AwsClient } from './aws/client.ts'
+export type { InspectableStore } from './finding.ts'
+export type { S3Api } from './s3/api.ts'
+
+/** What {@link s3Store} takes. */
+export interface S3StoreOptions {
+  /** An `S3` or an `S3Client` of `@aws-sdk/client-s3` 3. It stays yours: the store closes nothing. */
+  readonly client: S3Api | AwsClient
+  readonly bucket: string
+  /** Below which the objects are kept. Default: `tenure`. */
+  readonly prefix?: string | undefined
+  readonly clock?: Clock | undefined
+}
+
+const names: OptionNames<S3StoreOptions> = { client: true, bucket: true, prefix: true, clock: true }
+const probeTimeoutMs = 10_000
+/** An ETag that no object has. */
+const noETag = '"00000000000000000000000000000000"'
+
+/**
+ * Keeps elections in a bucket of S3, through the client that a program has already. Before its first write it finds out,
+ * on an object of its own, that the server judges conditions.
+ *
+ * @example
+ * const store = s3Store({ client: new S3({}), bucket: 'my-company-leases' })
+ * await lead({ store, election: 'nightly-report' }, work)
+ */
+export function s3Store(options: S3StoreOptions): InspectableStore {
+  checkOptions('s3Store()', options, names)
+  const { client, bucket, prefix = 'tenure', clock = systemClock } = options
+  checkAwsClient(client, 'an S3 or S3Client of "@aws-sdk/client-s3"')
+  checkClock(clock)
+  if (typeof bucket !== 'string' || bucket === '') {
+    throw invalidOption('bucket', bucket, 'it must be the name of a bucket')
+  }
+  const server = new S3Bucket(awsCaller<S3Api>(client, '@aws-sdk/client-s3'), bucket, folderOf(prefix), clock)
+  return { ...objectStore(server, clock), inspect: (call) => server.inspect(call) }
+}
+
+class S3Bucket implements ObjectPlace {
+  readonly #call: AwsCaller<S3Api>
+  readonly #bucket: string
+  readonly #folder: string
+  readonly #clock: Clock
+  #probe: Promise<void> | undefined
+
+  constructor(call: AwsCaller<S3Api>, bucket: string, folder: string, clock: Clock) {
+    this.#call = call
+    this.#bucket = bucket
+    this.#folder = folder
+    this.#clock = clock
+  }
+
+  get(election: string, kind: Kind, call: CallOptions): Promise<VersionedValue | undefined> {
+    return this.#bounded(call, (signal) => this.#read(objectOf(this.#folder, election, kind), signal))
+  }
+
+  put(
+    election: string,
+    kind: Kind,
+    text: string,
+    version: string | undefined,
+    call: CallOptions,
+  ): Promise<string | undefined> {
+    return this.#bounded(call, async (signal) => {
+      await this.#probed()
+      return this.#write(objectOf(this.#folder, election, kind), text, version, signal)
+    })
+  }
+
+  list({ after, limit }: Page, call: CallOptions) {
+    return this.#bounded(call, async (signal) => {
+      const input = {
+        Bucket: this.#bucket,
+        Prefix: this.#folder,
+        // What is in folders below belongs to others.
+        Delimiter: '/',
+        MaxKeys: Math.min(limit, mostOnPage),
+        ...(after !== undefined && { StartAfter: `${this.#folder}${after}` }),
+      }
+      const answer = await this.#call('listObjectsV2', input, signal)
+      const keys = (answer.Contents ?? []).flatMap(({ Key: key }) => key ?? [])
+      const folders = (answer.CommonPrefixes ?? []).flatMap(({ Prefix: prefix }) =>
+        prefix ? [`${prefix}\u{10ffff}`] : [],
+      )
+      const last = answer.IsTruncated ? [...keys, ...folders].toSorted().at(-1) : undefined
+      const values = await valuesOf(this.#folder, keys, (key) => this.#read(key, signal))
+      return { values, next: last?.slice(this.#folder.length) }
+    })
+  }
+
+  nameOf(election: string, kind: Kind): string {
+    return `s3://${this.#bucket}/${objectOf(this.#folder, election, kind)}`
+  }
+
+  /** What is wrong with the bucket's settings. */
+  inspect(call: CallOptions): Promise<readonly Finding[]> {
+    return this.#bounded(call, (signal) => inspectBucket(this.#call, this.#bucket, this.#folder, signal))
+  }
+
+  async #read(key: string, signal: AbortSignal): Promise<VersionedValue | undefined> {
+    try {
+      const { Body: body, ETag: version } = await this.#call('getObject', { Bucket: this.#bucket, Key: key }, signal)
+      return { value: (await body?.transformToString()) ?? '', version: version ?? '' }
+    } catch (error) {
+      if (awsNameOf(error) === 'NoSuchKey') return undefined
+      throw error
+    }
+  }
+
+  /** The new ETag; undefined if the condition did not hold. */
+  async #write(
+    key: string,
+    value: string,
+    version: string | undefined,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const condition = version === undefined ? { IfNoneMatch: '*' } : { IfMatch: version }
+    const input = { Bucket: this.#bucket, Key: key, Body: value, ContentType: 'application/json', ...condition }
+    try {
+      const { ETag: written } = await this.#call('putObject', input, signal)
+      // What became of it is found out by a read.
+      if (!written) throw new TenureError('RECORD_INVALID', 'S3 gave no ETag for what was written.')
+      return written
+    } catch (error) {
+      if (isOvertaken(error)) return undefined
+      throw error
+    }
+  }
+
+  /** Resolves once it is known that conditions are judged. One look serves all calls, so that none of them may end it. */
+  #probed(): Promise<void> {
+    if (this.#probe) return this.#probe
+    const { signal } = new AbortController()
+    const call = { signal, timeoutMs: probeTimeoutMs }
+    const probe = bounded(this.#clock, 'S3', call, (ending) => this.#tryConditions(ending))
+    this.#probe = probe
+    probe.catch(() => {
+      this.#probe = undefined
+    })
+    return probe
+  }
+
+  /**
+   * Some servers, and clients from before there were conditions, write whatever is there. It is tried on an object that
+   * holds nothing else: with either condition, something is asked for that must be refused.
+   */
+  async #tryConditions(signal: AbortSignal): Promise<void> {
+    const key = `${this.#folder}.conditions`
+    const text = JSON.stringify({ purpose: 'Tenure tries here whether conditions are judged. It holds nothing else.' })
+    const isThere = async () => (await this.#write(key, text, undefined, signal)) === undefined
+    // The first time ever, it is written by the first of the two.
+    const creates = (await isThere()) || (await isThere())
+    const replaces = creates && (await this.#write(key, text, noETag, signal)) === undefined
+    if (!replaces) throw ignoresConditions(creates ? 'If-Match' : 'If-None-Match')
+  }
+
+  async #bounded<T>(call: CallOptions, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    try {
+      return await bounded(this.#clock, 'S3', call, action)
+    } catch (error) {
+      if (call.signal.aborted) throw error
+      const place = `s3://${this.#bucket}/${this.#folder}`
+      throw awsFailure(error, place, 'There is no such bucket in this region. Create it, or name the region')
+    }
+  }
+}
+
+/** The condition did not hold, or another write was under way: nothing was written, for certain. */
+function isOvertaken(error: unknown): boolean {
+  const name = awsNameOf(error)
+  if (name === 'PreconditionFailed' || name === 'ConditionalRequestConflict' || awsStatusOf(error) === 412) return true
+  // What was to be replaced is gone.
+  return name === 'NoSuchKey'
+}
+
+function ignoresConditions(header: string): TenureError {
+  const text = `This server, or this version of the client, writes without looking at the condition ${header}: two could lead. Use a server that judges it (S3 of AWS does), and @aws-sdk/client-s3 3.700 or newer.`
+  return new TenureError('UNSAFE_SETTINGS', text)
+}

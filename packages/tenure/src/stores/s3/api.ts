@@ -1,0 +1,58 @@
+import type { SendOptions } from '../aws/client.ts'
+
+interface Place {
+  Bucket: string
+  Key: string
+}
+
+/** What is used of an `S3` of `@aws-sdk/client-s3`. */
+export interface S3Api {
+  getObject(
+    input: Place,
+    options: SendOptions,
+  ): Promise<{
+    readonly Body?: { transformToString(): Promise<string> } | undefined
+    readonly ETag?: string | undefined
+  }>
+  putObject(
+    input: Place & { Body: string; ContentType: string; IfMatch?: string; IfNoneMatch?: string },
+    options: SendOptions,
+  ): Promise<{ readonly ETag?: string | undefined }>
+  listObjectsV2(
+    input: { Bucket: string; Prefix: string; Delimiter: string; MaxKeys: number; StartAfter?: string },
+    options: SendOptions,
+  ): Promise<{
+    readonly Contents?: readonly { readonly Key?: string | undefined }[] | undefined
+    readonly CommonPrefixes?: readonly { readonly Prefix?: string | undefined }[] | undefined
+    readonly IsTruncated?: boolean | undefined
+  }>
+  getBucketVersioning(
+    input: { Bucket: string },
+    options: SendOptions,
+  ): Promise<{ readonly Status?: string | undefined }>
+  getBucketLifecycleConfiguration(
+    input: { Bucket: string },
+    options: SendOptions,
+  ): Promise<{ readonly Rules?: readonly LifecycleRule[] | undefined }>
+}
+
+/** A rule by which a bucket deletes or moves objects, as far as this store reads it. */
+export interface LifecycleRule {
+  readonly ID?: string | undefined
+  readonly Status?: string | undefined
+  /** How it was said before there was `Filter`. */
+  readonly Prefix?: string | undefined
+  readonly Filter?:
+    | {
+        readonly Prefix?: string | undefined
+        readonly Tag?: object | undefined
+        readonly ObjectSizeGreaterThan?: number | undefined
+        readonly And?:
+          | { readonly Prefix?: string | undefined; readonly Tags?: readonly object[] | undefined }
+          | undefined
+      }
+    | undefined
+  readonly Expiration?: { readonly Days?: number | undefined; readonly Date?: Date | undefined } | undefined
+  readonly NoncurrentVersionExpiration?: object | undefined
+  readonly Transitions?: readonly { readonly StorageClass?: string | undefined }[] | undefined
+}

@@ -1,0 +1,59 @@
+import { systemClock } from '../clock.ts'
+import { invalidOption } from '../errors.ts'
+import { originOf } from '../events.ts'
+import { checkNamespace } from '../kubernetes/codec/lease-name.ts'
+import { clientOf } from '../kubernetes/credentials/any-client.ts'
+import { EventRecorder } from '../kubernetes/event-recorder.ts'
+import { adviseOnNamespace, defaultNamespace } from '../kubernetes/namespaces.ts'
+import type { LeaseStore } from '../lease-store.ts'
+import { checkName } from '../names.ts'
+import { checkBoolean, checkStore } from '../options.ts'
+import { kubernetesStore } from '../stores/kubernetes.ts'
+import { reportError } from './callbacks.ts'
+import type { LeaderElectorOptions, LeaseElectorOptions } from './leader-elector-options.ts'
+
+/** Where the lease of a LeaderElector is kept, and what records its Events. */
+export interface LeasePlace {
+  readonly store: LeaseStore
+  readonly events?: EventRecorder | undefined
+  /** Ends what was opened for this elector alone. */
+  close(): Promise<void>
+}
+
+/** The store of the options, or one for their client. */
+export function leasePlaceOf(options: LeaderElectorOptions): LeasePlace {
+  if (options.client !== undefined) return onClient(options)
+  const clients = 'inCluster(), fromKubeConfig() or a KubeConfig of @kubernetes/client-node'
+  const { store, recordEvents }: { store: LeaseStore; recordEvents?: unknown } = options
+  if (!('store' in options)) throw invalidOption('client', undefined, `it must be ${clients}, or a store be given`)
+  if (recordEvents) throw invalidOption('recordEvents', recordEvents, `it needs a client: ${clients}`)
+  checkStore(store)
+  return { store, close: async () => undefined }
+}
+
+function onClient(options: LeaseElectorOptions): LeasePlace {
+  const { leaseName, leaseNamespace, observer, clock, recordEvents = false } = options
+  if (options.store !== undefined) throw invalidOption('store', options.store, 'it is taken only without a client')
+  checkName('leaseName', leaseName)
+  checkName('leaseNamespace', leaseNamespace)
+  checkBoolean('recordEvents', recordEvents)
+  checkNamespace('leaseNamespace', leaseNamespace)
+  const client = clientOf(options.client)
+  // Mostly process.env.POD_NAMESPACE ?? 'default', which names nothing.
+  const isNamed = leaseNamespace !== defaultNamespace || Boolean(process.env['POD_NAMESPACE'])
+  if (!isNamed) adviseOnNamespace(client, 'leaseNamespace')
+  const store = kubernetesStore({ client, namespace: isNamed ? leaseNamespace : undefined, clock })
+  const events = recordEvents
+    ? new EventRecorder(client, clock ?? systemClock, (error, event) =>
+        reportError(observer, { error, ...originOf(event) }),
+      )
+    : undefined
+  return {
+    store,
+    events,
+    async close() {
+      await events?.settled()
+      await store.close?.()
+    },
+  }
+}

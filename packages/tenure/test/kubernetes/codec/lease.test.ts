@@ -1,0 +1,420 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { decodeLease, encodeLease, noLease, type DecodedLease } from '../../../src/kubernetes/codec/lease.ts'
+import type { Draft } from '../../../src/stores/rules.ts'
+import { key, noon, draft, read } from './lease-fixtures.ts'
+
+const hour = 3_600_000
+
+interface Written {
+  readonly metadata: Readonly<Record<string, unknown>> & { readonly annotations: Readonly<Record<string, string>> }
+  readonly spec: Readonly<Record<string, unknown>>
+}
+
+/** What is sent, once it has been JSON. */
+function write(change: Partial<Draft> = {}, before = noLease, to = key): Written {
+  return JSON.parse(JSON.stringify(encodeLease(to, { ...draft, ...change }, before))) as Written
+}
+
+/** A Lease as the API server shows it. */
+function lease(spec: unknown, metadata: object = {}): DecodedLease {
+  return decodeLease({ kind: 'Lease', metadata: { name: 'jobs', resourceVersion: '41', ...metadata }, spec }, 'jobs')
+}
+
+const grant = (value: unknown) => ({
+  annotations: { 'tenure.dev/grant': typeof value === 'string' ? value : JSON.stringify(value) },
+})
+
+/** Rows of one column: a list among them stays one value. */
+const each = (...values: readonly unknown[]) => values.map((value) => [value])
+
+/** What the API server makes of what was sent. */
+const stored = ({ metadata, spec }: Written, resourceVersion = '42') => lease(spec, { ...metadata, resourceVersion })
+
+describe('a Lease that is written', () => {
+  test('says everything in the fields that client-go knows, and the rest in annotations', () => {
+    expect(write()).toEqual({
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: {
+        name: 'jobs',
+        namespace: 'default',
+        annotations: {
+          'tenure.dev/grant':
+            '{"holder":"pod-a","term":7,"attempt":"x.1","leaseDurationMs":15000,"released":false,"metadata":{"zone":"az-a"}}',
+        },
+      },
+      spec: {
+        holderIdentity: 'pod-a',
+        leaseDurationSeconds: 15,
+        acquireTime: '2030-01-01T11:58:58.766000Z',
+        renewTime: '2030-01-01T12:00:00.000000Z',
+        leaseTransitions: 7,
+      },
+    })
+  })
+
+  test.each([
+    [1, 1],
+    [999.5, 1],
+    [1_000, 1],
+    [1_000.001, 2],
+    [1_001, 2],
+    [14_999, 15],
+    [2 ** 31 - 1, 2_147_484],
+  ])('of %d ms lasts %d s', (leaseDurationMs, seconds) => {
+    expect(write({ leaseDurationMs }).spec['leaseDurationSeconds']).toBe(seconds)
+  })
+
+  test('never lasts shorter than its holder asked for, nor a second longer', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0.001, max: 2 ** 31 - 1, noNaN: true }), (leaseDurationMs) => {
+        const seconds = Number(write({ leaseDurationMs }).spec['leaseDurationSeconds'])
+        expect(Number.isInteger(seconds)).toBe(true)
+        expect(seconds * 1000).toBeGreaterThanOrEqual(leaseDurationMs)
+        expect((seconds - 1) * 1000).toBeLessThan(leaseDurationMs)
+      }),
+    )
+  })
+
+  test('has no holder once it is released, and keeps the rest', () => {
+    const held = stored(write())
+    const { spec } = write({ ...read(held), released: true }, held)
+    expect(spec).toEqual({
+      leaseDurationSeconds: 15,
+      acquireTime: '2030-01-01T11:58:58.766000Z',
+      renewTime: '2030-01-01T12:00:00.000000Z',
+      leaseTransitions: 7,
+    })
+    expect(
+      read(lease(spec, grant({ holder: 'pod-a', term: 7, attempt: 'x.1', released: true, metadata: {} }))),
+    ).toMatchObject({
+      holder: 'pod-a',
+      attempt: 'x.1',
+      term: 7,
+      released: true,
+    })
+  })
+
+  test('leaves the duration away that somebody took away, because the API server refuses a zero', () => {
+    const held = lease(
+      { holderIdentity: 'pod-a', leaseTransitions: 7 },
+      grant({ holder: 'pod-a', term: 7, attempt: 'x.1' }),
+    )
+    expect(write({ ...read(held), released: true }, held).spec).not.toHaveProperty('leaseDurationSeconds')
+  })
+
+  test('tells the election where the Lease has another name', () => {
+    const { metadata } = write({}, undefined, { ...key, election: 'Jobs of Ü' })
+    expect(metadata.annotations).toMatchObject({ 'tenure.dev/election': 'Jobs of Ü' })
+  })
+
+  test('is refused behind the last term that leaseTransitions can hold, and not before', () => {
+    expect(write({ term: 2_147_483_647 }).spec['leaseTransitions']).toBe(2_147_483_647)
+    expect(() => write({ term: 2_147_483_648 })).toThrow(
+      expect.objectContaining({
+        code: 'TERM_EXHAUSTED',
+        message: expect.stringContaining('"default/jobs"') as string,
+      }) as Error,
+    )
+  })
+
+  test('goes over the version that was read, and keeps what others put there', () => {
+    const metadata = {
+      uid: 'c0ffee',
+      resourceVersion: '41',
+      creationTimestamp: '2029-01-01T00:00:00Z',
+      labels: { team: 'payments' },
+      annotations: { note: 'hands off', 'tenure.dev/grant': 'old', 'tenure.dev/carry': 'last run at 5' },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' }],
+      finalizers: ['example.test/wait'],
+      managedFields: [{ manager: 'kubectl' }],
+      something: { from: 'the future' },
+    }
+    const spec = {
+      strategy: 'OldestEmulationVersion',
+      preferredHolder: 'pod-b',
+      fromTheFuture: [1],
+      holderIdentity: 'old',
+    }
+    const written = write({ carry: 'last run at 6' }, lease(spec, metadata))
+    expect(written.metadata).toEqual({
+      ...metadata,
+      name: 'jobs',
+      namespace: 'default',
+      annotations: {
+        note: 'hands off',
+        'tenure.dev/grant':
+          '{"holder":"pod-a","term":7,"attempt":"x.1","leaseDurationMs":15000,"released":false,"metadata":{"zone":"az-a"}}',
+        'tenure.dev/carry': 'last run at 6',
+      },
+    })
+    expect(written.spec).toMatchObject({
+      strategy: 'OldestEmulationVersion',
+      preferredHolder: 'pod-b',
+      fromTheFuture: [1],
+      holderIdentity: 'pod-a',
+    })
+  })
+})
+
+describe('renewTime', () => {
+  const renewTime = (nowMs: number, before: unknown) =>
+    write({ renewedAt: nowMs }, lease({ renewTime: before })).spec['renewTime']
+
+  test.each([
+    ['is now where the last renewal is long ago', noon, '2030-01-01T11:59:55.000000Z', '2030-01-01T12:00:00.000000Z'],
+    ['goes on by a second within a second', noon, '2030-01-01T11:59:59.999000Z', '2030-01-01T12:00:00.999000Z'],
+    ['goes on by a second after itself', noon, '2030-01-01T12:00:00.000000Z', '2030-01-01T12:00:01.000000Z'],
+    ['goes on where the clock stepped back', noon, '2030-01-01T12:30:00.000000Z', '2030-01-01T12:30:01.000000Z'],
+    ['counts whole seconds of another program', noon, '2030-01-01T12:00:00Z', '2030-01-01T12:00:01.000000Z'],
+    ['reads microseconds', noon, '2030-01-01T12:00:00.999999Z', '2030-01-01T12:00:01.999000Z'],
+    ['comes back from far ahead', noon, '2030-01-02T12:00:00.000000Z', '2030-01-01T12:00:00.000000Z'],
+    ['comes back from the end of time', noon, '9999-12-31T23:59:59.999999Z', '2030-01-01T12:00:00.000000Z'],
+    ['passes over what was not there', noon, undefined, '2030-01-01T12:00:00.000000Z'],
+    ['passes over null', noon, null, '2030-01-01T12:00:00.000000Z'],
+    ['passes over garbage', noon, 'soon', '2030-01-01T12:00:00.000000Z'],
+    ['passes over the first of all times', noon, '0001-01-01T00:00:00Z', '2030-01-01T12:00:00.000000Z'],
+  ])('%s', (_what, nowMs, before, expected) => {
+    expect(renewTime(nowMs, before)).toBe(expected)
+  })
+
+  test('differs in whole seconds after every write, whatever the clock does', () => {
+    const clock = fc.oneof(
+      fc.integer({ min: 0, max: 3_000 }),
+      fc.integer({ min: -3_000, max: 3_000 }),
+      fc.integer({ min: -48 * hour, max: 48 * hour }),
+    )
+    fc.assert(
+      fc.property(fc.array(clock, { minLength: 1, maxLength: 50 }), (steps) => {
+        let nowMs = noon
+        let current = stored(write({ renewedAt: nowMs }))
+        for (const step of steps) {
+          nowMs += step
+          const next = stored(write({ renewedAt: nowMs }, current))
+          const [before, after] = [current, next].map(({ lease: { spec } }) => String(spec['renewTime']))
+          expect(after).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+          expect(after?.slice(0, 19)).not.toBe(before?.slice(0, 19))
+          current = next
+        }
+      }),
+    )
+  })
+
+  test('does not run away: an hour ahead of the clock it comes back', () => {
+    let current = stored(write())
+    for (let count = 0; count < 5_000; count++) current = stored(write({}, current))
+    expect(Math.abs(Date.parse(String(current.lease.spec['renewTime'])) - noon)).toBeLessThanOrEqual(hour)
+  })
+})
+
+describe('a Lease that is read', () => {
+  test('is the record that was written, its duration in whole seconds', () => {
+    const text = fc.string({ unit: 'grapheme', minLength: 1 })
+    const drafts = fc.record({
+      holder: fc.oneof(
+        text,
+        fc.constantFrom(' ', '__proto__', 'constructor', '"', '\\', '{}', 'null', 'a\u2028b', '🚀'),
+      ),
+      attempt: text,
+      term: fc.integer({ min: 0, max: 2 ** 31 - 1 }),
+      leaseDurationMs: fc.integer({ min: 1, max: 2 ** 31 - 1 }),
+      carry: fc.oneof(fc.constant(''), text),
+      metadata: fc.dictionary(text, fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<string>),
+      released: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(drafts, (change) => {
+        const wanted = { ...draft, ...change, leaseDurationMs: Math.ceil(change.leaseDurationMs / 1000) * 1000 }
+        const { record, highestTerm } = stored(write(change))
+        expect(record).toEqual({ ...JSON.parse(JSON.stringify(wanted)), version: '42' })
+        expect(highestTerm).toBe(change.term)
+      }),
+    )
+  })
+
+  test('as client-go creates it is held in term 0, without an attempt', () => {
+    const spec = {
+      holderIdentity: 'client-go_1',
+      leaseDurationSeconds: 15,
+      acquireTime: '2030-01-01T12:00:00.123456Z',
+      renewTime: '2030-01-01T12:00:04.000000Z',
+      leaseTransitions: 0,
+    }
+    expect(lease(spec)).toMatchObject({
+      record: {
+        election: 'jobs',
+        holder: 'client-go_1',
+        attempt: '',
+        term: 0,
+        leaseDurationMs: 15_000,
+        acquiredAt: noon + 123,
+        renewedAt: noon + 4_000,
+        released: false,
+        metadata: {},
+        carry: '',
+        version: '41',
+      },
+      highestTerm: 0,
+      remainingMs: undefined,
+    })
+  })
+
+  test.each([{}, undefined, { holderIdentity: '' }, { holderIdentity: null }, { leaseDurationSeconds: 15 }])(
+    'without a holder is free: %j',
+    (spec) => {
+      expect(read(lease(spec))).toMatchObject({ holder: '', attempt: '', term: 0, released: true })
+    },
+  )
+
+  test.each([undefined, null, 0, -1, '15', true])(
+    'with a duration of %j is held, and its duration not known',
+    (seconds) => {
+      const record = read(lease({ holderIdentity: 'x', leaseDurationSeconds: seconds }))
+      expect(record).toMatchObject({ holder: 'x', leaseDurationMs: 0, released: false, acquiredAt: 0, renewedAt: 0 })
+    },
+  )
+
+  test.each(each(5, true, false, 0, {}, [], ['x']))(
+    'with the holder %j is not free: it is not understood',
+    (holderIdentity) => {
+      expect(() => read(lease({ holderIdentity }))).toThrow(
+        expect.objectContaining({ code: 'RECORD_INVALID' }) as Error,
+      )
+    },
+  )
+
+  test.each(each(-1, 0.5, 2 ** 31, 1e300, '7', true, {}, []))(
+    'with %j transitions is not understood',
+    (leaseTransitions) => {
+      for (const holderIdentity of ['x', '']) {
+        expect(() => read(lease({ holderIdentity, leaseTransitions }))).toThrow(
+          expect.objectContaining({ code: 'RECORD_INVALID' }) as Error,
+        )
+      }
+    },
+  )
+
+  const others = [
+    undefined,
+    null,
+    [],
+    'Lease',
+    {},
+    { kind: 'Lease' },
+    { kind: 'Lease', metadata: {} },
+    { kind: 'Lease', metadata: { resourceVersion: '' } },
+    { kind: 'Lease', metadata: { resourceVersion: 41 } },
+    { kind: 'Lease', metadata: [], spec: {} },
+    { kind: 'LeaseList', metadata: { resourceVersion: '41' }, items: [] },
+    { kind: 'Status', metadata: { resourceVersion: '41' } },
+    { kind: 'Lease', metadata: { resourceVersion: '41' }, spec: 'free' },
+    { kind: 'Lease', metadata: { resourceVersion: '41' }, spec: [] },
+    { kind: 'Lease', metadata: { resourceVersion: '41' }, spec: null },
+  ]
+  test.each(each(...others))('is none: %j', (value) => {
+    expect(() => decodeLease(value)).toThrow(expect.objectContaining({ code: 'RECORD_INVALID' }) as Error)
+  })
+})
+
+describe('an attempt', () => {
+  const told = { holder: 'pod-a', term: 7, attempt: 'x.1', metadata: { zone: 'az-a' } }
+
+  test('counts for the holder and the term that the spec tells of', () => {
+    const record = read(lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, grant(told)))
+    expect(record).toMatchObject({ attempt: 'x.1', metadata: { zone: 'az-a' }, released: false })
+  })
+
+  test.each([
+    ['another holder', { holderIdentity: 'client-go', leaseTransitions: 7 }],
+    ['a later term', { holderIdentity: 'pod-a', leaseTransitions: 8 }],
+    ['an earlier term', { holderIdentity: 'pod-a', leaseTransitions: 6 }],
+    ['no term', { holderIdentity: 'pod-a' }],
+    ['a holder that looks alike', { holderIdentity: 'pod-a ', leaseTransitions: 7 }],
+    ['a later holder that has released', { leaseTransitions: 8 }],
+  ])('is void under %s', (_what, spec) => {
+    const record = read(lease(spec, grant(told)))
+    const holder = 'holderIdentity' in spec ? spec.holderIdentity : ''
+    expect(record).toMatchObject({ holder, attempt: '', metadata: {} })
+  })
+
+  test.each([7, 6, undefined])(
+    'that was not given back goes on without a holder under %j transitions',
+    (transitions) => {
+      const wiped = lease(
+        { leaseTransitions: transitions, leaseDurationSeconds: 1 },
+        grant({ ...told, leaseDurationMs: 9000 }),
+      )
+      const { holder, term, attempt } = told
+      expect(read(wiped)).toMatchObject({ holder, term, attempt, leaseDurationMs: 9000, released: false })
+      const mended = stored(write({}, wiped))
+      expect(read(mended)).toMatchObject({ holder, term, attempt, leaseDurationMs: 15_000, released: false })
+    },
+  )
+
+  test.each([6, 0, undefined])(
+    'that somebody wrote %j transitions under still tells the highest term',
+    (leaseTransitions) => {
+      for (const holderIdentity of ['client-go', undefined]) {
+        const current = lease({ holderIdentity, leaseTransitions }, grant(told))
+        const term = holderIdentity === undefined ? 7 : (leaseTransitions ?? 0)
+        expect(current).toMatchObject({ record: { term }, highestTerm: 7 })
+      }
+    },
+  )
+
+  test.each([
+    '',
+    'no JSON',
+    '[]',
+    'null',
+    '"text"',
+    '7',
+    '{',
+    '{"holder":"pod-a","term":7}',
+    '{"holder":"pod-a","attempt":"x.1"}',
+    '{"holder":7,"term":7,"attempt":"x.1"}',
+    '{"holder":"pod-a","term":"7","attempt":"x.1"}',
+    '{"holder":"pod-a","term":1e300,"attempt":"x.1"}',
+    '{"holder":"pod-a","term":2147483648,"attempt":"x.1"}',
+    '{"holder":"pod-a","term":-1,"attempt":"x.1"}',
+    '{"holder":"pod-a","term":7.5,"attempt":"x.1"}',
+    '{"holder":"pod-a","term":7,"attempt":["x.1"]}',
+    '{"__proto__":{"holder":"pod-a","term":7,"attempt":"x.1"}}',
+    '['.repeat(50_000),
+  ])('that makes no sense is passed over: %.60s', (text) => {
+    const current = lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, grant(text))
+    expect(current).toMatchObject({ record: { holder: 'pod-a', attempt: '', term: 7, metadata: {} }, highestTerm: 7 })
+  })
+
+  test.each(['null', '[]', '"x"', '5'])('with %s for metadata has none', (metadata) => {
+    const text = `{"holder":"pod-a","term":7,"attempt":"x.1","metadata":${metadata}}`
+    expect(read(lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, grant(text)))).toMatchObject({
+      attempt: 'x.1',
+      metadata: {},
+    })
+  })
+
+  test('brings no prototype with it', () => {
+    const text = '{"holder":"pod-a","term":7,"attempt":"x.1","metadata":{"__proto__":{"admin":true}}}'
+    const { metadata } = read(lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, grant(text)))
+    expect(metadata['admin']).toBeUndefined()
+    expect({}).not.toHaveProperty('admin')
+  })
+
+  test.each(each(null, [], 'x', 5))('is not looked for in annotations that are %j', (annotations) => {
+    const current = lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, { annotations })
+    expect(read(current)).toMatchObject({ holder: 'pod-a', attempt: '', carry: '' })
+    expect(write({}, current).metadata.annotations).toHaveProperty(['tenure.dev/grant'])
+  })
+})
+
+test('carry stays while others hold the Lease, and a later leader reads it', () => {
+  const carried = stored(write({ carry: 'last run at 5' }))
+  // client-go sends the object back as it was, with another spec.
+  const foreign = lease({ holderIdentity: 'client-go', leaseTransitions: 8 }, carried.lease.metadata)
+  expect(read(foreign)).toMatchObject({ holder: 'client-go', attempt: '', carry: 'last run at 5' })
+  const mine = stored(write({ term: 9, carry: read(foreign).carry }, foreign))
+  expect(read(mine)).toMatchObject({ holder: 'pod-a', attempt: 'x.1', term: 9, carry: 'last run at 5' })
+  expect(read(stored(write({ term: 9, carry: '' }, mine))).carry).toBe('')
+})

@@ -1,0 +1,114 @@
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { KubernetesClient as Client } from '../../src/kubernetes/client/client.ts'
+import { Mount } from './credentials/account-mount.ts'
+import { config, server } from './credentials/client-node-config.ts'
+import { folderOfFiles, kubeConfig } from './credentials/kube-config-file.ts'
+
+// In modules of its own: a process gives advice so often and no more, and other tests may have used that up.
+vi.resetModules()
+const { KubernetesClient } = await import('../../src/kubernetes/client/client.ts')
+const { fromKubeConfig } = await import('../../src/kubernetes/credentials/kube-config.ts')
+const { LeaderElector } = await import('../../src/styles/leader-elector.ts')
+const { serviceAccount } = await import('../../src/kubernetes/credentials/service-account.ts')
+const { kubernetesStore } = await import('../../src/stores/kubernetes.ts')
+
+const { write } = folderOfFiles()
+const options = { leaseName: 'my-app', identity: 'pod-a', callbacks: { onStartedLeading: () => undefined } }
+const elector = (client: Client, leaseNamespace: string) => new LeaderElector({ ...options, client, leaseNamespace })
+
+/** A pod whose namespace is mounted, or that has no such file. */
+function pod(namespace?: string) {
+  const { folder } = new Mount({ token: 't', 'ca.crt': 'c', ...(namespace !== undefined && { namespace }) })
+  return { client: new KubernetesClient(serviceAccount(server, folder)), path: `${folder}/namespace` }
+}
+
+/** A KubeConfig of @kubernetes/client-node. */
+function clientNode(namespace: string | undefined) {
+  const made = config({}, { token: 't' })
+  for (const context of made.contexts) Object.assign(context, { namespace })
+  return made
+}
+
+/** The warnings of the process from now on. Each message is given once, so each test has a namespace of its own. */
+function listen() {
+  const warnings: string[] = []
+  const hear = ({ name, message }: Error) => void (name === 'TenureWarning' && warnings.push(message))
+  process.on('warning', hear)
+  onTestFinished(() => void process.off('warning', hear))
+  return async () => {
+    await new Promise((resolve) => setImmediate(resolve))
+    return warnings
+  }
+}
+
+beforeEach(() => {
+  vi.stubEnv('POD_NAMESPACE', '')
+  return () => vi.unstubAllEnvs()
+})
+
+describe('without POD_NAMESPACE the Leases are kept in default, and it is said once that', () => {
+  test('the pod is in another namespace, with what to set', async () => {
+    const warnings = listen()
+    const { client, path } = pod('in-a-pod')
+    expect(kubernetesStore({ client }).namespace).toBe('default')
+    kubernetesStore({ client })
+    expect(await warnings()).toEqual([
+      `Leases are kept in the namespace "default", and POD_NAMESPACE is not set. This pod is in "in-a-pod" (${path}). ` +
+        'With rights in the whole cluster, equal names of two namespaces would share one Lease. ' +
+        'Set POD_NAMESPACE, in a pod by the downward API, or pass namespace: "in-a-pod" (in a URL: kubernetes://in-a-pod).',
+    ])
+  })
+
+  test('the context of a kubeconfig names another', async () => {
+    const warnings = listen()
+    const path = write(kubeConfig({ server, 'insecure-skip-tls-verify': true }, { token: 't' }))
+    kubernetesStore({ client: fromKubeConfig(path) })
+    expect(await warnings()).toEqual([
+      expect.stringContaining(`The context "me@here" of ${path} has the namespace "jobs". `),
+    ])
+  })
+
+  test('the context of a KubeConfig of @kubernetes/client-node names another', async () => {
+    const warnings = listen()
+    kubernetesStore({ client: clientNode('of-a-context') })
+    expect(await warnings()).toEqual([
+      expect.stringContaining('The context "me@here" of the KubeConfig has the namespace "of-a-context". '),
+    ])
+  })
+
+  test('a LeaderElector is given "default", as by process.env.POD_NAMESPACE ?? "default"', async () => {
+    const warnings = listen()
+    elector(pod('of-an-elector').client, 'default')
+    expect(await warnings()).toEqual([
+      expect.stringMatching(/"of-an-elector" .* or pass leaseNamespace: "of-an-elector"/),
+    ])
+  })
+})
+
+describe('nothing is said', () => {
+  test('where a namespace is chosen', async () => {
+    const warnings = listen()
+    const { client } = pod('chosen')
+    expect(kubernetesStore({ client, namespace: 'default' }).namespace).toBe('default')
+    kubernetesStore({ client, namespace: 'another' })
+    elector(client, 'chosen')
+    vi.stubEnv('POD_NAMESPACE', 'chosen')
+    expect(kubernetesStore({ client }).namespace).toBe('chosen')
+    elector(client, 'default')
+    expect(await warnings()).toEqual([])
+  })
+
+  test('where it is the same, or nothing names one', async () => {
+    const warnings = listen()
+    const path = write(kubeConfig({ server, 'insecure-skip-tls-verify': true }, { token: 't' }).replace('jobs', '""'))
+    const clients = [pod('default').client, pod('').client, pod().client, fromKubeConfig(path)]
+    for (const client of [...clients, clientNode(undefined), clientNode('default')]) kubernetesStore({ client })
+    expect(await warnings()).toEqual([])
+  })
+
+  test('where the KubeConfig has no way to tell', async () => {
+    const warnings = listen()
+    kubernetesStore({ client: { getCurrentCluster: () => ({ server }), applyToHTTPSOptions: async () => undefined } })
+    expect(await warnings()).toEqual([])
+  })
+})

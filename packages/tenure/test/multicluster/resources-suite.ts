@@ -1,0 +1,113 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { MultiClusterAnswer, MultiClusterRequest } from '../../src/multicluster/resource.ts'
+import type { ResourceChange, ResourceKey, Resources, ResourceScope } from '../../src/multicluster/resources.ts'
+
+/** Where resources are kept, and what an operator may do there. */
+export interface ResourcesUnderTest {
+  readonly resources: Resources
+  readonly namespace: string
+  delete(key: ResourceKey): unknown
+}
+
+const call = { signal: new AbortController().signal }
+let names = 0
+
+export function requestOf(id: string): MultiClusterRequest {
+  return { id, verb: 'read', renewTime: '2026-01-01T00:00:00.000Z', timeoutMs: 5_000, claim: { holder: 'a' } }
+}
+
+const answerOf = (id: string): MultiClusterAnswer => ({ id, ok: true })
+
+/** Waits for the changes of a watch one by one. It ends with the test. */
+export function watchOf(resources: Resources, scope: ResourceScope): () => Promise<ResourceChange> {
+  const ending = new AbortController()
+  onTestFinished(() => ending.abort())
+  const changes = resources.watch(scope, { signal: ending.signal })[Symbol.asyncIterator]()
+  return async () => (await changes.next()).value as ResourceChange
+}
+
+/** What everything that keeps resources does alike: an API server, and what takes its place in simulations. */
+export function resourcesSuite(open: () => ResourcesUnderTest): void {
+  const scene = () => {
+    const { resources, namespace, delete: remove } = open()
+    return { resources, remove, key: { namespace, name: `election-${++names}` } }
+  }
+
+  test('are created once, and read as they are', async () => {
+    const { resources, key } = scene()
+    expect(await resources.get(key, call)).toBeUndefined()
+    const created = await resources.create(key, { requests: { one: requestOf('1') } }, 'Überschrift', call)
+    expect(created).toMatchObject({
+      ...key,
+      generation: 1,
+      election: 'Überschrift',
+      spec: { requests: { one: requestOf('1') } },
+      status: { answers: {} },
+    })
+    expect(await resources.create(key, { requests: {} }, undefined, call)).toBeUndefined()
+    expect(await resources.get(key, call)).toEqual(created)
+  })
+
+  test('a patch of spec changes what it names, and raises the generation', async () => {
+    const { resources, key } = scene()
+    expect(await resources.patchSpec(key, { requests: { one: requestOf('1') } }, call)).toBeUndefined()
+    const requests = { one: requestOf('1'), two: requestOf('2') }
+    await resources.create(key, { requests, holderIdentity: 'a' }, undefined, call)
+    const patch = { holderIdentity: null, requests: { one: requestOf('3'), two: null } }
+    const patched = await resources.patchSpec(key, patch, call)
+    expect(patched).toMatchObject({ generation: 2 })
+    expect(patched?.spec).toEqual({ requests: { one: requestOf('3') } })
+  })
+
+  test('a patch that changes nothing gives no new generation and no new version', async () => {
+    const { resources, key } = scene()
+    await resources.create(key, { requests: { one: requestOf('1') } }, undefined, call)
+    const before = await resources.get(key, call)
+    expect(await resources.patchSpec(key, { requests: { one: requestOf('1') } }, call)).toEqual(before)
+  })
+
+  test('a patch of status is made over the version that was judged, and over no other', async () => {
+    const { resources, key } = scene()
+    const seen = await resources.create(key, { requests: {} }, undefined, call)
+    if (!seen) throw new Error('not created')
+    const first = await resources.patchStatus(seen, { answers: { one: answerOf('1') } }, seen.resourceVersion, call)
+    expect(first).toMatchObject({ generation: 1, status: { answers: { one: answerOf('1') } } })
+    expect(await resources.patchStatus(seen, { answers: { one: null } }, seen.resourceVersion, call)).toBeUndefined()
+    const free = await resources.patchStatus(seen, { leader: 'b', answers: { two: answerOf('2') } }, undefined, call)
+    expect(free?.status).toEqual({ leader: 'b', answers: { one: answerOf('1'), two: answerOf('2') } })
+  })
+
+  test('a patch of status touches no resource that was created since', async () => {
+    const { resources, key, remove } = scene()
+    const seen = await resources.create(key, { requests: {} }, undefined, call)
+    if (!seen) throw new Error('not created')
+    await remove(key)
+    expect(await resources.patchStatus(seen, { leader: 'a' }, seen.resourceVersion, call)).toBeUndefined()
+    const next = await resources.create(key, { requests: {} }, undefined, call)
+    expect(next?.uid).not.toBe(seen.uid)
+    expect(await resources.patchStatus(seen, { leader: 'a' }, seen.resourceVersion, call)).toBeUndefined()
+    expect(await resources.get(key, call)).toEqual(next)
+    // Without a version it compares nothing, but the writer learns of it.
+    expect(await resources.patchStatus(seen, { answers: { one: answerOf('1') } }, undefined, call)).toBeUndefined()
+    expect((await resources.get(key, call))?.status).toEqual({ answers: { one: answerOf('1') } })
+  })
+
+  describe('a watch', () => {
+    test('of one shows it as it is, then each change, and its deletion', async () => {
+      const { resources, key, remove } = scene()
+      const next = watchOf(resources, key)
+      expect(await next()).toEqual({ type: 'all', resources: [] })
+      const change = next()
+      await resources.create({ ...key, name: `${key.name}-other` }, { requests: {} }, undefined, call)
+      const created = await resources.create(key, { requests: {} }, undefined, call)
+      expect(await change).toEqual({ type: 'put', resource: created })
+      const patched = await resources.patchSpec(key, { requests: { one: requestOf('1') } }, call)
+      expect(await next()).toEqual({ type: 'put', resource: patched })
+      const again = watchOf(resources, key)
+      expect(await again()).toEqual({ type: 'all', resources: [patched] })
+      await remove(key)
+      expect(await next()).toMatchObject({ type: 'deleted', resource: key })
+      expect(await again()).toMatchObject({ type: 'deleted', resource: key })
+    })
+  })
+}

@@ -1,0 +1,514 @@
+import { getEventListeners } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { held } from '../src/conformance/scene.ts'
+import {
+  memoryStore,
+  observe,
+  ttlStore,
+  type AcquireClaim,
+  type LeaseRecord,
+  type LeaseStore,
+  type ObserveOptions,
+} from '../src/index.ts'
+import { casStore } from '../src/stores/cas.ts'
+import { fileStore } from '../src/stores/file.ts'
+import { memoryTtlStorage } from '../src/stores/memory-ttl.ts'
+import { fakeClock, type FakeClock } from '../src/testing/index.ts'
+import { CasMap } from './conformance/cas-map.ts'
+import { faultyStore, refusedConnection, withoutWatch } from './faulty-store.ts'
+import { call, claim, follow, never } from './outcome.ts'
+
+const lease = 10_000
+
+/** Somebody who leads, by hand. */
+function leaderOn(store: LeaseStore) {
+  let record: LeaseRecord | undefined
+  const take = (outcome: Awaited<ReturnType<LeaseStore['renew']>>) => {
+    if (!outcome.ok) throw new Error(`It was refused: ${JSON.stringify(outcome)}`)
+    record = outcome.record
+  }
+  const own = () => record ?? expect.fail('Nobody leads.')
+  return {
+    acquire: async (over: Partial<AcquireClaim> = {}) => {
+      const next = { afterTerm: record?.term ?? 0, attempt: `a${record?.term ?? 0}`, leaseDurationMs: lease, ...over }
+      take(await store.acquire(claim(next), call))
+    },
+    renew: async () => take(await store.renew(held(own()), call)),
+    release: async () => take(await store.release(held(own()), call)),
+    takeOver: async (over: Partial<AcquireClaim> = {}) => {
+      const next = { afterTerm: own().term, expiredVersion: own().version, attempt: `b${own().term}`, holder: 'next' }
+      take(await store.acquire(claim({ leaseDurationMs: lease, ...next, ...over }), call))
+    },
+  }
+}
+
+/** Reads along, and keeps what it was shown. */
+function watching(store: LeaseStore, options: ObserveOptions) {
+  const controller = new AbortController()
+  const shown: string[] = []
+  const errors: unknown[] = []
+  const items = observe(store, 'e', { signal: controller.signal, onError: (error) => errors.push(error), ...options })
+  const done = (async () => {
+    for await (const { change, record } of items) shown.push(record ? `${change} ${record.term}` : change)
+  })()
+  return { shown, errors, done, stop: () => controller.abort(), signal: controller.signal }
+}
+
+function scene(kind: 'watched' | 'polled' = 'watched') {
+  const clock = fakeClock()
+  const memory = memoryStore({ clock })
+  const store = faultyStore(memory, clock)
+  const leader = leaderOn(memory)
+  return { clock, memory, store: kind === 'polled' ? withoutWatch(store) : store, leader }
+}
+
+interface Delay {
+  readonly beforeMs: number
+  readonly afterMs: number
+}
+
+/** Reads take long, before the store gets the question or after it has answered. */
+function slowReads(store: LeaseStore, clock: FakeClock, next: () => Delay | undefined): LeaseStore {
+  const wait = (ms: number) => new Promise<void>((resolve) => void clock.setTimer(ms, resolve))
+  return {
+    ...store,
+    read: async (election, options) => {
+      const { beforeMs, afterMs } = next() ?? { beforeMs: 0, afterMs: 0 }
+      await wait(beforeMs)
+      const record = await store.read(election, options)
+      await wait(afterMs)
+      return record
+    },
+  }
+}
+
+describe.each(['watched', 'polled'] as const)('a store that is %s', (kind) => {
+  test('shows how it stands, then each change and why a term ended', async () => {
+    const { clock, memory, store, leader } = scene(kind)
+    const { shown } = watching(store, { clock })
+    const step = async (change: () => Promise<void> | void) => {
+      await change()
+      await clock.advance(1_500)
+    }
+    await step(() => undefined)
+    for (const change of [leader.acquire, leader.renew, leader.release, leader.acquire]) await step(change)
+    await step(() => memory.delete('e'))
+    expect(shown).toEqual(['state', 'elected 1', 'renewed 1', 'released 1', 'elected 2', 'deleted'])
+  })
+
+  test('says that a lease ran out when it was seen for its whole duration, not sooner', async () => {
+    const { clock, store, leader } = scene(kind)
+    await leader.acquire()
+    const { shown } = watching(store, { clock })
+    await clock.advance(4_000)
+    await leader.renew()
+    // A poll comes after a second, or up to a fifth later.
+    const seenWithinMs = kind === 'watched' ? 0 : 1_200
+    await clock.advance(seenWithinMs)
+    expect(shown).toEqual(['state 1', 'renewed 1'])
+    await clock.advance(lease - seenWithinMs - 1)
+    expect(shown).toEqual(['state 1', 'renewed 1'])
+    await clock.advance(1 + seenWithinMs)
+    expect(shown).toEqual(['state 1', 'renewed 1', 'expired 1'])
+    await leader.acquire()
+    await clock.advance(1_500)
+    expect(shown.at(-1)).toBe('elected 2')
+  })
+})
+
+test('a lease that is held on after it seemed to have run out is renewed, and its end is shown once', async () => {
+  const clock = fakeClock()
+  const cas = casStore(new CasMap().backend(), { clock })
+  const store = faultyStore(cas, clock)
+  const leader = leaderOn(cas)
+  await leader.acquire()
+  const { shown, errors } = watching(store, { clock, timeoutMs: 1_000 })
+  const pass = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 100) await clock.advance(100)
+  }
+  await pass(1_000)
+  store.fault = () => 'error'
+  await pass(lease + 1_000)
+  expect(shown).toEqual(['state 1', 'expired 1'])
+  expect(errors.length).toBeGreaterThan(2)
+  store.fault = () => undefined
+  await leader.renew()
+  await pass(10_500)
+  expect(shown).toEqual(['state 1', 'expired 1', 'renewed 1'])
+  await pass(lease)
+  await leader.release()
+  await pass(2_000)
+  expect(shown).toEqual(['state 1', 'expired 1', 'renewed 1', 'expired 1'])
+})
+
+test('a term that began before the end of the former was seen has replaced it', async () => {
+  const { clock, memory, store, leader } = scene('polled')
+  await leader.acquire()
+  const { shown } = watching(store, { clock })
+  await clock.advance(0)
+  await leader.release()
+  await leader.takeOver()
+  await clock.advance(1_500)
+  expect(shown).toEqual(['state 1', 'replaced 2'])
+  expect(await memory.read('e', call)).toMatchObject({ holder: 'next' })
+})
+
+test('a watch that is silent lets no lease seem to run out: the store itself is asked', async () => {
+  const { clock, store, leader } = scene()
+  store.silentWatch = true
+  await leader.acquire()
+  const { shown } = watching(store, { clock })
+  for (let round = 0; round < 8; round++) {
+    await clock.advance(5_000)
+    await leader.renew()
+  }
+  expect(shown.filter((item) => !item.startsWith('renewed'))).toEqual(['state 1'])
+  expect(shown.length).toBeGreaterThan(3)
+})
+
+describe.each(['silent', 'polled'] as const)('a lease that is renewed (%s)', (kind) => {
+  /** A watch that shows nothing, or none and a poll every 10 s: either way the lease is due before the next look. */
+  const seldom = (leaseDurationMs: number) => {
+    const parts = scene(kind === 'polled' ? 'polled' : 'watched')
+    parts.store.silentWatch = true
+    const { clock, leader } = parts
+    const renewEachSecond = async (seconds: number) => {
+      for (let second = 0; second < seconds; second++) {
+        await clock.advance(1_000)
+        await leader.renew()
+      }
+    }
+    const options = { clock, pollIntervalMs: 10_000 }
+    return { ...parts, options, renewEachSecond, acquire: () => leader.acquire({ leaseDurationMs }) }
+  }
+  const others = (shown: readonly string[]) => shown.filter((item) => !item.startsWith('renewed'))
+
+  test('does not seem to run out because answers take long', async () => {
+    const { clock, store, options, renewEachSecond, acquire } = seldom(3_000)
+    await acquire()
+    const { shown, errors } = watching(
+      slowReads(store, clock, () => ({ beforeMs: 550, afterMs: 550 })),
+      options,
+    )
+    await renewEachSecond(60)
+    expect(others(shown)).toEqual(['state 1'])
+    expect(errors).toEqual([])
+    // One look each time that the lease is due.
+    expect(shown.length).toBeGreaterThan(12)
+  })
+
+  test('does not seem to run out because the store failed for a while when it was due', async () => {
+    const { store, options, renewEachSecond, acquire } = seldom(3_000)
+    await acquire()
+    const { shown, errors } = watching(store, { ...options, timeoutMs: 6_000 })
+    await renewEachSecond(2)
+    store.fault = () => 'error'
+    await renewEachSecond(6)
+    expect(errors.length).toBeGreaterThan(1)
+    store.fault = () => undefined
+    await renewEachSecond(4)
+    expect(others(shown)).toEqual(['state 1'])
+    expect(shown.length).toBeGreaterThan(1)
+  })
+
+  test.each(['request-lost', 'error'] as const)('seems to have run out after the whole bound (%s)', async (fault) => {
+    const { clock, store, options, renewEachSecond, acquire } = seldom(3_000)
+    await acquire()
+    const { shown } = watching(store, { ...options, timeoutMs: 2_500 })
+    await clock.advance(0)
+    store.fault = () => fault
+    await renewEachSecond(5)
+    expect(shown).toEqual(['state 1'])
+    await renewEachSecond(1)
+    expect(shown).toEqual(['state 1', 'expired 1'])
+    await renewEachSecond(60)
+    expect(shown).toEqual(['state 1', 'expired 1'])
+    store.fault = () => undefined
+    // The last call that was lost, and the longest pause after it.
+    await renewEachSecond(13)
+    expect(shown.slice(0, 3)).toEqual(['state 1', 'expired 1', 'renewed 1'])
+  })
+
+  test('does not seem to run out by an answer to a question that was sent before it was due', async () => {
+    const { clock, store, leader, acquire } = seldom(25_000)
+    const delays = [
+      { beforeMs: 11_000, afterMs: 0 },
+      { beforeMs: 0, afterMs: 11_000 },
+    ]
+    await acquire()
+    const slow = slowReads(store, clock, () => delays.shift())
+    const { shown } = watching(slow, { clock, pollIntervalMs: 100_000, timeoutMs: 20_000 })
+    await clock.advance(8_000)
+    await leader.renew()
+    // Seen at 11 s, asked for at 30 s, renewed at 31 s, due at 36 s, answered at 41 s.
+    await clock.advance(23_000)
+    await leader.renew()
+    await clock.advance(10_000)
+    expect(delays).toEqual([])
+    expect(shown).toEqual(['state 1', 'renewed 1'])
+  })
+})
+
+test('a silent watch of a lease that is free does not hide the next leader for ever', async () => {
+  const { clock, store, leader } = scene()
+  store.silentWatch = true
+  const { shown } = watching(store, { clock })
+  await clock.advance(1_000)
+  await leader.acquire()
+  await clock.advance(30_000)
+  expect(shown.slice(0, 2)).toEqual(['state', 'elected 1'])
+})
+
+test('a watch that is open costs no other call but one every 30 s', async () => {
+  const { clock, store } = scene()
+  watching(store, { clock })
+  await clock.advance(300_000)
+  expect(store.calls.length).toBeLessThanOrEqual(11)
+})
+
+test('a watch that breaks is opened again, more and more slowly, and nothing is lost meanwhile', async () => {
+  const { clock, memory, store, leader } = scene()
+  const opened: number[] = []
+  store.watch = () => {
+    opened.push(clock.monotonicMs())
+    throw new Error('no watch today')
+  }
+  const { shown, errors } = watching(store, { clock })
+  await clock.advance(60_000)
+  expect(opened.length).toBeGreaterThan(4)
+  expect(opened.length).toBeLessThan(12)
+  expect(errors).toHaveLength(opened.length)
+  await leader.acquire()
+  await clock.advance(1_500)
+  expect(shown).toEqual(['state', 'elected 1'])
+  store.watch = (election, options) => memory.watch?.(election, options) ?? expect.fail('It can be watched.')
+  await clock.advance(12_000)
+  const before = store.calls.length
+  await leader.acquire()
+  await clock.advance(0)
+  expect(shown.at(-1)).toBe('elected 2')
+  expect(store.calls.length).toBe(before)
+})
+
+test('a store that fails, or hangs, is asked again at a pace, and errors end nothing', async () => {
+  const { clock, store, leader } = scene('polled')
+  store.fault = () => 'error'
+  const { shown, errors } = watching(store, { clock, timeoutMs: 2_000 })
+  await clock.advance(100_000)
+  expect(errors.length).toBeGreaterThan(8)
+  expect(errors.length).toBeLessThan(16)
+  expect(errors[0]).toBe(refusedConnection)
+  store.fault = () => 'request-lost'
+  await clock.advance(30_000)
+  expect(errors.at(-1)).toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('within 2000 ms') })
+  expect(store.mostOpen).toBe(1)
+  store.fault = () => undefined
+  await leader.acquire()
+  await clock.advance(15_000)
+  expect(shown[0]).toBe('state 1')
+})
+
+test('what nobody listens to is shown as a warning, and a listener that throws ends nothing', async () => {
+  const { clock, store, leader } = scene('polled')
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  onTestFinished(() => warn.mockRestore())
+  store.fault = () => 'error'
+  const { shown } = watching(store, { clock, onError: undefined })
+  const other = watching(store, { clock, onError: () => expect.fail('mine') })
+  // A rejection that nobody handles would end the process.
+  const rejects: () => unknown = () => Promise.reject(new Error('log sink down'))
+  watching(store, { clock, onError: rejects })
+  await clock.advance(5_000)
+  expect(warn.mock.calls.map(([message]) => message)).toEqual([refusedConnection.message, 'mine', 'log sink down'])
+  store.fault = () => undefined
+  await leader.acquire()
+  await clock.advance(10_000)
+  expect([shown[0], other.shown[0]]).toEqual(['state 1', 'state 1'])
+})
+
+test('an answer that was overtaken by an event changes nothing', async () => {
+  const { clock, memory, store, leader } = scene()
+  await leader.acquire()
+  let answer = (): void => undefined
+  const slow: LeaseStore = {
+    ...store,
+    read: async (election, options) => {
+      const record = await memory.read(election, options)
+      await new Promise<void>((resolve) => (answer = resolve))
+      return record
+    },
+  }
+  const { shown } = watching(slow, { clock, timeoutMs: 60_000 })
+  await clock.advance(0)
+  answer()
+  await clock.advance(lease)
+  // The lease is due, and what became of it is asked. Before the answer arrives there is news.
+  await leader.acquire()
+  await clock.advance(0)
+  answer()
+  await clock.advance(0)
+  expect(shown).toEqual(['state 1', 'replaced 2'])
+})
+
+test('events that tell of the past again are passed over', async () => {
+  const { clock, memory, leader } = scene()
+  await leader.acquire()
+  const first = await memory.read('e', call)
+  await leader.renew()
+  const second = await memory.read('e', call)
+  const store: LeaseStore = {
+    ...memory,
+    async *watch() {
+      yield* [first, second, first, second, { ...second, term: 0, version: 'older still' } as LeaseRecord]
+      await never
+    },
+  }
+  const { shown } = watching(store, { clock })
+  await clock.advance(100)
+  expect(shown).toEqual(['state 1', 'renewed 1'])
+})
+
+test('a slow reader gets the newest state, from a queue that does not grow', async () => {
+  const { clock, memory, leader } = scene()
+  const items = observe(memory, 'e', { clock })
+  onTestFinished(() => void items.return?.())
+  expect((await items.next()).value).toMatchObject({ change: 'state', record: undefined })
+  await leader.acquire()
+  await clock.advance(0)
+  for (let renewals = 0; renewals < 100; renewals++) {
+    await leader.renew()
+    await clock.advance(0)
+  }
+  await leader.release()
+  await clock.advance(0)
+  const changes = [(await items.next()).value, (await items.next()).value, (await items.next()).value]
+  expect(changes.map((item) => `${item?.change} ${item?.record?.version}`)).toEqual([
+    'elected 1',
+    'renewed 101',
+    'released 102',
+  ])
+  for (let terms = 0; terms < 100; terms++) {
+    await leader.acquire()
+    await clock.advance(0)
+    await leader.release()
+    await clock.advance(0)
+  }
+  const late: string[] = []
+  for (let count = 0; count < 64; count++) {
+    const { value } = await items.next()
+    late.push(`${value?.change} ${value?.record?.term}`)
+    if (value?.record?.term === 101 && value.record.released) break
+  }
+  expect(late[0]).toMatch(/^state /)
+  expect(late.at(-1)).toBe('released 101')
+  expect(late.length).toBeLessThanOrEqual(64)
+})
+
+describe('its end', () => {
+  test('comes with its signal, while it waits too, and leaves nothing behind', async () => {
+    const { clock, store } = scene()
+    const { done, stop, signal } = watching(store, { clock })
+    await clock.advance(100)
+    expect(follow(done).state).toBe('pending')
+    stop()
+    await done
+    await clock.advance(0)
+    expect(clock.timers).toBe(0)
+    expect(store.open).toBe(0)
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+
+  test('comes at once where the signal has aborted already, and nothing is asked', async () => {
+    const { clock, store } = scene()
+    const items = observe(store, 'e', { clock, signal: AbortSignal.abort() })
+    expect(await items.next()).toEqual({ done: true, value: undefined })
+    expect(store.calls).toEqual([])
+  })
+
+  test('comes when the loop is left, or when the iterator is while it waits', async () => {
+    const { clock, store } = scene('polled')
+    for await (const { change } of observe(store, 'e', { clock })) {
+      expect(change).toBe('state')
+      break
+    }
+    expect(clock.timers).toBe(0)
+    const items = observe(store, 'e', { clock })
+    await items.next()
+    const waiting = items.next()
+    await items.return?.()
+    expect(await waiting).toEqual({ done: true, value: undefined })
+    expect(clock.timers).toBe(0)
+  })
+
+  test('does not wait for a call that hangs', async () => {
+    const { clock, store } = scene('polled')
+    store.fault = () => 'request-lost'
+    const { done, stop, errors } = watching(store, { clock })
+    await clock.advance(10)
+    stop()
+    await done
+    await clock.advance(0)
+    expect([clock.timers, store.open, errors.length]).toEqual([0, 0, 0])
+  })
+})
+
+test('what is left of a lease is at most its duration since it was seen, and what the store says where it does', async () => {
+  const { clock, memory, store, leader } = scene('polled')
+  await leader.acquire()
+  await clock.advance(4_000)
+  const left = async (from: LeaseStore) => {
+    const items = observe(from, 'e', { clock })
+    const { value } = await items.next()
+    await items.return?.()
+    return value?.remainingMs
+  }
+  expect(await left(store)).toBe(lease)
+  expect(await left(memory)).toBe(lease - 4_000)
+  await leader.release()
+  expect(await left(memory)).toBe(0)
+})
+
+test.each<[string, () => unknown, RegExp]>([
+  ['no store', () => observe({} as LeaseStore, 'e'), /"store".*LeaseStore/],
+  ['no election', () => observe(memoryStore(), ''), /"election"/],
+  ['a signal in place of options', () => observe(memoryStore(), 'e', new AbortController().signal as never), /signal/],
+  ['an unknown option', () => observe(memoryStore(), 'e', { poll: 1 } as never), /no option "poll"/],
+  ['a pace that is none', () => observe(memoryStore(), 'e', { pollIntervalMs: 0 }), /"pollIntervalMs"/],
+  ['a bound that is none', () => observe(memoryStore(), 'e', { timeoutMs: Infinity }), /"timeoutMs"/],
+  ['a listener that is none', () => observe(memoryStore(), 'e', { onError: 1 as never }), /"onError"/],
+])('%s is refused at once', (_, open, message) => {
+  expect(open).toThrow(message)
+  expect(open).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+})
+
+test('a store without lasting terms has nothing to look at', () => {
+  const store = ttlStore(memoryTtlStorage<string, string>())
+  expect(() => observe(store, 'e')).toThrow(expect.objectContaining({ code: 'TERMS_REQUIRED' }))
+})
+
+test('a folder of leases shows who leads, as it changes', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-observe-'))
+  const [store, other] = [fileStore({ directory }), fileStore({ directory })]
+  onTestFinished(async () => {
+    await store.close?.()
+    await other.close?.()
+    rmSync(directory, { recursive: true })
+  })
+  const leader = leaderOn(other)
+  await leader.acquire()
+  const changes: string[] = []
+  for await (const { change, record, remainingMs } of observe(store, 'e')) {
+    changes.push(`${change} ${record?.term}`)
+    if (change === 'state') {
+      expect(remainingMs).toBeGreaterThan(0)
+      await leader.renew()
+    }
+    if (change === 'renewed') await leader.release()
+    if (change === 'released') await leader.acquire()
+    if (change === 'elected') break
+  }
+  expect(changes).toEqual(['state 1', 'renewed 1', 'released 1', 'elected 2'])
+})

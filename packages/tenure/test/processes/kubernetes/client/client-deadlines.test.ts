@@ -1,0 +1,146 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, test, vi } from 'vitest'
+import { fakeClock } from '../../../../src/testing/index.ts'
+import { hangingPlaces } from '../../../kubernetes/client/hanging.ts'
+import { answerOf, clientFor, serve } from '../../../kubernetes/client/tls-server.ts'
+
+const { signal } = new AbortController()
+const get = { method: 'GET', path: '/a' } as const
+const soon = { timeout: 5_000, interval: 5 }
+
+/** How long something takes to reject, and what with. */
+async function failure(
+  promise: Promise<unknown>,
+  startedMs = performance.now(),
+): Promise<{ reason: unknown; afterMs: number }> {
+  const reason = await promise.then(
+    () => expect.unreachable(),
+    (error: unknown) => error,
+  )
+  return { reason, afterMs: performance.now() - startedMs }
+}
+
+describe.each(Object.entries(hangingPlaces))('%s', (_name, hang) => {
+  test('ends at the deadline', async () => {
+    const { connection, open } = await hang()
+    const client = clientFor(connection)
+    const startedMs = performance.now()
+    const { reason, afterMs } = await failure(client.request({ ...get, signal, timeoutMs: 200 }), startedMs)
+    expect(reason).toMatchObject({ code: 'TIMEOUT', retryable: true })
+    expect((reason as Error).message).toBe(`The API server at ${connection.server} has not answered GET within 200 ms.`)
+    expect(afterMs).toBeGreaterThan(190)
+    expect(afterMs).toBeLessThan(2_000)
+    if (open) await vi.waitUntil(() => open() === 0, soon)
+  })
+
+  test('ends at once when the caller aborts, with its reason', async () => {
+    const { connection, reached, open } = await hang()
+    const clock = fakeClock()
+    const caller = new AbortController()
+    const asked = clientFor(connection, clock).request({ ...get, signal: caller.signal })
+    asked.catch(() => undefined)
+    await reached()
+    const reason = new Error('enough')
+    caller.abort(reason)
+    const failed = await failure(asked)
+    expect(failed.reason).toBe(reason)
+    expect(failed.afterMs).toBeLessThan(1_000)
+    expect(getEventListeners(caller.signal, 'abort')).toEqual([])
+    expect(clock.timers).toBe(0)
+    if (open) await vi.waitUntil(() => open() === 0, soon)
+  })
+
+  test('ends a watch when the caller aborts, with its reason', async () => {
+    const { connection, reached, open } = await hang()
+    const clock = fakeClock()
+    const caller = new AbortController()
+    const watch = clientFor(connection, clock).watch({ path: '/a', signal: caller.signal, silenceMs: () => 60_000 })
+    const next = watch.next()
+    next.catch(() => undefined)
+    await reached()
+    const reason = new Error('enough')
+    caller.abort(reason)
+    const failed = await failure(next)
+    expect(failed.reason).toBe(reason)
+    expect(failed.afterMs).toBeLessThan(1_000)
+    expect(getEventListeners(caller.signal, 'abort')).toEqual([])
+    expect(clock.timers).toBe(0)
+    if (open) await vi.waitUntil(() => open() === 0, soon)
+  })
+})
+
+test('a call has ten seconds unless it is told otherwise', async () => {
+  const server = await serve(() => undefined)
+  const clock = fakeClock()
+  const failed = failure(clientFor(server.connection, clock).request({ ...get, signal }))
+  await vi.waitUntil(() => server.exchanges.length === 1, soon)
+  await clock.advance(9_999)
+  expect(clock.timers).toBe(1)
+  await clock.advance(1)
+  expect((await failed).reason).toMatchObject({ code: 'TIMEOUT' })
+})
+
+test('a watch that never opens ends after ten seconds', async () => {
+  const server = await serve(() => undefined)
+  const clock = fakeClock()
+  const watch = clientFor(server.connection, clock).watch({ path: '/a', signal, silenceMs: () => 60_000 })
+  const failed = failure(watch.next())
+  await vi.waitUntil(() => server.exchanges.length === 1, soon)
+  await clock.advance(10_000)
+  expect((await failed).reason).toMatchObject({ code: 'TIMEOUT', retryable: true })
+  expect(clock.timers).toBe(0)
+})
+
+test('a request that the server does not read ends at the deadline', async () => {
+  const server = await serve(() => undefined, { reads: false })
+  const clock = fakeClock()
+  // More than the buffers on the way take.
+  const body = { text: 'x'.repeat(2 ** 24) }
+  const failed = failure(clientFor(server.connection, clock).request({ method: 'PUT', path: '/a', body, signal }))
+  await vi.waitUntil(() => server.sockets.size === 1, soon)
+  await clock.advance(10_000)
+  expect((await failed).reason).toMatchObject({ code: 'TIMEOUT' })
+  await vi.waitUntil(() => server.sockets.size === 0, soon)
+})
+
+test.each([
+  ['an error', new Error('enough')],
+  ['a text', 'enough'],
+  ['null', null],
+])('a signal that was aborted before, with %s, lets nothing be sent', async (_what, reason) => {
+  const server = await serve(({ socket }) => socket.write(answerOf({})))
+  const client = clientFor(server.connection)
+  const aborted = AbortSignal.abort(reason)
+  const call = await client.request({ ...get, signal: aborted }).catch((error: unknown) => ({ error }))
+  expect(call).toEqual({ error: reason })
+  const watch = client.watch({ path: '/a', signal: aborted, silenceMs: () => 60_000 })
+  expect(await watch.next().catch((error: unknown) => ({ error }))).toEqual({ error: reason })
+  expect(server.opened).toBe(0)
+})
+
+test('an abort after the answer does nothing: the connection is kept', async () => {
+  const server = await serve(({ socket }) => socket.write(answerOf({})))
+  const clock = fakeClock()
+  const client = clientFor(server.connection, clock)
+  const caller = new AbortController()
+  expect((await client.request({ ...get, signal: caller.signal })).status).toBe(200)
+  expect(getEventListeners(caller.signal, 'abort')).toEqual([])
+  expect(clock.timers).toBe(0)
+  caller.abort()
+  expect((await client.request({ ...get, signal })).status).toBe(200)
+  expect(server.opened).toBe(1)
+})
+
+test('a call that ends early takes no other with it', async () => {
+  const server = await serve(({ socket, line }) => {
+    if (line === 'GET /hangs') return
+    caller.abort()
+    setImmediate(() => socket.write(answerOf({ line })))
+  })
+  const client = clientFor(server.connection)
+  const caller = new AbortController()
+  const hanging = failure(client.request({ method: 'GET', path: '/hangs', signal: caller.signal }))
+  await vi.waitUntil(() => server.exchanges.length === 1, soon)
+  expect(await client.request({ method: 'GET', path: '/goes', signal })).toMatchObject({ body: { line: 'GET /goes' } })
+  expect((await hanging).reason).toBe(caller.signal.reason)
+})

@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+
+const where = '(in the folder of your project, with --global where the command "tenure" was installed so)'
+const own = join(import.meta.dirname, '../../..')
+
+/** The library installed alone, as a command is, and a project that it is called in. */
+function install(url = 'postgres://nobody@127.0.0.1:1/none'): { script: string; project: string } {
+  const place = mkdtempSync(join(tmpdir(), 'tenure-drivers-'))
+  onTestFinished(() => rmSync(place, { recursive: true, force: true }))
+  const library = join(place, 'lib/node_modules/tenure')
+  mkdirSync(dirname(library), { recursive: true })
+  for (const part of ['dist', 'package.json']) cpSync(join(own, part), join(library, part), { recursive: true })
+  const script = join(place, 'lib/open.mjs')
+  const open = `import { openStore } from 'tenure/stores'
+    const store = await openStore('${url}').catch((error) => error)
+    console.log(JSON.stringify({ code: store.code, message: store.message, expiry: store.expiry }))`
+  writeFileSync(script, open)
+  const project = join(place, 'project')
+  mkdirSync(join(project, 'node_modules'), { recursive: true })
+  return { script, project }
+}
+
+async function openIn({ script, project }: ReturnType<typeof install>): Promise<unknown> {
+  const { stdout } = await promisify(execFile)(process.execPath, [script], { cwd: project })
+  return JSON.parse(stdout)
+}
+
+test('a client that is missing is named with its npm install', async () => {
+  expect(await openIn(install())).toEqual({
+    code: 'DRIVER_MISSING',
+    message: `This store needs the package "pg": npm install pg ${where}`,
+  })
+})
+
+test('the client of the project in the working directory is found', async () => {
+  const place = install()
+  const installed = join(own, '../../node_modules')
+  symlinkSync(join(installed, 'pg'), join(place.project, 'node_modules/pg'))
+  expect(await openIn(place)).toEqual({ expiry: 'observed' })
+})
+
+test('a client that cannot be loaded is not called missing', async () => {
+  const place = install()
+  const broken = join(place.project, 'node_modules/pg')
+  mkdirSync(broken)
+  writeFileSync(join(broken, 'index.js'), `require('pg-of-nobody')`)
+  expect(await openIn(place)).toMatchObject({
+    code: 'DRIVER_MISSING',
+    message: expect.stringMatching(/^The package "pg" cannot be loaded: Cannot find module 'pg-of-nobody'/),
+  })
+})
+
+test('either client for Redis will do, and one of them is asked for', async () => {
+  const place = install('redis://127.0.0.1:1')
+  expect(await openIn(place)).toEqual({
+    code: 'DRIVER_MISSING',
+    message: `This store needs the package "ioredis" or "redis": npm install ioredis ${where}`,
+  })
+  const installed = join(own, '../../node_modules')
+  for (const name of ['redis', 'ioredis']) {
+    symlinkSync(join(installed, name), join(place.project, 'node_modules', name))
+    expect(await openIn(place)).toEqual({ expiry: 'observed' })
+  }
+})
+
+test.each([
+  ['dynamodb://leases', '@aws-sdk/client-dynamodb'],
+  ['s3://leases', '@aws-sdk/client-s3'],
+])('%s asks for the SDK where it is missing', async (url, name) => {
+  expect(await openIn(install(url))).toEqual({
+    code: 'DRIVER_MISSING',
+    message: `This store needs the package "${name}": npm install ${name} ${where}`,
+  })
+})

@@ -1,0 +1,337 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdir, readFile, rename, rm, rmdir, stat, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { sharedFilesystem } from '@tenure/internal/filesystem'
+import { describe, expect, test } from 'vitest'
+import type { LeaseStore } from '../../../src/lease-store.ts'
+import { decodeLease, decodeMark, encodeLease, encodeMark } from '../../../src/stores/file/file-format.ts'
+import { manualClock } from '../../conformance/manual-clock.ts'
+import { call, claim, files, grant, openStore, temporaryDirectory } from '../../stores/file/fixtures.ts'
+
+async function heldLease() {
+  const directory = await temporaryDirectory()
+  const clock = manualClock()
+  const store = openStore({ directory, clock })
+  const { record } = await grant(store)
+  return { directory, clock, store, record, on: files(directory) }
+}
+
+/** Every call must fail with this error, and the files must stay as they are. */
+async function expectNobodyLeads(store: LeaseStore, path: string, message: string): Promise<void> {
+  const before = await readFile(path, 'utf8')
+  const held = { ...claim(), term: 1, version: '1.1' }
+  const calls = [
+    () => store.acquire(claim({ afterTerm: 1 }), call()),
+    () => store.acquire(claim({ afterTerm: 1, expiredVersion: '1.1' }), call()),
+    () => store.renew(held, call()),
+    () => store.release(held, call()),
+  ]
+  for (const attempt of calls) {
+    const error = await attempt().catch((error: unknown) => error)
+    expect(error).toMatchObject({ name: 'TenureError', code: 'RECORD_INVALID', retryable: false })
+    expect(String(error)).toContain(path)
+    expect(String(error)).toContain(message)
+  }
+  expect(await readFile(path, 'utf8')).toBe(before)
+}
+
+describe('a lease file that is not as it was written elects nobody', () => {
+  test.each([
+    ['an empty file', '', 'it is not JSON'],
+    ['garbage', '\0\0\0\0', 'it is not JSON'],
+    ['a JSON text that is no object', '[]', 'it is not a JSON object'],
+    ['a newer format', '{"format":2,"holder":"ada"}', 'its format is 2'],
+    [
+      'a file of another program, as document 000 has it',
+      '{"holder":"ada","renewTime":"2020-01-01T00:00:00Z","leaseDuration":"10s"}',
+      'it was written by another program',
+    ],
+  ])('%s', async (_, text, message) => {
+    const { clock, store, on } = await heldLease()
+    await writeFile(on.lease, text)
+    clock.pass(60_000)
+    await expectNobodyLeads(store, on.lease, message)
+    await expect(store.read('jobs', call())).rejects.toMatchObject({ code: 'RECORD_INVALID' })
+  })
+
+  test('a truncated file', async () => {
+    const { clock, store, on } = await heldLease()
+    await truncate(on.lease, 200)
+    clock.pass(60_000)
+    await expectNobodyLeads(store, on.lease, 'it is not JSON')
+  })
+
+  test('an edited file', async () => {
+    const { clock, store, on } = await heldLease()
+    const text = await readFile(on.lease, 'utf8')
+    await writeFile(on.lease, text.replace('"term": 1', '"term": 9007199254740993'))
+    clock.pass(60_000)
+    await expectNobodyLeads(store, on.lease, 'its checksum does not match')
+  })
+
+  test('a damaged file with the highest term', async () => {
+    const { clock, store, on } = await heldLease()
+    await writeFile(on.mark, (await readFile(on.mark, 'utf8')).replace('"highestTerm": 1', '"highestTerm": 0'))
+    clock.pass(60_000)
+    await expectNobodyLeads(store, on.mark, 'its checksum does not match')
+    await rm(on.lease)
+    await expectNobodyLeads(store, on.mark, 'its checksum does not match')
+  })
+
+  test('a term too large to be exact, even with a matching checksum', async () => {
+    const { on, store } = await heldLease()
+    const stored = await on.readLease()
+    await on.writeLease({ ...stored, record: { ...stored.record, term: 2 ** 53 } })
+    await expectNobodyLeads(store, on.lease, '"term" is 9007199254740992')
+  })
+
+  test('no flipped bit and no lost end goes unnoticed', async () => {
+    const { on } = await heldLease()
+    const lease = await on.readLease()
+    const mark = await on.readMark()
+    for (const [bytes, decode, original] of [
+      [Buffer.from(encodeLease(lease)), decodeLease, lease],
+      [Buffer.from(encodeMark(mark)), decodeMark, mark],
+    ] as const) {
+      let refused = 0
+      const damaged = Array.from({ length: bytes.length * 8 }, (_, bit) => {
+        const copy = Buffer.from(bytes)
+        copy.writeUInt8(copy.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
+        return copy
+      })
+      const cut = Array.from(bytes, (_, length) => bytes.subarray(0, length))
+      for (const copy of [...damaged, ...cut]) {
+        try {
+          expect(decode('lease', 'jobs', copy.toString())).toEqual(original)
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'RECORD_INVALID' })
+          refused++
+        }
+      }
+      expect(refused).toBeGreaterThan(bytes.length * 7)
+    }
+  })
+})
+
+describe('terms go on', () => {
+  test('when the record is deleted, after its lease would have run out', async () => {
+    const { clock, store, record, on } = await heldLease()
+    clock.pass(10_000)
+    await store.renew(record, call())
+    await rm(on.lease)
+    clock.pass(14_999)
+    const early = await store.acquire(claim({ afterTerm: 1 }), call())
+    expect(early).toEqual({ ok: false, highestTerm: 1, retryAfterMs: 1 })
+    clock.pass(1)
+    const next = await grant(store, { afterTerm: 1 })
+    expect(next.record).toMatchObject({ term: 2, carry: '' })
+    expect(next.record.version).not.toBe(record.version)
+  })
+
+  test('when the file with the highest term is deleted', async () => {
+    const { clock, store, record, on } = await heldLease()
+    await rm(on.mark)
+    expect(await store.renew(record, call())).toMatchObject({ ok: true })
+    expect((await on.readMark()).highestTerm).toBe(1)
+    clock.pass(15_000)
+    await rm(on.mark)
+    expect((await grant(store, { afterTerm: 1 })).record.term).toBe(2)
+  })
+
+  test('when a process died between writing the highest term and writing the record', async () => {
+    const { clock, store, on } = await heldLease()
+    await on.writeMark({ ...(await on.readMark()), highestTerm: 2 })
+    clock.pass(15_000)
+    const outcome = await store.acquire(claim({ afterTerm: 1 }), call())
+    expect(outcome).toMatchObject({ ok: false, highestTerm: 2, retryAfterMs: 0 })
+    expect((await grant(store, { afterTerm: 2 })).record.term).toBe(3)
+  })
+
+  test('when the highest term was written and the record could not be', async () => {
+    const directory = await temporaryDirectory()
+    const clock = manualClock()
+    const store = openStore({ directory, clock })
+    const on = files(directory)
+    await mkdir(`${on.lease}.tmp`)
+    const failed = { code: 'BACKEND_UNAVAILABLE', cause: expect.objectContaining({ code: 'EISDIR' }) }
+    await expect(store.acquire(claim(), call())).rejects.toMatchObject(failed)
+    expect((await on.readMark()).highestTerm).toBe(1)
+    expect(await store.read('jobs', call())).toBeUndefined()
+    await rmdir(`${on.lease}.tmp`)
+    const refusal = { ok: false, highestTerm: 1, retryAfterMs: 15_000 }
+    expect(await store.acquire(claim(), call())).toEqual(refusal)
+    clock.pass(15_000)
+    expect((await grant(store, { afterTerm: 1 })).record.term).toBe(2)
+    const sockets = (await on.list()).filter((name) => name.endsWith('.sock'))
+    expect(sockets).toEqual([(await on.readLease()).signOfLife?.path])
+  })
+
+  test('when a late renewal follows such a death', async () => {
+    const { store, record, on } = await heldLease()
+    await on.writeMark({ ...(await on.readMark()), highestTerm: 2 })
+    expect(await store.renew(record, call())).toMatchObject({ ok: true })
+    expect((await on.readMark()).highestTerm).toBe(2)
+  })
+
+  test('when a vanished record was written on another clock, once its duration was waited for', async () => {
+    const { store, on } = await heldLease()
+    const mark = await on.readMark()
+    await on.writeMark({ ...mark, clock: mark.clock && { ...mark.clock, boot: 'an earlier one' } })
+    await rm(on.lease)
+    const refusal = { ok: false, highestTerm: 1, retryAfterMs: 15_000 }
+    expect(await store.acquire(claim(), call())).toEqual(refusal)
+    expect(await store.acquire(claim({ afterTerm: 1 }), call())).toEqual(refusal)
+    expect((await grant(store, { afterTerm: 1, expiredVersion: '' })).record.term).toBe(2)
+  })
+
+  test('to their end, and no further', async () => {
+    const { clock, store } = await heldLease()
+    clock.pass(15_000)
+    await expect(store.acquire(claim({ afterTerm: Number.MAX_SAFE_INTEGER }), call())).rejects.toMatchObject({
+      code: 'TERM_EXHAUSTED',
+    })
+  })
+})
+
+describe('a time that cannot be compared is left to the candidates', () => {
+  test.each([
+    ['of an earlier start of the machine', { boot: 'an earlier one' }],
+    ['of another machine', { machine: 'another one' }],
+    ['of another time namespace', { timeNamespace: 'time:[1]' }],
+    ['ahead of ours', { ms: 1e12 }],
+  ])('one %s', async (_, change) => {
+    const { clock, store, record, on } = await heldLease()
+    const stored = await on.readLease()
+    await on.writeLease({ ...stored, clock: stored.clock && { ...stored.clock, ...change } })
+    clock.pass(60_000)
+    expect(await store.acquire(claim({ afterTerm: 1 }), call())).toEqual({ ok: false, record, highestTerm: 1 })
+    expect(await store.acquire(claim({ afterTerm: 1, expiredVersion: '1.0' }), call())).toMatchObject({ ok: false })
+    const taken = await grant(store, { afterTerm: 1, expiredVersion: record.version })
+    expect(taken.record.term).toBe(2)
+  })
+})
+
+describe('a disk that fails grants nothing', () => {
+  test.skipIf(process.platform !== 'linux')('a place in which no directory can be made', async () => {
+    const store = openStore({ directory: '/proc/nowhere/leases' })
+    await expect(store.acquire(claim(), call())).rejects.toMatchObject({
+      code: 'BACKEND_UNAVAILABLE',
+      cause: expect.objectContaining({ code: 'ENOENT' }),
+    })
+  })
+
+  test('a directory that went away, and one that cannot be made', async () => {
+    const { directory, store, record } = await heldLease()
+    await rename(directory, `${directory}.gone`)
+    const gone = { code: 'BACKEND_UNAVAILABLE', cause: expect.objectContaining({ code: 'ENOENT' }) }
+    await expect(store.renew(record, call())).rejects.toMatchObject(gone)
+    await expect(store.acquire(claim({ afterTerm: 1 }), call())).rejects.toMatchObject(gone)
+    await rename(`${directory}.gone`, directory)
+    expect(await store.renew(record, call())).toMatchObject({ ok: true })
+
+    const blocked = openStore({ directory: join(directory, 'jobs.json', 'deeper') })
+    const error = { code: 'BACKEND_UNAVAILABLE', cause: expect.objectContaining({ code: 'ENOTDIR' }) }
+    await expect(blocked.acquire(claim(), call())).rejects.toMatchObject(error)
+  })
+})
+
+describe('a file system that hosts may share', () => {
+  test('is known by its type', () => {
+    // From linux/magic.h; a 32-bit system gives CIFS's as a negative number.
+    expect(
+      [0x6969, 0xff534d42, 0xff534d42 | 0, 0x65735546, 0x01021997, 0x5346414f, 0x00c36400].map(sharedFilesystem),
+    ).toEqual(['NFS', 'CIFS', 'CIFS', 'FUSE', '9p', 'AFS', 'Ceph'])
+    const local = { ext4: 0xef53, tmpfs: 0x01021994, xfs: 0x58465342, btrfs: 0x9123683e, overlay: 0x794c7630 }
+    expect(Object.values(local).map(sharedFilesystem)).toEqual(Object.values(local).map(() => undefined))
+  })
+})
+
+test('without the lock package, every change says what to install', async () => {
+  const directory = await temporaryDirectory()
+  const dist = fileURLToPath(new URL('../../../dist', import.meta.url))
+  await cp(dist, join(directory, 'dist'), { recursive: true })
+  await writeFile(join(directory, 'package.json'), '{"type":"module"}')
+  const program = `
+    import { fileStore } from ${JSON.stringify(pathToFileURL(join(directory, 'dist/stores/file.js')).href)}
+    const store = fileStore({ directory: ${JSON.stringify(join(directory, 'leases'))} })
+    const claim = ${JSON.stringify(claim())}
+    const signal = AbortSignal.timeout(5000)
+    const error = await store.acquire(claim, { signal }).catch((error) => error)
+    console.log(JSON.stringify([error.code, error.message, await store.read('jobs', { signal }) ?? null]))`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const output = (await child.stdout.toArray()).join('')
+  const [code, message, record] = JSON.parse(output)
+  expect(code).toBe('LOCK_UNAVAILABLE')
+  expect(message).toContain('npm install fs-native-extensions')
+  expect(record).toBeNull()
+})
+
+describe('the lock', () => {
+  const lockModule = 'fs-native-extensions'
+  const holdLock = async (path: string) => {
+    const { open } = await import('node:fs/promises')
+    const { default: lock } = (await import(lockModule)) as { default: { tryLock(fd: number): boolean } }
+    const handle = await open(path, 'a+')
+    expect(lock.tryLock(handle.fd)).toBe(true)
+    return handle
+  }
+
+  test('that another process holds is waited for, and a call that gives up leaves none behind', async () => {
+    const { store: _, directory, record, on } = await heldLease()
+    const store = openStore({ directory })
+    const handle = await holdLock(on.lock)
+    const controller = new AbortController()
+    const renewal = store.renew(record, call(controller.signal))
+    const release = store.release(record, call(AbortSignal.timeout(50)))
+    await expect(release).rejects.toMatchObject({ name: 'TimeoutError' })
+    controller.abort(new Error('enough'))
+    await expect(renewal).rejects.toThrow('enough')
+    await handle.close()
+    const other = await holdLock(on.lock)
+    await other.close()
+    expect((await on.readLease()).record).toEqual(record)
+  })
+
+  test('on a file that was replaced is not mistaken for the lock on the new one', async () => {
+    const { directory, on } = await heldLease()
+    const store = openStore({ directory })
+    const handle = await holdLock(on.lock)
+    const before = (await stat(on.lock)).ino
+    const waiting = store.release((await on.readLease()).record, call())
+    await rename(on.lock, join(directory, 'moved away'))
+    // The old file is still locked: only whoever looks at the path again gets on.
+    expect(await waiting).toMatchObject({ ok: true })
+    expect((await stat(on.lock)).ino).not.toBe(before)
+    await handle.close()
+  })
+})
+
+test('takes over what a killed writer left half written', async () => {
+  const { store, record, on } = await heldLease()
+  await writeFile(`${on.lease}.tmp`, '{"form')
+  await writeFile(`${on.mark}.tmp`, '{')
+  expect(await store.renew(record, call())).toMatchObject({ ok: true })
+  expect((await on.list()).filter((name) => name.endsWith('.tmp'))).toEqual([])
+})
+
+test('a process that uses the store and its watch ends by itself', async () => {
+  const directory = await temporaryDirectory()
+  const program = `
+    import { fileStore } from 'tenure/stores/file'
+    const store = fileStore({ directory: ${JSON.stringify(directory)} })
+    const signal = new AbortController().signal
+    const states = store.watch('jobs', { signal })[Symbol.asyncIterator]()
+    await states.next()
+    await store.acquire(${JSON.stringify(claim())}, { signal })
+    await states.next()
+    void states.next()`
+  const cwd = fileURLToPath(new URL('../../..', import.meta.url))
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { cwd, stdio: 'inherit' })
+  const [code] = await once(child, 'exit')
+  expect(code).toBe(0)
+  expect(await files(directory).list()).toEqual(['jobs.json', 'jobs.json.lock', 'jobs.json.term'])
+})

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { storeConformance } from '../../../src/conformance/index.ts'
+import { observe } from '../../../src/observe.ts'
+import { encodeName } from '../../../src/stores/encode-name.ts'
+import { serviceStore } from '../../../src/stores/service.ts'
+import type { RunningServer } from '../../../../../test/servers/server.ts'
+import { serve } from '../../../../../test/service/serve.ts'
+
+let service: RunningServer
+beforeAll(async () => {
+  service = await serve()
+})
+afterAll(() => service.stop())
+
+describe('serviceStore on a real service', () => {
+  const open = () => serviceStore({ url: service.url })
+  const makeStore = () => ({ store: open(), open, remove: deleteGroup, keepsPromises: true, mostTermsAhead: 2 ** 32 })
+  for (const { name, run } of storeConformance(makeStore)) test.concurrent(name, run)
+})
+
+test('other routes are asked with the same addresses, and answer as they are', async () => {
+  const store = serviceStore({ url: service.url })
+  const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
+  const path = '/v1/groups/asked-directly'
+  const body = { node_id: 'a', lease_ttl_ms: 10_000 }
+  const won = await store.request({ method: 'POST', path: `${path}/campaign`, body }, call)
+  expect(won).toMatchObject({ is_leader: true, leader: { node_id: 'a', term: 1 } })
+  expect(await store.request({ method: 'GET', path: `${path}/members` }, call)).toMatchObject({
+    members: [{ node_id: 'a', role: 'leader' }],
+  })
+  const stranger = { node_id: 'b', term: 1 }
+  expect(await store.request({ method: 'POST', path: `${path}/resign`, body: stranger }, call)).toMatchObject({
+    ok: false,
+    error: 'NOT_LEADER',
+  })
+  for (const put of [{}, { allowed_nodes: ['a'] }]) {
+    expect(await store.request({ method: 'PUT', path: `${path}-defined`, body: put }, call)).toMatchObject({
+      ok: true,
+      group: { group_id: 'asked-directly-defined', explicit: true },
+    })
+  }
+  const wrong = store.request({ method: 'POST', path: `${path}/campaign`, body: { node_id: 'b' } }, call)
+  await expect(wrong).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
+  await store.close?.()
+})
+
+test('a claim from far ahead of the service is an error that says so, and the group can be led afterwards', async () => {
+  const store = serviceStore({ url: service.url })
+  const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
+  const claim = { election: 'far-ahead', holder: 'a', attempt: '1', leaseDurationMs: 10_000, metadata: {} }
+  const far = store.acquire({ ...claim, afterTerm: Number.MAX_SAFE_INTEGER - 2 }, call)
+  await expect(far).rejects.toMatchObject({
+    code: 'INVALID_REQUEST',
+    retryable: false,
+    message: expect.stringContaining('highest term of group "far-ahead" is 0'),
+  })
+  expect(await store.acquire({ ...claim, afterTerm: 0 }, call)).toMatchObject({ ok: true, record: { term: 1 } })
+  await store.close?.()
+})
+
+test('a claim that is outdated is refused with the lease that was given back', async () => {
+  const store = serviceStore({ url: service.url })
+  const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
+  const claim = { election: 'given-back', holder: 'a', attempt: '1', leaseDurationMs: 10_000, metadata: {} }
+  const won = await store.acquire({ ...claim, afterTerm: 0 }, call)
+  if (!won.ok) throw new Error('It was not granted.')
+  const { version } = won.record
+  await store.release({ ...claim, term: 1, version }, call)
+  const outcome = await store.acquire({ ...claim, attempt: '2', afterTerm: 0 }, call)
+  expect(outcome).toMatchObject({ ok: false, highestTerm: 1, record: { term: 1, holder: 'a', released: true } })
+  expect(outcome).not.toHaveProperty('retryAfterMs')
+  await store.close?.()
+})
+
+/** What an administrator may do to a group that has a leader. */
+async function deleteGroup(election: string): Promise<void> {
+  const group = encodeName(election, /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/)
+  const answer = await fetch(`${service.url}/v1/groups/${group}?force=true`, { method: 'DELETE' })
+  if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`)
+}
+
+test('onlookers learn from the service why a term ended', async () => {
+  const store = serviceStore({ url: service.url })
+  const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
+  const claim = { election: 'looked-on', holder: 'a', metadata: {} }
+  // Seen in its middle: it ends before it was seen for its whole duration.
+  await store.acquire({ ...claim, attempt: '1', leaseDurationMs: 1_000, afterTerm: 0 }, call)
+  const changes: string[] = []
+  for await (const { change, record, remainingMs } of observe(store, 'looked-on', { signal: call.signal })) {
+    changes.push(`${change} ${record?.term}`)
+    if (change === 'state') expect(remainingMs).toBeLessThanOrEqual(1_000)
+    if (changes.at(-1) === 'expired 1') {
+      const won = await store.acquire({ ...claim, attempt: '2', leaseDurationMs: 60_000, afterTerm: 1 }, call)
+      if (won.ok) await store.release(won.record, call)
+    }
+    if (change === 'released') {
+      await store.acquire({ ...claim, attempt: '3', leaseDurationMs: 60_000, afterTerm: 2 }, call)
+      await deleteGroup('looked-on')
+    }
+    if (change === 'deleted') break
+  }
+  expect(changes).toEqual(['state 1', 'expired 1', 'elected 2', 'released 2', 'elected 3', 'deleted undefined'])
+  await store.close?.()
+})
+
+test('a listing passes over groups in which nobody has led, and names those whose election is not known', async () => {
+  const store = serviceStore({ url: service.url })
+  const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
+  await store.request({ method: 'POST', path: '/v1/groups', body: { group_id: 'listed-defined' } }, call)
+  const claim = { holder: 'a', attempt: '1', leaseDurationMs: 60_000, afterTerm: 0, metadata: {} }
+  for (const election of ['listed-led', 'listed oddly']) await store.acquire({ ...claim, election }, call)
+  const records = []
+  const problems = []
+  for (let after: string | undefined; ;) {
+    const page = await (store.list?.({ after, limit: 1_000 }, call) ?? expect.fail('It can list.'))
+    records.push(...page.records.map(({ election }) => election))
+    problems.push(...(page.problems ?? []))
+    after = page.next
+    if (after === undefined) break
+  }
+  expect(records.filter((election) => election.startsWith('listed'))).toEqual(['listed-led'])
+  expect(problems.join()).toContain(encodeName('listed oddly', /^$/))
+  await store.close?.()
+})

@@ -1,0 +1,14 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { call, claim, openStore, temporaryDirectory } from '../../stores/file/fixtures.ts'
+
+test.skipIf(process.platform === 'win32').each(['jobs.json', 'jobs.json.term', 'jobs.json.lock'])(
+  'a pipe that somebody planted as %s keeps nobody waiting for its other end',
+  async (name) => {
+    const directory = await temporaryDirectory()
+    execFileSync('mkfifo', [join(directory, name)])
+    const store = openStore({ directory })
+    await expect(store.acquire(claim(), call())).rejects.toMatchObject({ code: 'RECORD_INVALID' })
+  },
+)

@@ -1,0 +1,407 @@
+import { Client, Pool } from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { postgres } from '../../../../../test/servers/postgres.ts'
+import { startProxy } from '../../../../../test/servers/proxy.ts'
+import { describeWith } from '../../../../../test/servers/suite.ts'
+import { storeConformance } from '../../../src/conformance/index.ts'
+import { held } from '../../../src/conformance/scene.ts'
+import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/lease-store.ts'
+import { absentVersion } from '../../../src/lease-store.ts'
+import { observe } from '../../../src/observe.ts'
+import {
+  postgresSchema,
+  postgresStore,
+  type PostgresQueryClient,
+  type PostgresStoreOptions,
+} from '../../../src/stores/postgres.ts'
+
+const { signal } = new AbortController()
+const call = { signal, timeoutMs: 5_000 }
+
+describeWith(postgres, 'postgresStore', (server) => {
+  let pool: Pool
+  let tables = 0
+  let table = ''
+  beforeAll(() => {
+    pool = new Pool({ connectionString: server().url, max: 10 })
+    pool.on('error', () => {})
+  })
+  afterAll(() => pool.end())
+  beforeEach(() => {
+    table = `leases_${++tables}`
+  })
+
+  const connectTo = async (connectionString: string) => {
+    const client = new Client({ connectionString })
+    client.on('error', () => {})
+    await client.connect()
+    return client
+  }
+  const open = (options: Partial<PostgresStoreOptions> = {}): LeaseStore => {
+    const store = postgresStore({ client: pool, table, ...options })
+    onTestFinished(async () => store.close?.())
+    return store
+  }
+  /** A pool that notes its statements. */
+  const noting = (texts: string[]): PostgresQueryClient => ({
+    query(text, values) {
+      texts.push(text)
+      return pool.query(text, values)
+    },
+  })
+
+  const ways: Record<string, () => PostgresStoreOptions> = {
+    'through a pool': () => ({ client: pool, table: 'conforming' }),
+    'on a connection of its own': () => ({ connect: () => connectTo(server().url), table: 'conforming' }),
+    'by the clock of the server': () => ({ client: pool, table: 'conforming', trustServerClock: true }),
+  }
+  describe.each(Object.entries(ways))('conforms %s', (_, optionsOf) => {
+    const cases = storeConformance(
+      () => ({
+        store: postgresStore(optionsOf()),
+        open: () => postgresStore(optionsOf()),
+        remove: async (election) => void (await pool.query('delete from conforming where election = $1', [election])),
+      }),
+      { leaseDurationMs: 1_000 },
+    )
+    for (const { name, run } of cases) test.concurrent(name, run)
+  })
+
+  describe('needs one statement', () => {
+    test('for a first grant, a renewal and a release, once it has looked at the tables', async () => {
+      const texts: string[] = []
+      const store = open({ client: noting(texts) })
+      await store.acquire(claimOf({ election: 'other' }), call)
+      const counted = async (verb: () => Promise<Outcome>) => {
+        texts.length = 0
+        const { record } = granted(await verb())
+        expect(texts).toHaveLength(1)
+        return record
+      }
+      const first = await counted(() => store.acquire(claimOf(), call))
+      const renewed = await counted(() => store.renew(held(first), call))
+      expect(texts[0]).not.toContain('_terms')
+      const freed = await counted(() => store.release(held(renewed), call))
+      await counted(() => store.acquire(claimOf({ attempt: 'second', afterTerm: freed.term }), call))
+    })
+
+    test('and one more to show who won, never the state from before it', async () => {
+      const [one, two] = [open(), open()]
+      const { record } = granted(await one.acquire(claimOf(), call))
+      await two.read(record.election, call)
+      // The row is held, so that the second statement has begun before the first one's change can be seen.
+      const holder = await pool.connect()
+      await holder.query('begin')
+      await holder.query(`update ${table} set version = version where election = $1`, [record.election])
+      const renewal = one.renew(held(record), call)
+      await waitingStatements(1)
+      const late = two.acquire(claimOf({ attempt: 'late', afterTerm: 1, expiredVersion: record.version }), call)
+      await waitingStatements(2)
+      await holder.query('commit')
+      holder.release()
+      // Which of the two the server lets through first is its own affair.
+      const [won, lost] = (await Promise.all([renewal, late])).toSorted((a, b) => Number(b.ok) - Number(a.ok))
+      const { record: newest } = granted(won as Outcome)
+      expect(lost).toMatchObject({ ok: false, highestTerm: newest.term, record: { version: newest.version } })
+    })
+
+    test.each(['repeatable read', 'serializable'])('a conflict under %s counts as refused', async (isolation) => {
+      const strict = new Pool({
+        connectionString: server().url,
+        options: `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}`,
+      })
+      onTestFinished(() => strict.end())
+      const [one, two] = [open({ client: strict }), open({ client: strict })]
+      const { record } = granted(await one.acquire(claimOf(), call))
+      await two.read(record.election, call)
+      const holder = await pool.connect()
+      await holder.query('begin')
+      await holder.query(`update ${table} set ends_at = ends_at where election = $1`, [record.election])
+      const renewals = [one, two].map((store) => store.renew(held(record), call))
+      await waitingStatements(2)
+      await holder.query('commit')
+      holder.release()
+      const outcomes = await Promise.all(renewals)
+      const won = outcomes.filter(({ ok }) => ok)
+      expect(won.length).toBeLessThanOrEqual(1)
+      for (const { record: shown } of outcomes) expect(shown).toMatchObject({ attempt: record.attempt })
+    })
+  })
+
+  describe('when its tables are touched by hand', () => {
+    test('TRUNCATE while led frees nothing, not even to a candidate that saw nothing', async () => {
+      const leader = open()
+      const { record } = granted(await leader.acquire(claimOf({ leaseDurationMs: 7_000 }), call))
+      await pool.query(`truncate ${table}`)
+      const fresh = await open().acquire(claimOf({ attempt: 'fresh' }), call)
+      expect(fresh).toEqual({ ok: false, highestTerm: 1, retryAfterMs: 7_000 })
+      expect(await leader.renew(held(record), call)).toMatchObject({ ok: false })
+      const waited = claimOf({ attempt: 'waited', afterTerm: 1, expiredVersion: absentVersion })
+      const next = granted(await open().acquire(waited, call)).record
+      expect(next.term).toBe(2)
+      expect(counterOf(next)).toBeGreaterThan(counterOf(record))
+    })
+
+    test('TRUNCATE of the terms too is survived by whoever saw one', async () => {
+      const { record } = granted(await open().acquire(claimOf({ afterTerm: 6, expiredVersion: absentVersion }), call))
+      expect(record.term).toBe(7)
+      await pool.query(`truncate ${table}, ${table}_terms`)
+      expect(await open().acquire(claimOf({ attempt: 'x', afterTerm: 7 }), call)).toMatchObject({ ok: false })
+      const waited = claimOf({ attempt: 'y', afterTerm: 7, expiredVersion: absentVersion })
+      expect(granted(await open().acquire(waited, call)).record.term).toBe(8)
+    })
+
+    test('no version comes back after DROP TABLE, and the tables do', async () => {
+      const store = open()
+      const { record } = granted(await store.acquire(claimOf(), call))
+      await pool.query(`drop table ${table}, ${table}_terms, ${table}_meta; drop sequence ${table}_version`)
+      await pool.query(`drop function ${table}_notify`)
+      await expect(store.renew(held(record), call)).rejects.toMatchObject({ code: 'NOT_FOUND', retryable: true })
+      expect(await store.renew(held(record), call)).toMatchObject({ ok: false })
+      const waited = claimOf({ attempt: 'waited', afterTerm: 1, expiredVersion: absentVersion })
+      const next = granted(await store.acquire(waited, call)).record
+      expect(next.term).toBe(2)
+      expect(Math.abs(counterOf(next) - counterOf(record))).toBeGreaterThan(1_000_000)
+    })
+
+    test('a term that was kept is never granted again over a record that someone put there', async () => {
+      const store = open()
+      const { record } = granted(await store.acquire(claimOf({ afterTerm: 8, expiredVersion: absentVersion }), call))
+      const { rows } = await pool.query(`select record from ${table}`)
+      const text = rows[0].record.replace('"term":9', '"term":3').replace('"released":false', '"released":true')
+      await pool.query(`update ${table} set record = $1, version = version + 1`, [text])
+      const again = await open().acquire(claimOf({ attempt: 'again', afterTerm: 3 }), call)
+      expect(again).toMatchObject({ ok: false, highestTerm: 9 })
+      expect(record.term).toBe(9)
+    })
+  })
+
+  describe('keeps its deadlines', () => {
+    const hung = async () => {
+      const proxy = await startProxy(server().port)
+      onTestFinished(() => proxy.stop())
+      return { proxy, url: server().url.replace(String(server().port), String(proxy.port)) }
+    }
+    const late = { signal, timeoutMs: 150 }
+
+    test('a pool’s connection that hangs is closed, and the next renewal has another', async () => {
+      const { proxy, url } = await hung()
+      const behind = new Pool({ connectionString: url, max: 1 })
+      behind.on('error', () => {})
+      onTestFinished(() => behind.end())
+      const store = open({ client: behind })
+      const { record } = granted(await store.acquire(claimOf(), call))
+      proxy.freezeExisting()
+      await expect(store.renew(held(record), late)).rejects.toMatchObject({ code: 'TIMEOUT', retryable: true })
+      granted(await store.renew(held(record), call))
+      expect(proxy.opened).toBe(2)
+    })
+
+    test('a connection of its own that hangs is replaced', async () => {
+      const { proxy, url } = await hung()
+      const store = open({ client: undefined, connect: () => connectTo(url) })
+      const { record } = granted(await store.acquire(claimOf(), call))
+      proxy.freezeExisting()
+      await expect(store.renew(held(record), late)).rejects.toMatchObject({ code: 'TIMEOUT', retryable: true })
+      granted(await store.renew(held(record), call))
+      expect(proxy.opened).toBe(2)
+    })
+
+    test('a server that does not even answer a connection holds nothing up', async () => {
+      const { proxy, url } = await hung()
+      proxy.set('hold')
+      const store = open({ client: undefined, connect: () => connectTo(url) })
+      await expect(store.read('any', late)).rejects.toMatchObject({ code: 'TIMEOUT' })
+      proxy.set('pass')
+      expect(await store.read('any', call)).toBeUndefined()
+    })
+
+    test('a claim that waited in vain for a drained pool is never sent', async () => {
+      const texts: string[] = []
+      const small = new Pool({ connectionString: server().url, max: 1 })
+      onTestFinished(() => small.end())
+      const store = open({ client: small })
+      await store.acquire(claimOf(), call)
+      const busy = await small.connect()
+      await expect(store.acquire(claimOf({ election: 'drained' }), late)).rejects.toMatchObject({ code: 'TIMEOUT' })
+      busy.release()
+      expect(await open({ client: noting(texts) }).read('drained', call)).toBeUndefined()
+      expect(await store.read('drained', call)).toBeUndefined()
+    })
+
+    test('an answer that was lost is found by the attempt', async () => {
+      const { proxy, url } = await hung()
+      const store = open({ client: undefined, connect: () => connectTo(url) })
+      await pool.query(postgresSchema({ table }))
+      await store.read('any', call)
+      proxy.set('blackhole', 'to-client')
+      const claim = claimOf()
+      await expect(store.acquire(claim, late)).rejects.toMatchObject({ code: 'TIMEOUT' })
+      proxy.set('pass')
+      expect(await store.acquire(claim, call)).toMatchObject({ ok: true, record: { attempt: claim.attempt, term: 1 } })
+    })
+  })
+
+  describe('watches', () => {
+    const watching = (store: LeaseStore, election: string) => {
+      const end = new AbortController()
+      onTestFinished(() => end.abort())
+      const records = store.watch?.(election, { signal: end.signal })[Symbol.asyncIterator]()
+      if (!records) throw new Error('it cannot watch')
+      return records
+    }
+    const own = () => open({ client: undefined, connect: () => connectTo(server().url) })
+
+    test('without a statement of its own while the leader renews', async () => {
+      const leader = open()
+      let { record } = granted(await leader.acquire(claimOf(), call))
+      let statements = 0
+      const connect = async () => {
+        const client = await connectTo(server().url)
+        const query = client.query.bind(client) as PostgresQueryClient['query']
+        return Object.assign(client, {
+          query: (text: string, values: (string | null)[]) => {
+            statements++
+            return query(text, values)
+          },
+        })
+      }
+      const records = watching(open({ client: undefined, connect }), record.election)
+      await records.next()
+      statements = 0
+      for (let count = 0; count < 5; count++) {
+        record = granted(await leader.renew(held(record), call)).record
+        expect((await records.next()).value).toEqual(record)
+      }
+      expect(statements).toBe(0)
+    })
+
+    test('and shows what does not fit into a notification', async () => {
+      const leader = open()
+      const { record } = granted(await leader.acquire(claimOf(), call))
+      const records = watching(own(), record.election)
+      await records.next()
+      const carry = '€'.repeat(5_000)
+      const renewed = granted(await leader.renew({ ...held(record), carry }, call)).record
+      expect((await records.next()).value).toEqual(renewed)
+    })
+
+    test('and is not misled by metadata that names its election', async () => {
+      const { record } = granted(await open().acquire(claimOf(), call))
+      const records = watching(own(), record.election)
+      await records.next()
+      const metadata = { election: record.election }
+      granted(await open().acquire(claimOf({ election: 'other', attempt: 'other', metadata }), call))
+      const renewed = granted(await open().renew(held(record), call)).record
+      expect((await records.next()).value).toEqual(renewed)
+    })
+
+    test('beside one that was left before it had begun', async () => {
+      const { record } = granted(await open().acquire(claimOf(), call))
+      const store = own()
+      const left = new AbortController()
+      const early = store.watch?.(record.election, { signal: left.signal })[Symbol.asyncIterator]()
+      const begun = early?.next()
+      const records = watching(store, record.election)
+      const first = records.next()
+      left.abort()
+      await begun
+      expect((await first).value).toEqual(record)
+      const renewed = granted(await open().renew(held(record), call)).record
+      expect((await records.next()).value).toEqual(renewed)
+    })
+
+    test('and sees TRUNCATE', async () => {
+      const { record } = granted(await open().acquire(claimOf(), call))
+      const records = watching(own(), record.election)
+      await records.next()
+      await pool.query(`truncate ${table}`)
+      expect((await records.next()).value).toBeUndefined()
+    })
+
+    test('and tells onlookers why a term ended', async () => {
+      const leader = open()
+      const end = new AbortController()
+      const seen: string[] = []
+      const looking = (async () => {
+        for await (const { change } of observe(own(), 'payments', { signal: end.signal })) {
+          seen.push(change)
+          if (change === 'deleted') end.abort()
+        }
+      })()
+      await expect.poll(() => seen).toEqual(['state'])
+      const saw = (change: string) => expect.poll(() => seen.at(-1)).toBe(change)
+      const { record } = granted(await leader.acquire(claimOf(), call))
+      await saw('elected')
+      const renewed = granted(await leader.renew(held(record), call)).record
+      await saw('renewed')
+      granted(await leader.release(held(renewed), call))
+      await saw('released')
+      granted(await leader.acquire(claimOf({ attempt: 'second', afterTerm: 1 }), call))
+      await saw('elected')
+      await pool.query(`delete from ${table}`)
+      await looking
+      expect(seen).toEqual(['state', 'elected', 'renewed', 'released', 'elected', 'deleted'])
+    })
+
+    test('until its connection is lost', async () => {
+      let pid: unknown
+      const connect = async () => {
+        const client = await connectTo(server().url)
+        pid = (await client.query('select pg_backend_pid() as pid')).rows[0].pid
+        return client
+      }
+      await pool.query(postgresSchema({ table }))
+      const records = watching(open({ client: undefined, connect }), 'any')
+      await records.next()
+      const next = records.next()
+      await pool.query('select pg_terminate_backend($1)', [pid])
+      expect(await next).toMatchObject({ done: true })
+    })
+
+    test('on a channel that nobody can guess', async () => {
+      await open().acquire(claimOf(), call)
+      await expect(pool.query(`select channel from ${table}_meta`)).resolves.toMatchObject({
+        rows: [{ channel: expect.stringMatching(/^tenure_[0-9a-f]{32}$/) }],
+      })
+    })
+  })
+
+  test('is created once, however many come at once', async () => {
+    const stores = Array.from({ length: 8 }, () => open())
+    const outcomes = await Promise.all(
+      stores.map((store, index) => store.acquire(claimOf({ attempt: `a${index}` }), call)),
+    )
+    expect(outcomes.filter(({ ok }) => ok)).toHaveLength(1)
+    expect((await pool.query(`select * from ${table}_meta`)).rows).toHaveLength(1)
+  })
+
+  test('remembers leases and terms when the server crashed and came back', async () => {
+    const store = open()
+    const { record } = granted(await store.acquire(claimOf(), call))
+    // To PostgreSQL an immediate shutdown is a crash: the next start recovers from the log.
+    await server().restart('SIGQUIT')
+    expect(await open().read(record.election, call)).toEqual(record)
+    granted(await open().renew(held(record), call))
+  })
+
+  async function waitingStatements(count: number): Promise<void> {
+    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock'`
+    await expect.poll(async () => (await pool.query(waiting)).rows.length, { interval: 5 }).toBe(count)
+  }
+})
+
+function claimOf(change: Partial<AcquireClaim> = {}): AcquireClaim {
+  const claim = { election: 'payments', holder: 'ada', attempt: 'first', leaseDurationMs: 15_000, afterTerm: 0 }
+  return { ...claim, metadata: {}, ...change }
+}
+
+/** The number in a version. */
+function counterOf({ version }: LeaseRecord): number {
+  return Number.parseInt(version, 10)
+}
+
+function granted(outcome: Outcome): Outcome & { ok: true; record: LeaseRecord } {
+  if (!outcome.ok) throw new Error(`it was refused: ${JSON.stringify(outcome)}`)
+  return outcome
+}

@@ -1,0 +1,14 @@
+import { test } from 'vitest'
+import { expectConformanceFinds } from '../../conformance/find-store-mutant.ts'
+import { storeMutations } from '../../conformance/store-mutants.ts'
+import { engineMutants } from '../../simulation/engine-mutants.ts'
+import { expectSimulatorFinds } from '../../simulation/find-engine-mutant.ts'
+import { everydayShare } from '../../simulation/share.ts'
+
+test.each(everydayShare(engineMutants))(
+  'the simulator finds the mutant that would $name',
+  { timeout: 300_000 },
+  expectSimulatorFinds,
+)
+
+test.each(everydayShare(storeMutations))('the conformance suite notices that $name', expectConformanceFinds)

@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest'
+import { loadMutant } from '../../../../test/mutants/mutant.ts'
+import { passes } from '../../../../test/mutants/passes.ts'
+import { checks } from '../multicluster/checks.ts'
+import { lockMutations } from '../multicluster/lock-mutants.ts'
+
+test.each(lockMutations)('of the lock it is noticed that $name', async (mutation) => {
+  const { lock } = await loadMutant<{ lock: typeof import('../../src/multicluster/relayed-store.ts') }>(mutation, {
+    lock: 'multicluster/relayed-store.ts',
+  })
+  const check = checks[mutation.caughtBy] ?? expect.unreachable(`There is no check "${mutation.caughtBy}".`)
+  expect(await passes(() => check(lock))).toBe(false)
+})

@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest'
+import { memoryStore, type Clock, type CompareAndSwap, type LeaseStore, type Outcome } from '../../src/index.ts'
+import { simulate, type SimulationOptions } from '../../src/simulation/index.ts'
+import { engineMutants } from '../simulation/engine-mutants.ts'
+
+describe('the simulator', () => {
+  test('gives the same run for the same seed, and another for another', async () => {
+    const [first, again, other] = [
+      await simulate({ seed: 11 }),
+      await simulate({ seed: 11 }),
+      await simulate({ seed: 12 }),
+    ]
+    expect(again.counts).toEqual(first.counts)
+    expect(other.counts).not.toEqual(first.counts)
+  })
+
+  test('prints the seed and a timeline when something goes wrong', async () => {
+    const report = await simulate({ seed: 1, faults: ['crash', 'pause'], store: forgetful })
+    expect(report.ok).toBe(false)
+    expect(String(report)).toMatch(/^seed 1 violates\nI\d+: /)
+    expect(String(report)).toMatch(/\d+\.\d{3} s {2}store +grants term \d+ to node-\d/)
+    expect(String(report)).toContain(`*** ${report.violations[0]}`)
+  })
+
+  test('runs a store of the user', async () => {
+    const report = await simulate({ seed: 3, store: (clock) => memoryStore({ clock }) })
+    expect(report.ok, String(report)).toBe(true)
+    expect(report.counts.handovers).toBeGreaterThan(0)
+  })
+
+  test('finds a compare-and-swap backend that never compares', async () => {
+    const backend = (compares: boolean) => (): CompareAndSwap => {
+      const values = new Map<string, { value: string; version: string }>()
+      let writes = 0
+      return {
+        get: async (election) => values.get(election),
+        putIfVersion: async (election, value, version) => {
+          if (compares && values.get(election)?.version !== version) return undefined
+          values.set(election, { value, version: String(++writes) })
+          return String(writes)
+        },
+      }
+    }
+    const sound = await simulate({ seed: 7, hours: 0.2, backend: backend(true) })
+    expect(sound.ok, String(sound)).toBe(true)
+    expect((await simulate({ seed: 7, hours: 0.2, backend: backend(false) })).ok).toBe(false)
+  })
+
+  test.each([{}, { seed: 1.5 }, { seed: 1, store: 'file' }, { seed: 1, faults: ['crashs'] }, { seed: 1, hours: 0 }])(
+    'refuses %j',
+    async (options) => {
+      await expect(simulate(options as SimulationOptions)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    },
+  )
+
+  test('sees fencing hold where clocks run wrong by more than the electors allow for', async () => {
+    const reports = []
+    for (let seed = 1; seed <= 10; seed += 1) reports.push(await simulate({ seed, clocksBeyondBound: true }))
+    for (const report of reports) expect(report.ok, String(report)).toBe(true)
+    const fenced = reports.reduce((sum, { counts }) => sum + counts.fencedWrites, 0)
+    expect(fenced).toBeGreaterThan(0)
+  })
+
+  const settings = engineMutants.flatMap((mutant) => (mutant.in ? [{ name: mutant.name, options: mutant.in }] : []))
+  test.each(settings)(
+    'is silent on the real engine where it finds the mutant "$name"',
+    { timeout: 120_000 },
+    async ({ options }) => {
+      for (let seed = 1; seed <= 4; seed += 1) {
+        const report = await simulate({ faultEveryMs: 25_000, ...options, seed })
+        expect(report.ok, String(report)).toBe(true)
+      }
+    },
+  )
+
+  test('lets only a crash pass between a leader and its successor within the bound', async () => {
+    for (const store of ['memory', 'swap-watched', 'cas-watched', 'cas-polled'] as const) {
+      const report = await simulate({ seed: 21, store, faults: ['crash'], faultEveryMs: 120_000, hours: 2 })
+      expect(report.ok, String(report)).toBe(true)
+      expect(report.counts.crashes).toBeGreaterThan(20)
+    }
+  })
+
+  test('changes no leader where nothing goes wrong', async () => {
+    for (const store of ['memory', 'swap-watched', 'cas-watched', 'cas-polled'] as const) {
+      const report = await simulate({ seed: 2, store, faults: [] })
+      expect(report.ok, String(report)).toBe(true)
+      expect(report.counts.grants).toBe(1)
+    }
+  })
+})
+
+/** A store that frees every lease after half of the duration that it shows. */
+function forgetful(clock: Clock): LeaseStore {
+  const store = memoryStore({ clock })
+  const half = <T extends { leaseDurationMs: number }>(claim: T): T => ({
+    ...claim,
+    leaseDurationMs: claim.leaseDurationMs / 2,
+  })
+  const boast = (outcome: Outcome): Outcome => {
+    if (!outcome.ok) return outcome
+    const { record, validForMs } = outcome
+    return { ok: true, record: { ...record, leaseDurationMs: record.leaseDurationMs * 2 }, validForMs: validForMs * 2 }
+  }
+  return {
+    ...store,
+    acquire: async (claim, call) => boast(await store.acquire(half(claim), call)),
+    renew: async (claim, call) => boast(await store.renew(half(claim), call)),
+  }
+}

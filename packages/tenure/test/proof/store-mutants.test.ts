@@ -1,0 +1,5 @@
+import { test } from 'vitest'
+import { expectConformanceFinds } from '../conformance/find-store-mutant.ts'
+import { storeMutations } from '../conformance/store-mutants.ts'
+
+test.each(storeMutations)('the conformance suite notices that $name', expectConformanceFinds)

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { Elector, memoryStore } from '../src/index.ts'
+import { fakeClock } from '../src/testing/index.ts'
+import { resolveTimings } from '../src/timings.ts'
+import { faultyStore } from './faulty-store.ts'
+
+test('a store that does not answer is reported with whole milliseconds', async () => {
+  const clock = fakeClock()
+  const store = faultyStore(memoryStore({ clock }), clock)
+  store.fault = () => 'request-lost'
+  const errors: string[] = []
+  const elector = new Elector({
+    store,
+    election: 'jobs',
+    // Two fifths of it are no whole number.
+    leaseDurationMs: 5_001,
+    clock,
+    observer: { onEvent: (event) => void (event.type === 'error' && errors.push(String(event.error))) },
+  })
+  elector.start()
+  await clock.advance(4_000)
+  const stopped = elector.stop()
+  await clock.advance(20_000)
+  await stopped
+  expect(errors[0]).toMatch(/The store did not answer "acquire" for "jobs" within 2001 ms\.$/)
+})
+
+test('timings that do not fit are reported with one digit after the point at most', () => {
+  for (const options of [{ renewIntervalMs: 9_000 }, { renewDeadlineMs: 3_400, retryIntervalMs: 1 }]) {
+    expect(() => resolveTimings({ leaseDurationMs: 10_000, ...options })).toThrow(/renewDeadlineMs/)
+    expect(() => resolveTimings({ leaseDurationMs: 10_000, ...options })).not.toThrow(/\d\.\d\d/)
+  }
+})

@@ -1,0 +1,168 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { memoryStore, type CallOptions, type Clock, type CompareAndSwap, type LeaseStore } from '../../src/index.ts'
+import { simulate, type SimulationOptions, type SimulationReport } from '../../src/simulation/index.ts'
+
+/** A sound backend, apart from how it shows versions and in which way it fails. */
+function backend(show: (version: string) => unknown, more: object = {}): CompareAndSwap {
+  const values = new Map<string, { value: string; version: string }>()
+  let writes = 0
+  const found = (election: string) => {
+    const entry = values.get(election)
+    return entry && { value: entry.value, version: show(entry.version) }
+  }
+  return {
+    get: async (election: string) => found(election),
+    putIfVersion: async (election: string, value: string, version: unknown) => {
+      const entry = values.get(election)
+      if ((entry && show(entry.version)) !== version) return undefined
+      values.set(election, { value, version: String(++writes) })
+      return show(String(writes))
+    },
+    ...more,
+  } as unknown as CompareAndSwap
+}
+
+/** Runs it, and shows what nobody has caught: in a program, that would end the process. */
+async function run(options: Omit<SimulationOptions, 'seed'>) {
+  const unhandled: unknown[] = []
+  const note = (reason: unknown) => void unhandled.push(reason)
+  process.on('unhandledRejection', note)
+  onTestFinished(() => void process.off('unhandledRejection', note))
+  const outcome: { report?: SimulationReport; error?: Error } = await simulate({
+    seed: 7,
+    hours: 0.2,
+    ...options,
+  }).then(
+    (report) => ({ report }),
+    (error: Error) => ({ error }),
+  )
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(unhandled).toEqual([])
+  return outcome
+}
+
+describe('a backend whose answers are none', () => {
+  test.each<[string, () => CompareAndSwap]>([
+    ['versions that are numbers', () => backend(Number)],
+    ['versions that are big integers', () => backend(BigInt)],
+    ['versions that are empty', () => backend(() => '')],
+    [
+      'versions that are empty in reads alone',
+      () => backend(String, { get: async () => ({ value: '{}', version: '' }) }),
+    ],
+    ['no versions', () => backend(() => undefined, { putIfVersion: async () => true })],
+    [
+      'versions that are numbers in reads alone',
+      () => {
+        const sound = backend(String)
+        return {
+          ...backend(Number),
+          get: async (...args: Parameters<CompareAndSwap['get']>) => {
+            const found = await sound.get(...args)
+            return found && { ...found, version: Number(found.version) as unknown as string }
+          },
+          putIfVersion: (election, value, version, call) =>
+            sound.putIfVersion(election, value, version && `${version}`, call),
+        }
+      },
+    ],
+    ['values that are objects', () => backend(String, { get: async () => ({ value: {}, version: '1' }) })],
+  ])('%s: the simulation says so, and ends', async (_, makeBackend) => {
+    const { error } = await run({ backend: makeBackend })
+    expect(error).toMatchObject({ code: 'RECORD_INVALID', retryable: false })
+    expect(error?.message).toMatch(/^The backend under test .* must .*text/)
+  })
+
+  test('what is wrong is said of the version: its type, and what it must be', async () => {
+    await expect(simulate({ seed: 7, backend: () => backend(Number) })).rejects.toThrow(
+      'The backend under test gave what no casStore can use: putIfVersion gave a number; it must give the new version as a text that is not empty, or undefined if the condition did not hold.',
+    )
+  })
+})
+
+test('a store whose records have numbers as versions: the simulation says so, and ends', async () => {
+  const store = (clock: Clock): LeaseStore => {
+    const memory = memoryStore({ clock })
+    return {
+      ...memory,
+      acquire: async (claim, call) => {
+        const outcome = await memory.acquire(claim, call)
+        return JSON.parse(JSON.stringify(outcome), (key, value: unknown) => (key === 'version' ? Number(value) : value))
+      },
+    }
+  }
+  const { error } = await run({ store })
+  expect(error).toMatchObject({
+    code: 'RECORD_INVALID',
+    message: expect.stringMatching(/^The store gave what no elector/),
+  })
+})
+
+describe('a store or a backend that fails', () => {
+  const fails = () => {
+    throw new Error('no such bucket')
+  }
+
+  test.each<[string, Omit<SimulationOptions, 'seed'>]>([
+    ['a backend that rejects', { backend: () => backend(String, { get: async () => fails() }) }],
+    ['a backend that throws at once', { backend: () => backend(String, { get: fails, putIfVersion: fails }) }],
+    ['a store that rejects', { store: (clock) => ({ ...memoryStore({ clock }), read: fails, acquire: fails }) }],
+    ['a store that throws at once', { store: (clock) => ({ ...memoryStore({ clock }), read: fails, renew: fails }) }],
+  ])('%s: nobody leads, and the report shows why', async (_, options) => {
+    const { report } = await run(options)
+    expect(report?.ok).toBe(false)
+    expect(String(report)).toContain('error: no such bucket')
+  })
+
+  test.each<[string, (clock: Clock) => LeaseStore]>([
+    ['throws at once', (clock) => ({ ...memoryStore({ clock }), watch: fails })],
+    [
+      'fails later',
+      (clock) => {
+        const memory = memoryStore({ clock })
+        return {
+          ...memory,
+          async *watch(election: string, call: CallOptions) {
+            for await (const record of memory.watch?.(election, call) ?? []) {
+              if (record && record.term > 3) fails()
+              yield record
+            }
+          },
+        }
+      },
+    ],
+  ])('a watch that %s costs speed and nothing else', async (_, store) => {
+    const { report } = await run({ store, faults: ['crash', 'stop', 'touched-record'] })
+    expect(String(report)).toMatch(/^seed 7: /)
+  })
+})
+
+test('a store may be an instance of a class', async () => {
+  class Mine implements LeaseStore {
+    readonly expiry = 'own-clock'
+    readonly terms = true
+    readonly #inner: LeaseStore
+    constructor(clock: Clock) {
+      this.#inner = memoryStore({ clock })
+    }
+    read(...args: Parameters<LeaseStore['read']>) {
+      return this.#inner.read(...args)
+    }
+    acquire(...args: Parameters<LeaseStore['acquire']>) {
+      return this.#inner.acquire(...args)
+    }
+    renew(...args: Parameters<LeaseStore['renew']>) {
+      return this.#inner.renew(...args)
+    }
+    release(...args: Parameters<LeaseStore['release']>) {
+      return this.#inner.release(...args)
+    }
+    watch(...args: Parameters<NonNullable<LeaseStore['watch']>>) {
+      return this.#inner.watch?.(...args) ?? never()
+    }
+  }
+  const { report } = await run({ store: (clock) => new Mine(clock) })
+  expect(String(report)).toMatch(/^seed 7: /)
+})
+
+async function* never(): AsyncIterable<undefined> {}

@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest'
+import type { Clock } from '../src/clock.ts'
+import { Elector, type CallOptions, type ElectionEvent, type LeaseStore } from '../src/index.ts'
+import { casStore } from '../src/stores/index.ts'
+import { simulatedKv } from '../src/simulation/simulated-kv.ts'
+import type { TimingOptions } from '../src/timings.ts'
+import { LeaderElector } from '../src/styles/leader-elector.ts'
+import type { StoreElectorOptions } from '../src/styles/leader-elector-options.ts'
+import { fakeClock, type FakeClock } from '../src/testing/index.ts'
+
+/** A server that is slow, stands still for a while, or loses a request; each request is a call of its own. */
+class Server {
+  latencyMs = 0
+  stalledUntilMs = 0
+  losesNext = false
+  /** The first one after what was lost. */
+  refusesNext = false
+  requests = 0
+  readonly #clock: FakeClock
+  readonly #kv = simulatedKv({ watch: false })
+
+  constructor(clock: FakeClock) {
+    this.#clock = clock
+  }
+
+  get store(): LeaseStore {
+    const { clock } = { clock: this.#clock as Clock }
+    return casStore(
+      {
+        get: (election, call) => this.#serve(call, () => this.#kv.get(election, call)),
+        putIfVersion: (election, value, version, call) =>
+          this.#serve(call, () => this.#kv.putIfVersion(election, value, version, call)),
+      },
+      { clock },
+    )
+  }
+
+  stall(ms: number): void {
+    this.stalledUntilMs = this.#clock.monotonicMs() + ms
+  }
+
+  #serve<T>({ signal }: CallOptions, work: () => Promise<T>): Promise<T> {
+    this.requests += 1
+    const lost = this.losesNext
+    this.losesNext = false
+    if (!lost && this.refusesNext) {
+      this.refusesNext = false
+      return Promise.reject(new Error('connect ECONNREFUSED'))
+    }
+    return new Promise((resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+      if (lost) return
+      const arriveMs = Math.max(this.latencyMs / 2, this.stalledUntilMs - this.#clock.monotonicMs())
+      this.#clock.setTimer(arriveMs, () => {
+        void work().then((answer) => this.#clock.setTimer(this.latencyMs / 2, () => resolve(answer)))
+      })
+    })
+  }
+}
+
+function scene() {
+  const clock = fakeClock()
+  const server = new Server(clock)
+  const events: (ElectionEvent & { atMs: number })[] = []
+  const observer = { onEvent: (event: ElectionEvent) => void events.push({ ...event, atMs: clock.monotonicMs() }) }
+  const common = { store: server.store, clock, observer }
+  const leaderElector = (more: Partial<StoreElectorOptions> = {}) => {
+    const named = { leaseName: 'e', leaseNamespace: 'n', identity: 'a', callbacks: { onStartedLeading() {} } }
+    void new LeaderElector({ ...common, ...named, ...more }).run()
+  }
+  return {
+    clock,
+    server,
+    leaderElector,
+    elector: (timings: TimingOptions = {}) =>
+      new Elector({ ...common, election: 'e', identity: 'a', ...timings }).start(),
+    losses: () => events.filter(({ type }) => type === 'lost').length,
+    electedAtMs: () => events.find(({ type }) => type === 'elected')?.atMs,
+  }
+}
+
+describe('a store that takes long to answer', () => {
+  // client-go leads after two calls: it reads, and it writes.
+  test.each([500, 1_000, 2_000, 2_700, 3_000])(
+    'elects and keeps a leader with client-go’s numbers at %d ms',
+    async (ms) => {
+      const { clock, server, leaderElector, losses, electedAtMs } = scene()
+      server.latencyMs = ms
+      leaderElector({ leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 })
+      await clock.advance(2 * ms)
+      expect(electedAtMs()).toBe(2 * ms)
+      await clock.advance(600_000)
+      expect(losses()).toBe(0)
+    },
+  )
+
+  test.each([500, 1_000, 2_000, 2_500])('elects and keeps a leader with the defaults at %d ms', async (ms) => {
+    const { clock, server, elector, losses, electedAtMs } = scene()
+    server.latencyMs = ms
+    elector()
+    await clock.advance(2 * ms)
+    expect(electedAtMs()).toBe(2 * ms)
+    await clock.advance(600_000)
+    expect(losses()).toBe(0)
+  })
+})
+
+describe('a store that stands still', () => {
+  const phases = Array.from({ length: 20 }, (_, index) => index * 100)
+
+  test.each([1_000, 3_000, 5_000, 7_000, 9_000])(
+    'for %d ms costs no leadership with client-go’s numbers, whenever it begins',
+    async (ms) => {
+      for (const phaseMs of phases) {
+        const { clock, server, leaderElector, losses } = scene()
+        server.latencyMs = 20
+        leaderElector({ leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 })
+        await clock.advance(60_000 + phaseMs)
+        server.stall(ms)
+        await clock.advance(60_000)
+        expect(losses(), `at ${phaseMs} ms`).toBe(0)
+      }
+    },
+  )
+
+  test('for longer than the lease can bear ends leadership in time', async () => {
+    const { clock, server, leaderElector, losses } = scene()
+    leaderElector()
+    await clock.advance(60_000)
+    server.stall(14_000)
+    await clock.advance(13_999)
+    expect(losses()).toBe(1)
+  })
+})
+
+test('a renewal that gets lost costs no leadership, whichever it is', async () => {
+  for (const style of ['leaderElector', 'elector'] as const) {
+    const { clock, server, losses, [style]: start } = scene()
+    server.latencyMs = 20
+    start()
+    for (let turn = 0; turn < 10; turn++) {
+      await clock.advance(30_000 + turn * 700)
+      server.losesNext = true
+      await clock.advance(15_000)
+    }
+    expect(losses()).toBe(0)
+  }
+})
+
+test('a lost renewal and a refused connection after it cost no leadership', async () => {
+  for (const style of ['leaderElector', 'elector'] as const) {
+    const { clock, server, losses, [style]: start } = scene()
+    server.latencyMs = 20
+    start()
+    for (let turn = 0; turn < 10; turn++) {
+      await clock.advance(60_000 + turn * 700)
+      server.losesNext = true
+      server.refusesNext = true
+      await clock.advance(15_000)
+    }
+    expect(losses()).toBe(0)
+  }
+})
+
+test('one failed renewal ends no leadership, however near its deadline is', async () => {
+  const { clock, server, losses, elector } = scene()
+  elector({ renewIntervalMs: 5_000, renewDeadlineMs: 10_000, retryIntervalMs: 5_000 })
+  await clock.advance(62_000)
+  server.refusesNext = true
+  await clock.advance(30_000)
+  expect(losses()).toBe(0)
+})

@@ -1,0 +1,114 @@
+import { deepEqual, equal } from 'node:assert/strict'
+import { DynamoDB } from '@aws-sdk/client-dynamodb'
+import { localAws } from '../../../../../test/servers/dynalite.ts'
+import { startProxy } from '../../../../../test/servers/proxy.ts'
+import { held } from '../../../src/conformance/scene.ts'
+import { absentVersion, type Outcome } from '../../../src/lease-store.ts'
+import type { DynamoDBStoreOptions } from '../../../src/stores/dynamodb.ts'
+import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
+
+export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
+  async 'every read is a consistent one'({ server, open }) {
+    const client = new DynamoDB(localAws(server.url))
+    const asked: boolean[] = []
+    client.middlewareStack.add(
+      (next) => async (args) => {
+        if (!('Item' in args.input)) asked.push(Reflect.get(args.input, 'ConsistentRead') === true)
+        return next(args)
+      },
+      { step: 'initialize' },
+    )
+    const store = open({ client })
+    await store.read('payments', call)
+    await store.list?.({}, call)
+    deepEqual(asked, [true, true, true])
+  },
+
+  async 'a condition that does not hold is an answer'({ open }) {
+    const store = open()
+    const record = granted(await store.acquire(claimOf(), call))
+    granted(await open().renew(held(record), call))
+    equal(await codeOf(store.renew(held(record), call)), 'answered')
+  },
+
+  async 'a claim that arrives after a deleted grant is nobody’s'({ open, remove }) {
+    const claim = claimOf()
+    const { election } = claim
+    let arriving: Promise<Outcome> | undefined
+    // It has seen that nobody leads, and is held up on its way.
+    let letGo = () => {}
+    const reached = new Promise<void>((resolve) => {
+      const gate = new Promise<void>((open) => (letGo = open))
+      const beforePut = () => {
+        resolve()
+        return gate
+      }
+      arriving = open({ beforePut }).acquire(claim, call)
+    })
+    await reached
+    const other = granted(await open().acquire(claimOf({ election }), call))
+    await remove(election)
+    letGo()
+    equal((await arriving)?.ok, false)
+    // Neither shown nor found again by its attempt.
+    const store = open()
+    equal(await store.read(election, call), undefined)
+    equal((await store.acquire(claim, call)).ok, false)
+    const next = claimOf({ election, afterTerm: other.term, expiredVersion: absentVersion })
+    equal(granted(await store.acquire(next, call)).term, other.term + 1)
+  },
+
+  async 'a term that was not kept with its grant is kept with the next renewal'({ open, remove }) {
+    let puts = 0
+    const broken = open({
+      beforePut() {
+        if (++puts === 2) throw new Error('the connection broke')
+      },
+    })
+    const claim = claimOf()
+    equal(await codeOf(broken.acquire(claim, call)), 'BACKEND_UNAVAILABLE')
+    const record = granted(await broken.acquire(claim, call))
+    granted(await broken.renew(held(record), call))
+    await remove(claim.election)
+    const refusal = await open().acquire(claimOf({ election: claim.election }), call)
+    deepEqual(refusal, { ok: false, highestTerm: record.term, retryAfterMs: record.leaseDurationMs })
+  },
+
+  async 'a write that the client repeats, because its answer was lost, is one grant'(library) {
+    await withFront(library, async (front) => {
+      const client = new DynamoDB({ ...localAws(front.url), maxAttempts: 3 })
+      const store = library.open({ client })
+      const claim = claimOf()
+      // It is read first.
+      await store.read(claim.election, call)
+      front.lose = { method: 'POST', count: 1 }
+      const record = granted(await store.acquire(claim, call))
+      deepEqual(await library.open().read(claim.election, call), record)
+      equal(record.term, 1)
+    })
+  },
+
+  async 'a call ends at its deadline, whatever the client does'({ server, open }) {
+    const proxy = await startProxy(server.port)
+    try {
+      const store = open({ url: `http://127.0.0.1:${proxy.port}` })
+      const record = granted(await store.acquire(claimOf(), call))
+      proxy.freezeExisting('to-server')
+      equal(await codeOf(store.renew(held(record), { ...call, timeoutMs: 200 })), 'TIMEOUT')
+      // On another connection it goes on.
+      equal(await codeOf(store.renew(held(record), call)), 'answered')
+    } finally {
+      proxy.stop()
+    }
+  },
+
+  async 'an item of another program is left alone'({ server, open }) {
+    const client = new DynamoDB(localAws(server.url))
+    const { Table: { TableName: table } = {} } = await client.describeTable({ TableName: 'leases' })
+    const item = { id: { S: 'record/theirs' }, colour: { S: 'red' } }
+    await client.putItem({ TableName: table, Item: item })
+    equal(await codeOf(open().acquire(claimOf({ election: 'theirs' }), call)), 'RECORD_INVALID')
+    deepEqual((await client.getItem({ TableName: table, Key: { id: item.id } })).Item, item)
+    client.destroy()
+  },
+}

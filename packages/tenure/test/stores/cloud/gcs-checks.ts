@@ -1,0 +1,107 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { held } from '../../../src/conformance/scene.ts'
+import type { GcsFetch, GcsStoreOptions } from '../../../src/stores/gcs.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
+
+/** The moments at which records were sent to be written, on this clock. */
+function noting(clock: { monotonicMs(): number }) {
+  const sentMs: number[] = []
+  const send: GcsFetch = (url, request) => {
+    if (request.body?.includes('.record"')) sentMs.push(clock.monotonicMs())
+    return fetch(url, request)
+  }
+  return { sentMs, send }
+}
+
+export const gcsChecks: Checks<GcsStoreOptions> = {
+  async 'writes of one object are more than a second apart'({ open }) {
+    const clock = fakeClock()
+    const { sentMs, send } = noting(clock)
+    const store = open({ clock, fetch: send, writeIntervalMs: undefined })
+    const record = granted(await store.acquire(claimOf(), call))
+    const renewal = store.renew(held(record), call)
+    await clock.advance(1_000)
+    equal(sentMs.length, 1)
+    await clock.advance(200)
+    granted(await renewal)
+    ok((sentMs[1] ?? 0) - (sentMs[0] ?? 0) > 1_000)
+    // Another object has a turn of its own.
+    granted(await store.acquire(claimOf(), call))
+  },
+
+  async 'no write waits for its turn beyond its deadline'({ open }) {
+    const clock = fakeClock()
+    const { sentMs, send } = noting(clock)
+    const store = open({ clock, fetch: send, writeIntervalMs: undefined })
+    const record = granted(await store.acquire(claimOf(), call))
+    const renewal = codeOf(store.renew(held(record), { ...call, timeoutMs: 500 }))
+    await clock.advance(400)
+    equal(await renewal, 'RATE_LIMITED')
+    await clock.advance(5_000)
+    equal(sentMs.length, 1)
+  },
+
+  async 'a write that was refused does not use up the turn'({ open }) {
+    const clock = fakeClock()
+    const { send } = noting(clock)
+    const store = open({ clock, fetch: send, writeIntervalMs: undefined })
+    const other = open()
+    const { election } = claimOf()
+    const passOn = async (afterTerm: number) => {
+      const record = granted(await other.acquire(claimOf({ election, afterTerm }), call))
+      return granted(await other.release(held(record), call))
+    }
+    const { term } = await passOn(0)
+    await store.read(election, call)
+    // It writes over what it has seen first, which is not there any more, and then over what is there.
+    const next = store.acquire(claimOf({ election, afterTerm: (await passOn(term)).term }), call)
+    equal(await codeOf(next, 2_000), 'answered')
+  },
+
+  async 'a lease that cannot be renewed at that pace is refused'({ open }) {
+    const store = open({ writeIntervalMs: undefined })
+    equal(await codeOf(store.acquire(claimOf({ leaseDurationMs: 3_000 }), call)), 'INVALID_TTL')
+    equal(await codeOf(store.acquire(claimOf({ leaseDurationMs: 5_000 }), call)), 'answered')
+  },
+
+  async 'a condition that does not hold is an answer'({ open }) {
+    const store = open()
+    const record = granted(await store.acquire(claimOf(), call))
+    granted(await open().renew(held(record), call))
+    equal(await codeOf(store.renew(held(record), call)), 'answered')
+  },
+
+  async 'a write whose answer was lost is found again'(library) {
+    await withFront(library, async (front) => {
+      const store = library.open({ url: front.url })
+      const claim = claimOf()
+      front.lose = { method: 'POST', count: 1 }
+      equal(await codeOf(store.acquire(claim, call)), 'BACKEND_UNAVAILABLE')
+      const record = granted(await store.acquire(claim, call))
+      deepEqual(await library.open().read(claim.election, call), record)
+      equal(record.term, 1)
+    })
+  },
+
+  async 'too many calls, and a server that fails, are passing troubles'(library) {
+    await withFront(library, async (front) => {
+      const store = library.open({ url: front.url })
+      for (const [status, code] of [
+        [429, 'RATE_LIMITED'],
+        [503, 'BACKEND_UNAVAILABLE'],
+        [403, 'UNAUTHORIZED'],
+      ] as const) {
+        front.refuse = status
+        equal(await codeOf(store.read('payments', call)), code)
+      }
+    })
+  },
+
+  async 'a bucket that is not there is named'({ open }) {
+    const error = await open({ bucket: 'no-such-bucket' })
+      .acquire(claimOf(), call)
+      .catch((thrown: unknown) => thrown)
+    match(String(error), /There is no such bucket/)
+  },
+}

@@ -1,0 +1,84 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { S3 } from '@aws-sdk/client-s3'
+import { localS3 } from '../../../../../test/servers/moto.ts'
+import { held } from '../../../src/conformance/scene.ts'
+import type { S3StoreOptions } from '../../../src/stores/s3.ts'
+import { call, claimOf, codeOf, granted, withFront, type Checks, type Library } from './library.ts'
+
+/** Nobody is elected behind a server that does not see a condition, and no election's object is written there. */
+async function refusesWithout(header: string, library: Library<S3StoreOptions>): Promise<void> {
+  await withFront(library, async (front) => {
+    front.hidden.add(header)
+    const claim = claimOf()
+    equal(await codeOf(library.open({ url: front.url }).acquire(claim, call)), 'UNSAFE_SETTINGS')
+    equal(await library.open().read(claim.election, call), undefined)
+  })
+}
+
+export const s3Checks: Checks<S3StoreOptions> = {
+  'a server that ignores If-None-Match elects nobody': (library) => refusesWithout('if-none-match', library),
+  'a server that ignores If-Match elects nobody': (library) => refusesWithout('if-match', library),
+
+  async 'the probe runs once, and not for those who only look'(library) {
+    await withFront(library, async (front) => {
+      const store = library.open({ url: front.url })
+      const claim = claimOf()
+      await store.read(claim.election, call)
+      equal(front.asked.filter((line) => line.startsWith('PUT')).length, 0)
+      const record = granted(await store.acquire(claim, call))
+      granted(await store.renew(held(record), call))
+      const probes = front.asked.filter((line) => line.startsWith('PUT') && line.includes('.conditions'))
+      ok(probes.length === 2 || probes.length === 3)
+      granted(await store.renew(held(granted(await store.acquire(claim, call))), call))
+      equal(front.asked.filter((line) => line.startsWith('PUT') && line.includes('.conditions')).length, probes.length)
+    })
+  },
+
+  async 'a renewal of an object that is gone is an answer'({ open, remove }) {
+    const store = open()
+    const claim = claimOf()
+    const record = granted(await store.acquire(claim, call))
+    await remove(claim.election)
+    equal(await codeOf(store.renew(held(record), call)), 'answered')
+  },
+
+  async 'a write that the client repeats, because its answer was lost, is one grant'(library) {
+    await withFront(library, async (front) => {
+      const store = library.open({ client: new S3({ ...localS3(front.url), maxAttempts: 3 }) })
+      const claim = claimOf()
+      granted(await store.acquire(claimOf(), call))
+      front.lose = { method: 'PUT', count: 1 }
+      const record = granted(await store.acquire(claim, call))
+      deepEqual(await library.open().read(claim.election, call), record)
+      equal(record.term, 1)
+    })
+  },
+
+  async 'what deletes objects, and what keeps them all, is found'({ server, open }) {
+    const client = new S3(localS3(server.url))
+    const bucket = `careless-${randomUUID()}`
+    await client.createBucket({ Bucket: bucket })
+    const inspect = async () => {
+      const store = open({ bucket, prefix: 'tenure' }) as ReturnType<typeof import('../../../src/stores/s3.ts').s3Store>
+      return (await store.inspect(call)).map(({ risk, text }) => `${risk}: ${text}`)
+    }
+    deepEqual(await inspect(), [])
+    const expiring = (prefix: string) => ({
+      ID: prefix,
+      Status: 'Enabled' as const,
+      Filter: { Prefix: prefix },
+      Expiration: { Days: 1 },
+    })
+    await client.putBucketLifecycleConfiguration({
+      Bucket: bucket,
+      LifecycleConfiguration: { Rules: [expiring('logs/'), expiring('ten')] },
+    })
+    await client.putBucketVersioning({ Bucket: bucket, VersioningConfiguration: { Status: 'Enabled' } })
+    const [deleted = '', kept = '', ...others] = await inspect()
+    match(deleted, /^unsafe: The lifecycle rule "ten" deletes objects/)
+    match(kept, /^tight: The bucket keeps every version/)
+    deepEqual(others, [])
+    client.destroy()
+  },
+}

@@ -1,0 +1,13 @@
+import { describe, test } from 'vitest'
+import { storeConformance } from '../../src/conformance/index.ts'
+import { memoryStore } from '../../src/stores/memory.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+
+describe('memoryStore', () => {
+  const makeStore = () => {
+    const clock = fakeClock()
+    const store = memoryStore({ clock })
+    return { store, pass: clock.advance, remove: store.delete }
+  }
+  for (const { name, run } of storeConformance(makeStore)) test(name, run)
+})

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import type { AcquireClaim, LeaseStore } from '../../src/lease-store.ts'
+import { casStore } from '../../src/stores/cas.ts'
+import { memoryTtlStorage } from '../../src/stores/memory-ttl.ts'
+import { memoryStore } from '../../src/stores/memory.ts'
+import { ttlStore } from '../../src/stores/ttl.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import { CasMap } from '../conformance/cas-map.ts'
+
+const clock = fakeClock()
+const call = { signal: new AbortController().signal }
+const claim: AcquireClaim = {
+  election: 'jobs',
+  holder: 'ada',
+  attempt: 'first',
+  leaseDurationMs: 10_000,
+  afterTerm: 0,
+  metadata: {},
+}
+
+// One for each way in which a store is built.
+test.each<[string, LeaseStore]>([
+  ['swapStore', casStore(new CasMap().backend(), { clock })],
+  ['judgedStore', memoryStore({ clock })],
+  ['plainStore', ttlStore(memoryTtlStorage({ clock }), { clock })],
+])('a store made by %s can be wrapped by spreading it', async (_, store) => {
+  const claims: string[] = []
+  const wrapped: LeaseStore = {
+    ...store,
+    acquire: (asked, options) => {
+      claims.push(asked.holder)
+      return store.acquire(asked, options)
+    },
+  }
+  const won = await wrapped.acquire(claim, call)
+  if (!won.ok) expect.unreachable('a free lease is granted')
+  expect(claims).toEqual(['ada'])
+  expect(await wrapped.renew(won.record, call)).toMatchObject({ ok: true, record: { term: 1 } })
+  expect(wrapped).toMatchObject({ expiry: store.expiry, terms: store.terms })
+})

@@ -1,0 +1,15 @@
+import { describe, test } from 'vitest'
+import { storeConformance } from '../../src/conformance/index.ts'
+import { simulatedSwap } from '../../src/simulation/simulated-swap.ts'
+import { swapStore } from '../../src/stores/swap.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+
+describe('the seam over a server that keeps the highest term apart and shows what is there when it refuses', () => {
+  const makeStore = () => {
+    const clock = fakeClock()
+    const server = simulatedSwap()
+    const open = () => swapStore(server, clock)
+    return { store: open(), open, remove: (election: string) => server.delete(election), pass: clock.advance }
+  }
+  for (const { name, run } of storeConformance(makeStore)) test(name, run)
+})
