@@ -1,13 +1,12 @@
+import { isHarmless } from '@tenure/internal/objects'
 import { ServiceError } from './errors.ts'
-import type { Metadata } from './state.ts'
+import type { MetadataText } from './groups/groups.ts'
 
 const longestIdBytes = 256
 const longestMetadataBytes = 4096
 const deepestMetadata = 8
-/** Control characters and line separators forge log lines; what is invisible makes two names look alike. */
+/** Control characters and line separators can forge log lines; invisible characters make two names look alike. */
 export const unseenCharacter = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
-/** Names with a meaning of their own in a JavaScript that copies what it was given, if an object stands below them. */
-const poison = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** Two spellings of one name must not be two nodes. */
 export function isSoundNodeId(nodeId: string): boolean {
@@ -21,27 +20,17 @@ export function isSoundNodeId(nodeId: string): boolean {
   )
 }
 
-/** What a schema cannot say about a node's id. */
+/** The rules for a node's id that a schema cannot express. */
 export function checkNodeId(nodeId: string): void {
   if (isSoundNodeId(nodeId)) return
   const rule = 'without control characters, invisible ones and blanks around it, in Unicode form NFC'
   throw new ServiceError('INVALID_REQUEST', `node_id must be text of at most ${longestIdBytes} bytes ${rule}.`)
 }
 
-export function checkMetadata(metadata: Metadata): void {
-  const sound =
-    isHarmless(metadata, deepestMetadata) && Buffer.byteLength(JSON.stringify(metadata)) <= longestMetadataBytes
-  if (sound) return
+/** Metadata as it is kept. */
+export function metadataText(metadata: Readonly<Record<string, unknown>>): MetadataText {
+  const text = isHarmless(metadata, deepestMetadata) ? JSON.stringify(metadata) : undefined
+  if (text !== undefined && Buffer.byteLength(text) <= longestMetadataBytes) return text
   const rule = `at most ${longestMetadataBytes} bytes of JSON and ${deepestMetadata} levels`
   throw new ServiceError('INVALID_REQUEST', `metadata must have ${rule}, and no key such as __proto__.`)
-}
-
-function isHarmless(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return true
-  return (
-    levels > 0 &&
-    Object.entries(value).every(
-      ([key, inner]) => !(poison.has(key) && typeof inner === 'object') && isHarmless(inner, levels - 1),
-    )
-  )
 }

@@ -1,23 +1,26 @@
-import { randomBytes, randomUUID } from 'node:crypto'
-import { uptime } from 'node:os'
+import { systemClock as realClock, uuid } from '@tenure/internal/clock'
 import type { Clock } from 'tenure'
 
-/** The real clock. */
-export const systemClock: Clock = {
-  monotonicMs: () => performance.now(),
-  machineMs: () => Number(process.hrtime.bigint()) / 1e6,
-  bootMs: () => uptime() * 1e3,
-  wallMs: () => Date.now(),
-  setTimer(delayMs, callback, options) {
-    const timeout = setTimeout(callback, Math.min(Math.max(0, Math.ceil(delayMs)), 2 ** 31 - 1))
-    if (options?.background) timeout.unref()
-    return { cancel: () => clearTimeout(timeout) }
-  },
-  random: () => Math.random(),
-  randomId: () => randomUUID(),
+/** The real clock; what it names is shown to clients as UUIDs. */
+export const systemClock: Clock = { ...realClock, randomId: uuid }
+
+/** Lets everything else that waits run first. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve))
 }
 
-/** So many bytes that nobody can guess. */
-export function secret(bytes: number): Buffer {
-  return randomBytes(bytes)
+const sliceMs = 5
+
+/** For long work: `await pace.pause()` lets others run whenever this one has run for a while. */
+export class Pace {
+  #untilMs = realClock.monotonicMs() + sliceMs
+
+  get isOver(): boolean {
+    return realClock.monotonicMs() >= this.#untilMs
+  }
+
+  async pause(): Promise<void> {
+    await nextTurn()
+    this.#untilMs = realClock.monotonicMs() + sliceMs
+  }
 }

@@ -1,4 +1,6 @@
-/** The codes of the HTTP API; all but the last four are the document's own. */
+import type { ErrorCode } from 'tenure'
+
+/** The codes of the HTTP API, of those that all packages share. All but the last four are in the specification. */
 export const errorStatus = {
   NOT_LEADER: 409,
   CONFLICT: 409,
@@ -9,7 +11,7 @@ export const errorStatus = {
   NOT_FOUND: 404,
   TOO_LARGE: 413,
   RATE_LIMITED: 429,
-} as const
+} as const satisfies Partial<Record<ErrorCode, number>>
 
 /** One of the codes that an answer can carry. */
 export type ServiceErrorCode = keyof typeof errorStatus
@@ -31,4 +33,10 @@ export class ServiceError extends Error {
     this.status = options.status ?? errorStatus[code]
     this.details = options.details ?? {}
   }
+}
+
+/** An option of the service that is wrong, or that names a file which is. The message is its name, `link` and `rule`. */
+export function wrongOption(option: string, link: string, rule: string, cause?: unknown): TypeError {
+  const error = new TypeError(`${option}${link}${rule}`, cause === undefined ? undefined : { cause })
+  return Object.assign(error, { code: 'INVALID_OPTION' as const satisfies ErrorCode, retryable: false, option, rule })
 }

@@ -1,54 +1,28 @@
+import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { pino, type Logger } from 'pino'
-import type { Clock } from 'tenure'
-import type { Server } from 'node:https'
-import { open } from './access.ts'
-import { createAuthenticator, type AuthenticationOptions } from './auth/authenticator.ts'
-import { addressOf, isLoopback } from './auth/loopback.ts'
+import { open } from './auth/access.ts'
+import { createAuthenticator } from './auth/authenticator.ts'
+import { isLoopback } from '@tenure/internal/loopback'
+import { isReadByAll } from './auth/files.ts'
+import { addressOf } from './auth/loopback.ts'
 import { readTls, type TlsOptions } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
-import { OpenConnections } from './closing.ts'
-import { EmbeddedState } from './embedded/embedded-state.ts'
-import type { Change } from './feed.ts'
-import { Hub } from './hub.ts'
-import { logChanges } from './logging.ts'
-import { Limits, limitsFrom, type LimitOptions } from './limits.ts'
-import { Metrics } from './metrics.ts'
-import { buildApp } from './service.ts'
-import type { ElectionState, Policy } from './state.ts'
-import { Streams } from './streams.ts'
-import { leaderOf } from './views.ts'
+import { openEmbedded } from './embedded.ts'
+import { buildApp } from './http/app.ts'
+import { limitsFrom } from './http/limit-options.ts'
+import { Limits } from './http/limits.ts'
+import type { Service } from './http/service.ts'
+import { logChanges, lostLines } from './operation/logging.ts'
+import { Metrics } from './operation/metrics.ts'
+import { Readiness } from './operation/readiness.ts'
+import { checkExposure, checkServiceOptions, type ServiceOptions } from './options.ts'
+import type { LmdbStorage } from './storage/lmdb-storage.ts'
+import { Hub } from './watch/hub.ts'
+import { Streams } from './watch/streams.ts'
 
 /** How long a call under way may take once the service stops. */
 const graceMs = 5_000
-/** How long somebody who asks for figures waits for the store. */
-const patienceMs = 2_000
-
-/** What {@link startService} takes. */
-export interface ServiceOptions {
-  /** The data directory. Made if it is not there. */
-  readonly data: string
-  /** Default: 127.0.0.1. */
-  readonly host?: string | undefined
-  /** Default: 7070; 0 takes a free one. */
-  readonly port?: number | undefined
-  readonly policy?: Policy | undefined
-  readonly implicitGroups?: boolean | undefined
-  readonly maxGroups?: number | undefined
-  readonly maxWatchers?: number | undefined
-  readonly limits?: Partial<LimitOptions> | undefined
-  /**
-   * Host names, without ports, by which the service may be asked. Default without authentication: localhost and the
-   * address that it listens on, so that no web page reaches it under a name of its own. With authentication: all.
-   */
-  readonly allowedHosts?: readonly string[] | undefined
-  readonly afterRestore?: boolean | undefined
-  /** Who may do what. Without it everybody may do everything, and only this machine can reach the service. */
-  readonly authentication?: AuthenticationOptions | undefined
-  readonly tls?: TlsOptions | undefined
-  readonly logger?: Logger | undefined
-  readonly clock?: Clock | undefined
-}
 
 /** A service that runs. */
 export interface RunningService {
@@ -56,8 +30,8 @@ export interface RunningService {
   /** Constant for the life of the data. */
   readonly clusterId: string
   /**
-   * Reads keys, certificates and rights again, and ends all streams: whoever watches comes back, and is judged anew.
-   * What cannot be read leaves everything as it was, and rejects.
+   * Reads keys, certificates and rights again, and ends all streams: clients that watch come back, and are judged
+   * again. If a file cannot be read, everything stays as it was, and it rejects.
    */
   reload(): Promise<void>
   /** Ends streams, lets calls under way finish for a few seconds, and closes the data. */
@@ -72,75 +46,22 @@ export interface RunningService {
  * console.log(`curl ${service.url}/v1/groups`)
  */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
-  const { clock = systemClock, host = '127.0.0.1', port = 7070 } = options
-  const { authentication, tls: tlsOptions } = options
+  checkServiceOptions(options)
+  const { clock = systemClock, host = '127.0.0.1', port = 7070, authentication, tls: tlsOptions } = options
   const address = await addressOf(host)
   checkExposure(options, address)
   const authenticator = authentication ? await createAuthenticator(authentication, clock) : open
   const authenticated = authentication !== undefined
   const limits = new Limits(limitsFrom(options.limits, authenticated), { clock, authenticated })
   let tls = tlsOptions && (await readTls(tlsOptions))
-  const policy = options.policy ?? { minTtlMs: 1_000, maxTtlMs: 3_600_000 }
-  const metrics = new Metrics({
-    groups: () => state.groupCount,
-    watchers: () => hub.watchers,
-    waiting: () => limits.waitingCount,
-    storeHealthy: () => isHealthy(state, clock),
-  })
-  const state = await EmbeddedState.open({
-    directory: options.data,
-    clock,
-    policy,
-    implicitGroups: options.implicitGroups ?? true,
-    maxGroups: options.maxGroups ?? 2_000_000,
-    maxMembersPerGroup: 1_000,
-    memberTtlMs: 600_000,
-    afterRestore: options.afterRestore ?? false,
-    onWrite: (tookMs, durable) => metrics.storeWrite(tookMs / 1000, durable),
-  })
-  const describe = (change: Change) => ({
-    type: change.type,
-    group_id: change.groupId,
-    term: change.lease.term,
-    leader_node_id: change.lease.nodeId,
-    ...(change.reason && { reason: change.reason }),
-    ...(change.type === 'LEADER_LOST'
-      ? { leader: null, previous_leader: leaderOf(change.lease, change.atMs) }
-      : { leader: leaderOf(change.lease, change.atMs) }),
-    ts_ms: change.atMs,
-  })
-  const hub = new Hub(state, {
-    id: clock.randomId().replaceAll('-', '').slice(0, 16),
-    maxWatchers: options.maxWatchers ?? 20_000,
-    describe,
-  })
   const logger = options.logger ?? pino({ level: 'silent' })
-  if (options.afterRestore) {
-    logger.warn(
-      'The data come from a backup: a million terms are skipped in every group. Start without this next time.',
-    )
-  }
-  state.follow({ wantsRenewals: () => false, onChange: (change) => metrics.change(change) })
-  if (logger.isLevelEnabled('info')) state.follow({ wantsRenewals: () => false, onChange: logChanges(logger) })
-  const streams = new Streams(clock)
-  const literal = (name: string) => (name.includes(':') ? `[${name}]` : name)
   const here = ['localhost', '127.0.0.1', '[::1]', literal(host), literal(address)]
   const allowedHosts = options.allowedHosts ?? (authenticated ? undefined : here)
-  const app = await buildApp({
-    state,
-    hub,
-    clock,
-    metrics,
-    streams,
-    policy,
-    authenticator,
-    limits,
-    // The framework tells what nobody asked for below that.
-    logger: logger.isLevelEnabled('warn') ? logger.child({}, { level: 'warn' }) : logger,
-    options: { bodyLimit: 65_536, batchBodyLimit: 4 * 2 ** 20, tls, allowedHosts },
-  })
-  const connections = new OpenConnections(app.server, clock)
+  const service = await openService(options, { clock, authenticator, limits, tls, allowedHosts, logger })
+  const { state, streams } = service
+  const { app, connections } = await buildApp(service)
   try {
+    state.serve()
     await app.listen({ host: address, port })
   } catch (error) {
     await app.close()
@@ -149,8 +70,9 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   }
   const { port: bound } = app.server.address() as AddressInfo
   if (authentication?.jwt && !tls && !isLoopback(address)) {
-    logger.warn('tokens are taken without TLS: whoever sees the traffic can use them')
+    logger.warn('tokens are accepted without TLS: anyone who sees the traffic can use them')
   }
+  await warnOfLooseKey(logger, tlsOptions)
   let closing: Promise<void> | undefined
   return {
     clusterId: state.clusterId,
@@ -161,6 +83,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       const authoritiesChanged = next?.ca !== tls?.ca
       if (next) (app.server as Server).setSecureContext(next)
       tls = next
+      await warnOfLooseKey(logger, tlsOptions)
       streams.endPresent()
       // A connection was judged by the authorities of its handshake.
       if (authoritiesChanged) connections.closeAll()
@@ -176,32 +99,76 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   }
 }
 
-/** A store that does not answer is not healthy either. */
-function isHealthy(state: ElectionState, clock: Clock): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = clock.setTimer(patienceMs, () => resolve(false), { background: true })
-    const answer = (healthy: boolean) => {
-      timer.cancel()
-      resolve(healthy)
-    }
-    state.check().then(
-      () => answer(true),
-      () => answer(false),
-    )
+/** Opens the data, and whatever follows its changes. */
+async function openService(
+  options: ServiceOptions,
+  given: Pick<Service, 'clock' | 'authenticator' | 'limits' | 'tls' | 'allowedHosts'> & { readonly logger: Logger },
+) {
+  const { clock, limits, logger } = given
+  const policy = options.policy ?? { minTtlMs: 1_000, maxTtlMs: 3_600_000 }
+  const metrics = new Metrics({
+    groups: () => state.groupCount,
+    watchers: () => hub.watchers,
+    waiting: () => limits.waitingCount,
+    storeHealthy: () => readiness.isHealthy(),
+    lostLogLines: () => lostLines(logger),
   })
+  const { groups: state, storage } = await openEmbedded({
+    directory: options.data,
+    clock,
+    policy,
+    implicitGroups: options.implicitGroups ?? true,
+    maxGroups: options.maxGroups ?? 2_000_000,
+    maxMembersPerGroup: 1_000,
+    memberTtlMs: 600_000,
+    afterRestore: options.afterRestore ?? false,
+    allowNetworkFilesystem: options.allowNetworkFilesystem,
+    onOwnership: (failure) => logOwnership(logger, options.data, failure),
+    onWrite: (tookMs, durable) => metrics.storeWrite(tookMs / 1000, durable),
+  })
+  const readiness = new Readiness(state, clock)
+  const hub = new Hub(state, {
+    id: clock.randomId().replaceAll('-', '').slice(0, 16),
+    maxWatchers: options.maxWatchers ?? 20_000,
+  })
+  for (const text of storage.warnings) logger.warn(text)
+  if (options.afterRestore) logRestore(logger, storage)
+  state.follow({ wantsRenewals: () => false, onChange: (change) => metrics.change(change) })
+  if (logger.isLevelEnabled('info')) state.follow({ wantsRenewals: () => false, onChange: logChanges(logger, clock) })
+  return {
+    ...given,
+    state,
+    readiness,
+    hub,
+    metrics,
+    policy,
+    streams: new Streams(clock),
+    // Below that level the framework logs what nobody asked for.
+    logger: logger.isLevelEnabled('warn') ? logger.child({}, { level: 'warn' }) : logger,
+  }
 }
 
-/** What would let strangers in is refused, and so is what could never have an effect. */
-function checkExposure({ authentication, tls, host }: ServiceOptions, address: string): void {
-  if (!authentication && !isLoopback(address)) {
-    const text = 'without authentication the service listens on loopback only (127.0.0.1, ::1 or localhost).'
-    throw new TypeError(`host is "${host}"; ${text}`)
-  }
-  const asked = tls?.clientCaFile !== undefined
-  if (authentication?.certificates && !asked) {
-    throw new TypeError('authentication.certificates needs tls.clientCaFile, the authorities that issue them.')
-  }
-  if (asked && !authentication?.certificates) {
-    throw new TypeError('tls.clientCaFile needs authentication.certificates, which says what a certificate grants.')
-  }
+function literal(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}
+
+async function warnOfLooseKey(logger: Logger, tls: TlsOptions | undefined): Promise<void> {
+  if (!tls || !(await isReadByAll(tls.keyFile))) return
+  logger.warn({ file: tls.keyFile }, 'everybody on this machine can read the key of the service: chmod 600')
+}
+
+function logOwnership(logger: Logger, directory: string, failure: Error | undefined): void {
+  if (!failure) return logger.info(`the data directory ${directory} is this service’s again`)
+  logger.error(
+    { err: failure },
+    `the data directory ${directory} may be lost: nothing is granted or renewed 5 s after the last proof`,
+  )
+}
+
+function logRestore(logger: Logger, { isNew, hasSkipped }: LmdbStorage): void {
+  const done = hasSkipped
+    ? 'The data come from a backup: a million terms are skipped in every group.'
+    : 'The data come from a backup: that was done before, and is not done again.'
+  const what = isNew ? 'The data directory is new: there is nothing to restore, and nothing is skipped.' : done
+  logger.warn(`${what} This option goes away: run "tenure restore" once instead.`)
 }

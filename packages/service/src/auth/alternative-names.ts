@@ -1,4 +1,4 @@
-/** The names for which a certificate was made (RFC 5280, 4.2.1.6), read from its bytes: text can be made to lie. */
+/** The names of a certificate (RFC 5280, 4.2.1.6), read from its bytes: their form as text can be forged. */
 import type { X509Certificate } from 'node:crypto'
 
 const subjectAltName = '551d11'
@@ -31,7 +31,7 @@ interface Element {
   readonly content: Buffer
 }
 
-/** What stands side by side in these bytes. */
+/** The elements that follow one another in these bytes. */
 function elements(bytes: Buffer): Element[] {
   const found: Element[] = []
   let at = 0
@@ -39,7 +39,7 @@ function elements(bytes: Buffer): Element[] {
     const tag = bytes.readUInt8(at)
     const short = bytes.readUInt8(at + 1)
     const lengthBytes = short < 0x80 ? 0 : short & 0x7f
-    if (short === 0x80 || lengthBytes > 4) throw new Error('a certificate has a length that cannot be')
+    if (short === 0x80 || lengthBytes > 4) throw new Error('a certificate has an impossible length')
     const start = at + 2 + lengthBytes
     const length = lengthBytes === 0 ? short : bytes.readUIntBE(at + 2, lengthBytes)
     if (start + length > bytes.length) throw new Error('a certificate ends too soon')

@@ -1,13 +1,13 @@
 import type { FastifyRequest } from 'fastify'
 import type { Clock } from 'tenure'
-import type { Authenticator, Identity } from '../access.ts'
+import type { Authenticator, Identity } from './access.ts'
 import { systemClock } from '../clock.ts'
-import { ServiceError } from '../errors.ts'
+import { ServiceError, wrongOption } from '../errors.ts'
 import { CertificateVerifier, type CertificateOptions } from './certificate.ts'
 import { TokenVerifier, type JwtOptions } from './jwt.ts'
 import { Refusal } from './refusal.ts'
 
-/** How the service finds out who asks: by tokens, by certificates, or by either. */
+/** How the service identifies callers: by tokens, by certificates, or by either. */
 export interface AuthenticationOptions {
   readonly jwt?: JwtOptions | undefined
   readonly certificates?: CertificateOptions | undefined
@@ -24,7 +24,7 @@ export async function createAuthenticator(
   clock: Clock = systemClock,
 ): Promise<Authenticator> {
   if (!options.jwt && !options.certificates) {
-    throw new TypeError('authentication is empty; it must have jwt, certificates or both.')
+    throw wrongOption('authentication', ' is empty; ', 'it must have jwt, certificates or both.')
   }
   let verifiers = await read(options, clock)
   let generation = 0
@@ -32,7 +32,7 @@ export async function createAuthenticator(
     const used = verifiers
     try {
       const identity = await pending
-      // Otherwise keys and rights were read again meanwhile: it is judged by those that hold now.
+      // Otherwise keys and rights were read again meanwhile: the present ones decide.
       return used === verifiers ? identity : await authenticator.identify(request)
     } catch (error) {
       throw refused(error)
@@ -68,7 +68,7 @@ async function read({ jwt, certificates }: AuthenticationOptions, clock: Clock):
 function identify({ tokens, certificates }: Verifiers, request: FastifyRequest): Identity | Promise<Identity> {
   const { authorization } = request.headers
   if (authorization !== undefined) {
-    if (!tokens) throw new Refusal('a token was shown, and tokens are not taken')
+    if (!tokens) throw new Refusal('a token was shown, and tokens are not accepted')
     return tokens.verify(tokenOf(authorization))
   }
   const identity = certificates?.verify(request.socket)
@@ -76,7 +76,7 @@ function identify({ tokens, certificates }: Verifiers, request: FastifyRequest):
   throw unauthorized('This needs a token or a certificate.')
 }
 
-/** That there is only one was seen to before: Node would keep the first of two in silence. */
+/** The head check has ensured that there is only one: Node would silently keep the first of two. */
 function tokenOf(authorization: string): string {
   const [, token] = /^Bearer ([A-Za-z0-9._-]+)$/i.exec(authorization) ?? []
   if (token === undefined) throw new Refusal('the authorization is not a bearer token')
@@ -88,7 +88,7 @@ function unauthorized(text: string, cause?: Error): ServiceError {
   return new ServiceError('UNAUTHORIZED', text, { status: 401, cause })
 }
 
-/** The reason is for the log alone: whoever forges learns nothing from an answer. */
+/** The reason is for the log alone: a forger learns nothing from the answer. */
 function refused(error: unknown): unknown {
   if (!(error instanceof Refusal)) return error
   return unauthorized(error.expired ? 'What was shown has expired.' : 'What was shown is not valid.', error)

@@ -1,13 +1,16 @@
-/** Certificates of clients: the names in them, and what a file grants to each name. */
+/** Certificates of clients: their names, and what a file grants to each name. */
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
+import { messageOf } from '@tenure/internal/message'
+import { isObject } from '@tenure/internal/objects'
 import type { Clock } from 'tenure'
-import type { Identity } from '../access.ts'
+import type { Identity } from './access.ts'
+import { wrongOption } from '../errors.ts'
 import { alternativeNames } from './alternative-names.ts'
-import { readNamed, reasonOf } from './files.ts'
+import { readNamed } from './files.ts'
 import { Refusal } from './refusal.ts'
 import { parseRights, type Rights } from './rights.ts'
-import { isObject, parseStrictJson } from './strict-json.ts'
+import { parseStrictJson } from './strict-json.ts'
 
 /** What certificates grant. The authorities that issue them are an option of TLS. */
 export interface CertificateOptions {
@@ -24,7 +27,7 @@ interface Shown {
   readonly untilMs: number
 }
 
-/** Finds out whom a certificate speaks of. */
+/** Identifies the holder of a certificate. */
 export class CertificateVerifier {
   readonly #rights: ReadonlyMap<string, Rights>
   readonly #clock: Clock
@@ -40,7 +43,7 @@ export class CertificateVerifier {
     try {
       return new CertificateVerifier(parseRightsFile(text), clock)
     } catch (error) {
-      throw new Error(`authentication.certificates.rightsFile: ${reasonOf(error)}.`, { cause: error })
+      throw wrongOption('authentication.certificates.rightsFile', ': ', `${messageOf(error)}.`, error)
     }
   }
 
@@ -50,7 +53,7 @@ export class CertificateVerifier {
     const shown = this.#shown.get(socket) ?? this.#look(socket)
     if (!shown) return undefined
     const { names, fromMs, untilMs } = shown
-    // A connection can outlive what was true when it began.
+    // A connection can outlive the certificate that it began with.
     const nowMs = this.#clock.wallMs()
     if (!(nowMs >= fromMs)) throw new Refusal('the certificate is not valid yet')
     if (!(nowMs < untilMs)) throw new Refusal('the certificate has expired', { expired: true })
@@ -65,14 +68,14 @@ export class CertificateVerifier {
     const certificate = socket.getPeerX509Certificate()
     if (!certificate) return undefined
     // Set by the handshake alone, and only if the chain leads to one of our authorities.
-    if (!socket.authorized) throw new Refusal('the certificate is not of a known authority, or not valid')
-    if (certificate.ca) throw new Refusal('the certificate is one of an authority')
+    if (!socket.authorized) throw new Refusal('the certificate is not from a known authority, or not valid')
+    if (certificate.ca) throw new Refusal('the certificate belongs to an authority')
     if (!certificate.keyUsage?.includes(clientAuth)) throw new Refusal('the certificate is not made for clients')
     let names: string[]
     try {
       names = alternativeNames(certificate)
     } catch (error) {
-      throw new Refusal(reasonOf(error))
+      throw new Refusal(messageOf(error))
     }
     const shown = {
       names: [...new Set(names)],
@@ -95,7 +98,7 @@ function parseRightsFile(text: string): ReadonlyMap<string, Rights> {
       const text = 'must be "DNS:" and a full name, or "URI:" and a full address, without *'
       throw new Error(`san is ${JSON.stringify(san)}; it ${text}`)
     }
-    if (all.has(san)) throw new Error(`"${san}" stands in it twice`)
+    if (all.has(san)) throw new Error(`"${san}" is in it twice`)
     all.set(san, parseRights(rights, san.slice('DNS:'.length)))
   }
   return all

@@ -1,20 +1,40 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
+import { wrongOption } from '../errors.ts'
+import { messageOf } from '@tenure/internal/message'
 
 /** A text file that an option names. */
 export async function readNamed(option: string, path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    throw new Error(`${option}: ${reasonOf(error)}`, { cause: error })
+    throw wrongOption(option, ': ', messageOf(error), error)
   }
 }
 
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+/** Puts the name of the option before what is wrong with it. */
+export function naming<T>(option: string, use: () => T, link = ': '): T {
+  try {
+    return use()
+  } catch (error) {
+    throw wrongOption(option, link, messageOf(error), error)
+  }
 }
 
-/** The blocks of a PEM file, with their names. */
+/**
+ * The blocks of a PEM file, with their labels. Throws if one of them is incomplete: the file is still being written,
+ * and the rest would be missing silently.
+ */
 export function pemBlocks(text: string): { readonly label: string; readonly pem: string }[] {
-  const blocks = text.matchAll(/-----BEGIN ([A-Z0-9 ]{1,40})-----[^-]*-----END \1-----/g)
-  return Array.from(blocks, ([pem, label = '']) => ({ label, pem }))
+  const blocks = Array.from(
+    text.matchAll(/-----BEGIN ([A-Z0-9 ]{1,40})-----[^-]*-----END \1-----/g),
+    ([pem, label = '']) => ({ label, pem }),
+  )
+  const rest = blocks.reduce((left, { pem }) => left.replace(pem, ''), text)
+  if (rest.includes('-----')) throw new Error('a PEM block in it is incomplete')
+  return blocks
+}
+
+/** Whether everybody on this machine may read it. */
+export async function isReadByAll(path: string): Promise<boolean> {
+  return ((await stat(path)).mode & 0o004) !== 0
 }

@@ -1,14 +1,17 @@
 /** Tokens: who signed them, for whom, for how long, and what they grant. */
 import { hash } from 'node:crypto'
-import { compactVerify } from 'jose'
+import { errors, jwtVerify, type JWTVerifyOptions } from 'jose'
+import { messageOf } from '@tenure/internal/message'
+import { isObject } from '@tenure/internal/objects'
 import type { Clock } from 'tenure'
-import type { Identity } from '../access.ts'
+import type { Identity } from './access.ts'
 import { isSoundNodeId } from '../checks.ts'
+import { wrongOption } from '../errors.ts'
 import { Refusal } from './refusal.ts'
-import { readNamed, reasonOf } from './files.ts'
-import { parseKeys, type KeySet } from './key-set.ts'
+import { readNamed } from './files.ts'
+import { parseKeys, type KeySet, type VerificationKey } from './key-set.ts'
 import { parseRights } from './rights.ts'
-import { isObject, parseStrictJson } from './strict-json.ts'
+import { parseStrictJson } from './strict-json.ts'
 
 /** How tokens are checked. */
 export interface JwtOptions {
@@ -25,6 +28,14 @@ export interface JwtOptions {
 }
 
 const longestToken = 8_192
+const claimRefusals: Readonly<Record<string, string>> = {
+  iss: 'the token is of another issuer',
+  aud: 'the token is for another audience',
+}
+/** jose looks at these last, so that everything else is right where it refuses one of them. They are checked here. */
+const times = ['exp', 'iat', 'nbf']
+/** Switches jose's checks of times off: see `#claims`. */
+const noTimeLimit = { clockTolerance: Number.MAX_SAFE_INTEGER }
 const mostTried = 4
 const mostRemembered = 10_000
 
@@ -54,7 +65,7 @@ export class TokenVerifier {
     try {
       return new TokenVerifier(options, clock, await parseKeys(text))
     } catch (error) {
-      throw new Error(`authentication.jwt.keysFile: ${reasonOf(error)}.`, { cause: error })
+      throw wrongOption('authentication.jwt.keysFile', ': ', `${messageOf(error)}.`, error)
     }
   }
 
@@ -86,13 +97,15 @@ export class TokenVerifier {
   async #examine(token: string): Promise<Known> {
     const [header, payload, signature, ...more] = token.split('.').map(bytesOf)
     if (!header || !payload || !signature || more.length > 0) throw new Refusal('the token is malformed')
+    const { issuer, audience } = this.#options
     for (const { key, algorithm } of this.#keysFor(objectOf(header))) {
-      try {
-        await compactVerify(token, key, { algorithms: [algorithm] })
-        return this.#claims(objectOf(payload))
-      } catch (error) {
-        if (error instanceof Refusal) throw error
-      }
+      const verified = await verify(token, key, { algorithms: [algorithm], issuer, audience, ...noTimeLimit })
+      if (!verified) continue
+      // jose would take the last of two equal names.
+      const claims = objectOf(payload)
+      const { wrongClaim } = verified
+      if (wrongClaim === undefined || times.includes(wrongClaim)) return this.#claims(claims)
+      throw new Refusal(claimRefusals[wrongClaim] ?? 'the token is malformed')
     }
     throw new Refusal('the signature of the token is wrong')
   }
@@ -116,13 +129,14 @@ export class TokenVerifier {
     return keys.slice(0, mostTried)
   }
 
+  /**
+   * What jose does not check, or checks more loosely: that the subject is sound, that both `exp` and `iat` are there and
+   * not too far apart, and what the token grants. Times are compared on every call, to the millisecond and on the
+   * service's clock; jose would compare them once, in whole seconds.
+   */
   #claims(claims: Readonly<Record<string, unknown>>): Known {
-    const { issuer, audience, maxLifetimeMs = 86_400_000, clockToleranceMs = 5_000 } = this.#options
-    const { iss, aud, sub, tenure = {} } = claims
-    if (iss !== issuer) throw new Refusal('the token is of another issuer')
-    if (aud !== audience && !(Array.isArray(aud) && aud.includes(audience))) {
-      throw new Refusal('the token is for another audience')
-    }
+    const { maxLifetimeMs = 86_400_000, clockToleranceMs = 5_000 } = this.#options
+    const { sub, tenure = {} } = claims
     if (typeof sub !== 'string' || !isSoundNodeId(sub)) throw new Refusal('the token has no sound subject')
     const exp = instantOf(claims, 'exp')
     const iat = instantOf(claims, 'iat')
@@ -133,7 +147,7 @@ export class TokenVerifier {
     try {
       rights = parseRights(tenure, sub)
     } catch (error) {
-      throw new Refusal(`the claim "tenure" of the token: ${reasonOf(error)}`)
+      throw new Refusal(`the claim "tenure" of the token: ${messageOf(error)}`)
     }
     const untilMs = exp + clockToleranceMs
     return {
@@ -144,16 +158,35 @@ export class TokenVerifier {
   }
 }
 
+/** Undefined if the signature is wrong; else the first claim that jose refuses, if any. */
+async function verify(
+  token: string,
+  key: VerificationKey['key'],
+  expected: JWTVerifyOptions,
+): Promise<{ readonly wrongClaim?: string } | undefined> {
+  try {
+    await jwtVerify(token, key, expected)
+    return {}
+  } catch (error) {
+    // jose looks at claims only under a right signature.
+    if (error instanceof errors.JWTInvalid) return { wrongClaim: 'any' }
+    const isClaim = error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired
+    return isClaim ? { wrongClaim: error.claim } : undefined
+  }
+}
+
 function checkOptions({ issuer, audience, maxLifetimeMs = 1, clockToleranceMs = 0 }: JwtOptions): void {
   for (const [name, value] of Object.entries({ issuer, audience })) {
     if (typeof value === 'string' && value !== '') continue
-    throw new TypeError(`authentication.jwt.${name} is ${JSON.stringify(value)}; it must be text that is not empty.`)
+    const rule = 'it must be text that is not empty.'
+    throw wrongOption(`authentication.jwt.${name}`, ` is ${JSON.stringify(value)}; `, rule)
   }
   if (!(maxLifetimeMs > 0 && Number.isFinite(maxLifetimeMs))) {
-    throw new TypeError(`authentication.jwt.maxLifetimeMs is ${maxLifetimeMs}; it must be above 0 and have an end.`)
+    const rule = 'it must be above 0 and have an end.'
+    throw wrongOption('authentication.jwt.maxLifetimeMs', ` is ${maxLifetimeMs}; `, rule)
   }
   if (!(clockToleranceMs >= 0 && clockToleranceMs <= 30_000)) {
-    throw new TypeError(`authentication.jwt.clockToleranceMs is ${clockToleranceMs}; it must be 0 to 30000.`)
+    throw wrongOption('authentication.jwt.clockToleranceMs', ` is ${clockToleranceMs}; `, 'it must be 0 to 30000.')
   }
 }
 

@@ -1,15 +1,17 @@
 import { createPublicKey } from 'node:crypto'
+import { messageOf } from '@tenure/internal/message'
+import { isObject } from '@tenure/internal/objects'
 import { calculateJwkThumbprint, importJWK, type CryptoKey, type JWK } from 'jose'
-import { pemBlocks, reasonOf } from './files.ts'
-import { isObject, parseStrictJson } from './strict-json.ts'
+import { pemBlocks } from './files.ts'
+import { parseStrictJson } from './strict-json.ts'
 
-/** A key that checks signatures, by one algorithm only: what a token claims of its own algorithm counts for nothing. */
+/** A key that checks signatures, by one algorithm only, whatever algorithm a token names. */
 export interface VerificationKey {
   readonly algorithm: string
   readonly key: CryptoKey
 }
 
-/** Keys by their `kid`. One that has none goes by its thumbprint (RFC 7638). */
+/** Keys by their `kid`. A key without one has its thumbprint instead (RFC 7638). */
 export type KeySet = ReadonlyMap<string, VerificationKey>
 
 const algorithmsOf: Readonly<Record<string, readonly string[]>> = {
@@ -24,7 +26,7 @@ const algorithmsOf: Readonly<Record<string, readonly string[]>> = {
 export async function parseKeys(text: string): Promise<KeySet> {
   const keys = new Map<string, VerificationKey>()
   for (const jwk of text.trimStart().startsWith('{') ? jwksOf(text) : pemKeysOf(text)) {
-    // Issuers list their keys for encryption beside those for signatures.
+    // Issuers list their keys for encryption next to those for signatures.
     if (jwk.use !== undefined && jwk.use !== 'sig') continue
     const algorithm = algorithmOf(jwk)
     const kid = jwk.kid ?? (await calculateJwkThumbprint(jwk))
@@ -58,9 +60,10 @@ function pemKeysOf(text: string): JWK[] {
 }
 
 function algorithmOf(jwk: JWK): string {
-  if (jwk.kty === 'oct') throw new Error('a secret that is shared with the issuer (kty oct) is not taken')
+  if (jwk.kty === 'oct') throw new Error('a secret that is shared with the issuer (kty oct) is not accepted')
   if (jwk.d !== undefined) throw new Error('it holds a private key; public ones are enough here')
-  if (jwk.key_ops && !jwk.key_ops.includes('verify')) throw new Error('it holds a key that is not to verify (key_ops)')
+  if (jwk.key_ops && !jwk.key_ops.includes('verify'))
+    throw new Error('it holds a key that is not for verifying (key_ops)')
   if (jwk.kty === 'RSA' && Buffer.from(jwk.n ?? '', 'base64url').length < 256) {
     throw new Error('it holds an RSA key of less than 2048 bits')
   }
@@ -74,13 +77,13 @@ function algorithmOf(jwk: JWK): string {
 
 async function importPublic(jwk: JWK, algorithm: string): Promise<CryptoKey> {
   try {
-    // Nothing but the key itself: certificates and addresses that stand beside it are not looked at.
+    // Nothing but the key itself: certificates and addresses next to it are ignored.
     const { kty, crv, n, e, x, y } = jwk
     const bare = Object.fromEntries(Object.entries({ kty, crv, n, e, x, y }).filter(([, part]) => part !== undefined))
     const key = await importJWK(bare as JWK, algorithm)
-    if (key instanceof Uint8Array) throw new Error('it is no public key')
+    if (key instanceof Uint8Array) throw new Error('it is not a public key')
     return key
   } catch (error) {
-    throw new Error(`a key cannot be used: ${reasonOf(error)}`, { cause: error })
+    throw new Error(`a key cannot be used: ${messageOf(error)}`, { cause: error })
   }
 }

@@ -1,7 +1,7 @@
-/** Why somebody is not known. The reason is for the log of the service; it holds nothing of what was shown. */
+/** Why a caller is not identified. The reason is for the log of the service; it holds nothing of the credential. */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
-  /** The one reason that is told: it says nothing to those who forge, and much to those who forgot to renew. */
+  /** The one reason that the caller gets: it does not help a forger, but it helps a caller that forgot to renew. */
   readonly expired: boolean
 
   constructor(reason: string, { expired = false } = {}) {

@@ -1,12 +1,14 @@
+import { isObject } from '@tenure/internal/objects'
 import { isSoundNodeId } from '../checks.ts'
-import { isObject } from './strict-json.ts'
 
-/** What somebody may do. */
+/** What a caller may do. */
 export interface Rights {
   /** The node it speaks for. */
   readonly node: string
   /** Whether it may take part in a group, and so see it. */
   mayJoin(groupId: string): boolean
+  /** False: it may not take part in any group. */
+  readonly mayJoinAny: boolean
   /** Defines and deletes groups, and sees all. */
   readonly admin: boolean
   /** Sees all groups. */
@@ -18,8 +20,8 @@ const mostPatterns = 1_000
 const pattern = /^[A-Za-z0-9*][A-Za-z0-9._:@*-]{0,127}$/
 
 /**
- * Reads `{ node?, groups?, admin?, reader? }`. What is left out is not granted, and what is not known is refused: it
- * may have been meant as a restriction.
+ * Reads `{ node?, groups?, admin?, reader? }`. What is left out is not granted, and an unknown field is refused: it may
+ * have been meant as a restriction.
  */
 export function parseRights(value: unknown, defaultNode: string): Rights {
   if (!isObject(value)) throw new TypeError('rights must be an object')
@@ -31,21 +33,60 @@ export function parseRights(value: unknown, defaultNode: string): Rights {
   if (!Array.isArray(groups) || groups.length > mostPatterns || !groups.every(isPattern)) {
     throw new TypeError(`groups must be at most ${mostPatterns} ids of groups, in which * stands for anything`)
   }
-  return { node, admin, reader, mayJoin: groupMatcher(groups) }
+  return { node, admin, reader, mayJoin: groupMatcher(groups), mayJoinAny: groups.length > 0 }
 }
 
 function isPattern(value: unknown): value is string {
   return typeof value === 'string' && pattern.test(value)
 }
 
-/** Whether a group matches one of these: `*` stands for any run of characters, everything else for itself. */
+/**
+ * Whether a group matches one of these: `*` stands for any run of characters, everything else for itself. Patterns are
+ * found by their beginning, or by their end if they begin with `*`, so that hundreds cost little more than one.
+ */
 export function groupMatcher(patterns: readonly string[]): (groupId: string) => boolean {
   const exact = new Set(patterns.filter((each) => !each.includes('*')))
-  const wild = patterns.filter((each) => each.includes('*')).map((each) => each.split('*'))
-  return (groupId) => exact.has(groupId) || wild.some((parts) => matches(groupId, parts))
+  const beginnings = new Ends((text, length) => text.slice(0, length))
+  const endings = new Ends((text, length) => text.slice(text.length - length))
+  const others: string[][] = []
+  for (const parts of patterns.filter((each) => each.includes('*')).map((each) => each.split('*'))) {
+    const [first = '', last = ''] = [parts[0], parts.at(-1)]
+    if (first !== '') beginnings.add(first, parts)
+    else if (last !== '') endings.add(last, parts)
+    else others.push(parts)
+  }
+  return (groupId) =>
+    exact.has(groupId) ||
+    beginnings.match(groupId) ||
+    endings.match(groupId) ||
+    others.some((parts) => matches(groupId, parts))
 }
 
-/** The first place where each part fits is the best one, so nothing is ever tried twice. */
+/** Patterns by one of their ends. */
+class Ends {
+  readonly #cut: (text: string, length: number) => string
+  readonly #byLength = new Map<number, Map<string, string[][]>>()
+
+  constructor(cut: (text: string, length: number) => string) {
+    this.#cut = cut
+  }
+
+  add(end: string, parts: string[]): void {
+    const ends = this.#byLength.get(end.length) ?? new Map<string, string[][]>()
+    this.#byLength.set(end.length, ends.set(end, [...(ends.get(end) ?? []), parts]))
+  }
+
+  match(text: string): boolean {
+    for (const [length, ends] of this.#byLength) {
+      if (length > text.length) continue
+      const patterns = ends.get(this.#cut(text, length))
+      if (patterns?.some((parts) => matches(text, parts))) return true
+    }
+    return false
+  }
+}
+
+/** The first place where a part fits is the best one, so nothing is tried twice. */
 function matches(text: string, parts: readonly string[]): boolean {
   const first = parts[0] ?? ''
   const last = parts.at(-1) ?? ''

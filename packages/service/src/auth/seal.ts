@@ -1,30 +1,32 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto'
-import { secret } from '../clock.ts'
+import { secret } from '@tenure/internal/clock'
 
-const mark = '~'
 const ivBytes = 12
 const tagBytes = 16
-/** No seal is longer than another, whatever is in it. */
-const paddedLength = 128
 
 /**
- * Seals names that whoever gets them may not see, such as the place where a page ended. Only the process that sealed
- * one can open it.
+ * Seals text that its bearer may not see, such as the place where a page ended. Only the process that sealed it can
+ * open it.
  */
 export class Seal {
   readonly #key = secret(32)
+  readonly #paddedLength: number
+
+  /** All seals have the same length, whatever is in them: `paddedLength` is that of the longest text. */
+  constructor(paddedLength: number) {
+    this.#paddedLength = paddedLength
+  }
 
   close(name: string): string {
     const iv = secret(ivBytes)
     const cipher = createCipheriv('aes-256-gcm', this.#key, iv)
-    const text = Buffer.concat([cipher.update(name.padEnd(paddedLength)), cipher.final()])
-    return mark + Buffer.concat([iv, text, cipher.getAuthTag()]).toString('base64url')
+    const text = Buffer.concat([cipher.update(name.padEnd(this.#paddedLength)), cipher.final()])
+    return Buffer.concat([iv, text, cipher.getAuthTag()]).toString('base64url')
   }
 
-  /** A name that is not sealed is returned as it is; undefined if this is no seal of ours. */
+  /** Undefined if it was not sealed here. */
   open(sealed: string): string | undefined {
-    if (!sealed.startsWith(mark)) return sealed
-    const bytes = Buffer.from(sealed.slice(mark.length), 'base64url')
+    const bytes = Buffer.from(sealed, 'base64url')
     if (bytes.length < ivBytes + tagBytes) return undefined
     const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, ivBytes))
     decipher.setAuthTag(bytes.subarray(-tagBytes))

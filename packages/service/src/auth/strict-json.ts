@@ -1,10 +1,15 @@
-/**
- * Parses JSON in which no object has a key twice. Parsers differ in which of the two they take, so whoever made the
- * text and whoever checked it may have read different things.
- */
+/** Parses JSON in which no object has a key twice. */
 export function parseStrictJson(text: string): unknown {
   const value: unknown = JSON.parse(text)
-  // The text is sound from here on.
+  if (hasKeyTwice(text)) throw new SyntaxError('An object has a key twice.')
+  return value
+}
+
+/**
+ * Whether an object in this JSON has a key twice. Parsers differ in which of the two they take, so the author of the
+ * text and its checker may have read different things. The text must be valid JSON.
+ */
+export function hasKeyTwice(text: string): boolean {
   const keysOf: (Set<string> | undefined)[] = []
   for (let at = 0; at < text.length; at += 1) {
     const character = text[at]
@@ -15,18 +20,19 @@ export function parseStrictJson(text: string): unknown {
       const end = endOfString(text, at)
       const keys = keysOf.at(-1)
       if (keys && isKey(text, end)) {
+        const written = text.slice(at + 1, end - 1)
         // Decoded, since one key can be written in many ways.
-        const key = JSON.parse(text.slice(at, end)) as string
-        if (keys.has(key)) throw new SyntaxError('A key stands twice in one object.')
+        const key = written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written
+        if (keys.has(key)) return true
         keys.add(key)
       }
       at = end - 1
     }
   }
-  return value
+  return false
 }
 
-/** The position behind the closing quote. */
+/** The position after the closing quote. */
 function endOfString(text: string, start: number): number {
   let at = start + 1
   while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1
@@ -37,8 +43,4 @@ function isKey(text: string, end: number): boolean {
   let at = end
   while (text[at] === ' ' || text[at] === '\n' || text[at] === '\r' || text[at] === '\t') at += 1
   return text[at] === ':'
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

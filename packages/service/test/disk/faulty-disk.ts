@@ -1,8 +1,5 @@
 import { join } from 'node:path'
-import { preload, whyNoPreload } from '../../../../test/preload.ts'
-
-/** Why there can be no faulty disk here, or nothing. */
-export const noFaultyDisk = whyNoPreload('a disk that fails or loses power')
+import { preload } from '../../../../test/preload.ts'
 
 /** The environment of a process whose data file is on a disk that can be told to fail: see faulty-disk.c. */
 export function faultyDisk(options: { readonly syncMs?: number; readonly seed?: number } = {}): Record<string, string> {

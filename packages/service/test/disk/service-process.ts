@@ -27,9 +27,12 @@ export class ServiceProcess {
   readonly port: number
   readonly #agent = new Agent({ keepAlive: true, timeout: 20_000 })
 
-  private constructor(child: ChildProcess, port: number) {
+  readonly #errors: Promise<string>
+
+  private constructor(child: ChildProcess, port: number, errors: Promise<string>) {
     this.child = child
     this.port = port
+    this.#errors = errors
   }
 
   static async start({ directory, port, entry, environment }: ProcessOptions): Promise<ServiceProcess> {
@@ -43,7 +46,7 @@ export class ServiceProcess {
     const errors = child.stderr ? text(child.stderr) : Promise.resolve('')
     const [said] = (await Promise.race([once(child.stdout ?? child, 'data'), once(child, 'exit')])) as [unknown]
     if (!(said instanceof Buffer)) throw new Error(`The service ended with ${String(said)}: ${await errors}`)
-    return new ServiceProcess(child, Number(new URL(said.toString().trim()).port))
+    return new ServiceProcess(child, Number(new URL(said.toString().trim()).port), errors)
   }
 
   /** Undefined if the service went away: then nothing is known. */
@@ -79,6 +82,13 @@ export class ServiceProcess {
   async kill(): Promise<void> {
     await end(this.child)
     this.#agent.destroy()
+  }
+
+  /** Ends it in good order. Returns all that it wrote to standard error. */
+  async stop(): Promise<string> {
+    this.#agent.destroy()
+    this.child.kill('SIGTERM')
+    return this.#errors
   }
 }
 

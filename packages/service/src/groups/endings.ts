@@ -1,0 +1,90 @@
+import type { Clock, Timer } from 'tenure'
+import { ExpiryQueue } from './expiry-queue.ts'
+import type { GroupLease } from './group.ts'
+
+const retryMs = 1_000
+/** A million leases may run out at once; each end is a write that takes memory until it is done. */
+const mostAtOnce = 2_000
+
+/** When leases run out. It changes none: `end` does, and resolves once that is durable or the lease was renewed. */
+export class Endings {
+  readonly #clock: Clock
+  readonly #end: (lease: GroupLease) => Promise<void>
+  readonly #queue = new ExpiryQueue<GroupLease>()
+  #timer: { readonly atMs: number; readonly timer: Timer } | undefined
+  #underWay = 0
+  /** Those that could not be written, until they are tried again. */
+  #failed: GroupLease[] = []
+  #retry: Timer | undefined
+  #runs = false
+
+  constructor(clock: Clock, end: (lease: GroupLease) => Promise<void>) {
+    this.#clock = clock
+    this.#end = end
+  }
+
+  /** Sees to it that the lease ends when it runs out. */
+  watch(lease: GroupLease): void {
+    this.#queue.add(lease)
+    this.#arm()
+  }
+
+  /** One of them has ended before its time. */
+  endedEarly(): void {
+    this.#queue.endedEarly()
+  }
+
+  /** What is watched by then was counted from 0, and is counted from this moment. */
+  start(nowMs: number): void {
+    this.#queue.delay(nowMs)
+    this.#runs = true
+    this.#arm()
+  }
+
+  stop(): void {
+    this.#runs = false
+    this.#timer?.timer.cancel()
+    this.#retry?.cancel()
+  }
+
+  /** One timer for all leases. */
+  #arm(): void {
+    const nextMs = this.#queue.nextMs()
+    if (nextMs === undefined || !this.#runs || this.#underWay >= mostAtOnce) return
+    if (this.#timer && this.#timer.atMs <= nextMs) return
+    this.#timer?.timer.cancel()
+    const timer = this.#clock.setTimer(nextMs - this.#clock.monotonicMs(), () => this.#expire())
+    this.#timer = { atMs: nextMs, timer }
+  }
+
+  #expire(): void {
+    this.#timer = undefined
+    const nowMs = this.#clock.monotonicMs()
+    while (this.#underWay < mostAtOnce) {
+      const lease = this.#queue.take(nowMs)
+      if (!lease) break
+      this.#underWay += 1
+      void this.#tryEnd(lease)
+    }
+    this.#arm()
+  }
+
+  async #tryEnd(lease: GroupLease): Promise<void> {
+    try {
+      await this.#end(lease)
+      // Renewed while it waited for a write.
+      if (!lease.ended) this.#queue.add(lease)
+    } catch {
+      this.#failed.push(lease)
+      if (this.#runs) this.#retry ??= this.#clock.setTimer(retryMs, () => this.#tryAgain())
+    }
+    this.#underWay -= 1
+    this.#arm()
+  }
+
+  #tryAgain(): void {
+    this.#retry = undefined
+    for (const lease of this.#failed.splice(0)) if (!lease.ended) this.#queue.add(lease)
+    this.#arm()
+  }
+}

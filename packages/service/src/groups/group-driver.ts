@@ -1,0 +1,345 @@
+import { systemClock } from '../clock.ts'
+import type { Clock } from 'tenure'
+import { ServiceError } from '../errors.ts'
+import type { Change } from '../watch/feed.ts'
+import type { Follower, MaybePromise, Policy, RenewClaim, GroupStanding } from './groups.ts'
+import { Journal } from '../storage/journal.ts'
+import type { EndReason, Loaded, Storage } from '../storage/storage.ts'
+import { Endings } from './endings.ts'
+import { Group, GroupLease, viewOf } from './group.ts'
+import { GroupTable } from './group-table.ts'
+import { wakeLine } from './line.ts'
+import { loadGroups } from './load.ts'
+import { patiently } from './patience.ts'
+import * as rules from './rules.ts'
+import type { ServingClock } from './serving-clock.ts'
+
+/** Whether this process may answer for the groups: it owns their storage, or is the active one of its replicas. */
+export interface Authority {
+  isProven(): boolean
+  /** Throws unless it is proven. */
+  assert(): void
+  /** Resolves once it is proven again, where that is a matter of a moment. Rejects otherwise. */
+  soon(): Promise<void>
+  /** Resolves if it is shown now. */
+  prove(): Promise<void>
+  /** Resolves when nothing is under way any more. */
+  stop(): Promise<void>
+}
+
+/** What {@link GroupDriver.open} takes. */
+export interface DriverOptions {
+  readonly storage: Storage
+  readonly authority: Authority
+  readonly clock: ServingClock
+  /** How long each lease that is found lasts beyond its duration. */
+  readonly graceMs: number
+  /** For groups that nobody defined. */
+  readonly policy: Policy
+  readonly maxGroups: number
+  /** Called after each write of a group, whether it succeeded or not. */
+  readonly onWrite?: ((tookMs: number, durable: boolean) => void) | undefined
+  /** Measures how long the storage takes. Default: real time, whatever the groups' clock is. */
+  readonly storageClock?: Clock | undefined
+}
+
+/** The answer where there is no group. */
+export interface Otherwise<T> {
+  readonly otherwise: T
+}
+
+/** One question to a group. `Answer` is what the rules may say without a write. */
+export interface Ask<Answer, T> {
+  readonly groupId: string
+  /** What a group that is not there means: a new one, an answer, or an error. */
+  missing(groupId: string): Group | Otherwise<T>
+  /** Whether it need not wait for a write that only adds to the lease, as long as it writes nothing itself. */
+  readonly isRenewal?: boolean
+  judge(group: Group, now: rules.Now): rules.Ruling<Answer>
+  answered(group: Group, answer: Answer, now: rules.Now): MaybePromise<T>
+  written(group: Group, step: rules.Step, now: rules.Now): T
+}
+
+const nothing: Otherwise<GroupStanding> = {
+  otherwise: { granted: false, lease: undefined, highestTerm: 0, freeInMs: 0 },
+}
+/** How a group stands that does not exist. */
+export const noGroup = () => nothing
+/** Where nobody asks for more than what is there. */
+export const noAnswer = () => ({ otherwise: undefined })
+
+/**
+ * Takes the changes of each group one after another: in memory, with a storage below that has all that must survive a
+ * crash.
+ *
+ * Everything that is decided about a group goes through {@link GroupDriver.take}: it waits until no write of the group
+ * is under way, asks whether this process may answer at all, lets the rules judge, and begins the write, the last three
+ * in one step in which nothing else runs. What was written becomes true in `#apply` and nowhere else.
+ *
+ * Where a write fails, memory stays as it was, and the storage has the record from before, or perhaps the new one. Nobody
+ * heard of it, and after a crash each kind may be found there:
+ *
+ * - a grant: its term was burnt before, so no other gets it. The lease is honoured for its duration, from the restart
+ *   on, though nobody knows of it. It was only tried when nobody else's lease ran;
+ * - a longer promise, a carry: the lease found is the one that memory has, promised for longer;
+ * - a definition: the next campaign keeps to it;
+ * - an end: memory still has the lease, and would let its holder renew it, while a restart would let another lead. Such a
+ *   group is doubtful until something else was written; before that its holder is confirmed nothing.
+ */
+export class GroupDriver {
+  readonly table: GroupTable
+  readonly followers = new Set<Follower>()
+  readonly #options: DriverOptions
+  readonly #clock: ServingClock
+  readonly #authority: Authority
+  readonly #journal: Journal
+  readonly #restores: number
+  readonly #endings: Endings
+  /** Groups whose newest lease is live here, while the storage may have it that it has ended. */
+  readonly #doubtful = new Set<Group>()
+  /** Versions of one run differ from those of every other. */
+  readonly #versionPrefix: string
+  #phase: 'starting' | 'serving' | 'stopping' = 'starting'
+
+  private constructor({ head }: Loaded, options: DriverOptions) {
+    const { clock, storage } = options
+    this.#options = options
+    this.#clock = clock
+    this.#authority = options.authority
+    this.#journal = new Journal(storage, head, () => clock.randomId())
+    this.#restores = head.restores
+    this.#endings = new Endings(clock, async ({ group }) => this.look(group.id, noAnswer, () => undefined))
+    this.#versionPrefix = clock.randomId()
+    this.table = new GroupTable(head.restores, options.maxGroups)
+  }
+
+  /** Reads all groups. Nobody else may append to the storage by then. Nothing is answered before {@link serve}. */
+  static async open(options: DriverOptions, loaded: Loaded): Promise<GroupDriver> {
+    const driver = new GroupDriver(loaded, options)
+    for await (const page of loadGroups(loaded, { stalls: options.clock, graceMs: options.graceMs })) {
+      for (const group of page) {
+        driver.table.add(group)
+        if (group.lease && !group.lease.ended) driver.#endings.watch(group.lease)
+      }
+    }
+    return driver
+  }
+
+  /** From now on questions are answered, and every lease that was found counts from this one moment. */
+  serve(): void {
+    if (this.#phase !== 'starting') return
+    const nowMs = this.#clock.monotonicMs()
+    for (const group of this.table.values()) {
+      if (group.hold) group.hold = { ...group.hold, untilMs: group.hold.untilMs + nowMs }
+      group.lease?.begin(nowMs)
+    }
+    this.#endings.start(nowMs)
+    this.#phase = 'serving'
+  }
+
+  /** Rejects while nothing can be made durable, or this process may not answer. */
+  async check(): Promise<void> {
+    this.#requireServing()
+    const check = async () => {
+      await this.#authority.prove()
+      // What it waited for may have been the end.
+      this.#requireServing()
+      await this.#journal.check()
+    }
+    await this.#patiently(check())
+  }
+
+  /** Lets what is under way end, and closes the storage. */
+  async stop(): Promise<void> {
+    if (this.#phase === 'stopping') return
+    this.#phase = 'stopping'
+    this.#endings.stop()
+    this.#clock.stop()
+    const close = async () => {
+      // In this order: what waited for a proof may still have gone on to the journal.
+      await this.#authority.stop()
+      await this.#journal.idle()
+      await this.#options.storage.close()
+    }
+    await this.#patiently(close())
+  }
+
+  #requireServing(): void {
+    if (this.#phase === 'serving') return
+    throw new ServiceError('BACKEND_UNAVAILABLE', `The service is ${this.#phase}.`)
+  }
+
+  #requireActive(): void {
+    this.#requireServing()
+    if (this.#journal.fenced) throw this.#journal.fenced
+  }
+
+  /** Throws unless this process may answer just now, for what is asked of no single group. */
+  assert(): void {
+    this.#requireActive()
+    this.#authority.assert()
+  }
+
+  /** The one way to decide anything about a group: see the top of this class. At once where nothing is to wait for. */
+  take<Answer, T>(ask: Ask<Answer, T>): MaybePromise<T> {
+    this.#requireActive()
+    if (!this.#authority.isProven()) return this.#after(this.#authority.soon(), ask)
+    const group = this.table.get(ask.groupId) ?? ask.missing(ask.groupId)
+    if (!(group instanceof Group)) return group.otherwise
+    const { writing } = group
+    if (writing && !(ask.isRenewal && writing.adds)) return this.#after(writing.done, ask)
+    const now = this.#now(group)
+    const ruling = ask.judge(group, now)
+    if ('answer' in ruling) return ask.answered(group, ruling.answer, now)
+    if (writing) return this.#after(writing.done, ask)
+    return this.#write(group, ruling.write, () => ask.written(group, ruling.write.step, now))
+  }
+
+  async #after<Answer, T>(wait: Promise<void>, ask: Ask<Answer, T>): Promise<T> {
+    await this.#patiently(wait)
+    return this.take(ask)
+  }
+
+  #write<T>(group: Group, { record, step }: rules.GroupWrite, answer: () => T): Promise<T> {
+    const { onWrite } = this.#options
+    const startedMs = this.#clock.monotonicMs()
+    // Burnt from here on, whatever becomes of the write.
+    if (step.type === 'grant') group.term = step.grant.term
+    const kept = this.#restores > 0 ? { ...record, restores: this.#restores } : record
+    const writing = this.#journal.write(group.id, kept).then(
+      () => {
+        const tookMs = this.#clock.monotonicMs() - startedMs
+        group.writing = undefined
+        this.#doubtful.delete(group)
+        this.#apply(group, step)
+        onWrite?.(tookMs, true)
+        this.#authority.assert()
+        return answer()
+      },
+      (error: unknown) => {
+        group.writing = undefined
+        if (record.ended) this.#doubtful.add(group)
+        onWrite?.(this.#clock.monotonicMs() - startedMs, false)
+        throw error
+      },
+    )
+    const settled = () => {}
+    group.writing = { done: writing.then(settled, settled), adds: step.type === 'add' }
+    return this.#patiently(writing)
+  }
+
+  /** What was written becomes true in memory. Followers hear of it. */
+  #apply(group: Group, step: rules.Step): void {
+    const { lease } = group
+    switch (step.type) {
+      case 'grant': {
+        if (lease && !lease.ended) this.#end(lease, 'expired')
+        // From now, not from the campaign: it may have waited in line, and its sender counts from what it sent.
+        const untilMs = this.#clock.monotonicMs() + step.grant.ttlMs
+        group.lease = new GroupLease(group, step.grant, untilMs, this.#clock)
+        group.hold = undefined
+        this.table.setDeleted(group, false)
+        this.table.keep(group)
+        this.#endings.watch(group.lease)
+        return this.#tell('LEADER_CHANGED', group.lease)
+      }
+      case 'end':
+        if (!lease) return
+        this.#end(lease, step.reason)
+        if (step.reason === 'resigned') lease.mark = step.mark
+        return
+      case 'delete':
+        group.definition = undefined
+        group.carry = ''
+        group.hold = step.hold ?? group.hold
+        this.table.setDeleted(group, true)
+        if (lease && !lease.ended) this.#end(lease, 'deleted')
+        return
+      case 'define':
+        group.definition = step.definition
+        this.table.setDeleted(group, false)
+        return this.table.keep(group)
+      case 'add':
+        group.carry = step.carry
+        if (lease) lease.promisedMs = step.promisedMs
+        return
+      case 'confirm':
+    }
+  }
+
+  #end(lease: GroupLease, reason: EndReason): void {
+    lease.end = reason
+    lease.hasLeft = reason === 'resigned'
+    if (reason !== 'expired') this.#endings.endedEarly()
+    this.#tell('LEADER_LOST', lease, reason)
+    wakeLine(lease.group)
+  }
+
+  /** A renewal that needs no write, or whose write is done. */
+  extended(group: Group, { extendByMs, mark }: RenewClaim, now: rules.Now): GroupStanding {
+    const { lease } = group
+    if (!lease) return this.standing(group, false)
+    // Never sooner than was promised before.
+    lease.extend(Math.max(lease.expiresAtMs, now.monotonicMs + extendByMs), extendByMs)
+    lease.mark = mark
+    lease.renewedAtMs = now.wallMs
+    lease.renewals += 1
+    for (const follower of this.followers) {
+      if (follower.wantsRenewals()) follower.onChange(this.#change('RENEWED', lease))
+    }
+    return this.standing(group, true)
+  }
+
+  /** How a group stands, in words that survive a crash: a term that has run out is over once that is durable. */
+  look<T>(groupId: string, missing: Ask<'known', T>['missing'], show: (group: Group) => T): MaybePromise<T> {
+    return this.take<'known', T>({ groupId, missing, judge: rules.judgeExpiry, answered: show, written: show })
+  }
+
+  /** Who leads, or led last. */
+  read(groupId: string): MaybePromise<GroupStanding> {
+    return this.look(groupId, noGroup, (group) => this.standing(group, false))
+  }
+
+  /** The answer to a claim, as things stand. */
+  standing(group: Group, granted: boolean): GroupStanding {
+    const { lease } = group
+    const nowMs = this.#clock.monotonicMs()
+    return {
+      granted,
+      // Who led a group that was deleted is nobody's business; its term stays.
+      lease: lease && !group.deleted ? viewOf(lease, nowMs, this.#versionPrefix) : undefined,
+      highestTerm: group.term,
+      freeInMs: group.freeInMs(nowMs),
+    }
+  }
+
+  #now(group: Group): rules.Now {
+    return {
+      monotonicMs: this.#clock.monotonicMs(),
+      wallMs: this.#clock.wallMs(),
+      policy: this.#options.policy,
+      versionPrefix: this.#versionPrefix,
+      doubtful: this.#doubtful.has(group),
+      noRoom: this.table.noRoom,
+    }
+  }
+
+  #tell(type: Change['type'], lease: GroupLease, reason?: EndReason): void {
+    const change = this.#change(type, lease, reason)
+    for (const follower of this.followers) follower.onChange(change)
+  }
+
+  #change(type: Change['type'], lease: GroupLease, reason?: EndReason): Change {
+    return {
+      type,
+      groupId: lease.group.id,
+      lease: viewOf(lease, this.#clock.monotonicMs(), this.#versionPrefix),
+      atMs: this.#clock.wallMs(),
+      ...(reason && { reason }),
+    }
+  }
+
+  #patiently<T>(work: Promise<T>): Promise<T> {
+    return patiently(this.#options.storageClock ?? systemClock, work)
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Everything the service remembers, behind one interface: groups, policies, members, leases, terms, and the feed of
+ * changes. The routes know nothing else.
+ *
+ * What an implementation promises:
+ *
+ * - an answer that grants a term, ends one or says that one has ended is durable before it is given;
+ * - a term is never granted twice, whatever crashed in between;
+ * - a lease that was granted lasts at least as long as was promised, even over a restart.
+ */
+import type { ServiceErrorCode } from '../errors.ts'
+import type { Change } from '../watch/feed.ts'
+
+/** What a candidate tells about itself: JSON as text. A few kilobytes of it become ten times as much as objects. */
+export type MetadataText = string
+
+/** Bounds of a group's leases, and who may take part. */
+export interface Policy {
+  readonly minTtlMs: number
+  readonly maxTtlMs: number
+}
+
+/** A group as somebody defined it. */
+export interface Definition {
+  readonly policy: Policy
+  /** Undefined: every node. */
+  readonly allowedNodes: readonly string[] | undefined
+}
+
+/** A lease, live or over. Times are the server's. */
+export interface LeaseView {
+  readonly nodeId: string
+  readonly attempt: string
+  readonly term: number
+  readonly ttlMs: number
+  /** 0 once it is over. */
+  readonly remainingMs: number
+  readonly acquiredAtMs: number
+  readonly renewedAtMs: number
+  readonly metadata: MetadataText
+  readonly carry: string
+  readonly version: string
+  /** What the claim that wrote this version was marked with; unknown after a restart. */
+  readonly mark: string | undefined
+  readonly ended: boolean
+}
+
+export interface CampaignClaim {
+  readonly groupId: string
+  readonly nodeId: string
+  /** The same one again is the same candidacy: it gets its term back. */
+  readonly attempt: string
+  /** Whether this attempt gets nothing more once its lease is over, as long as that is the newest. */
+  readonly attemptIsOnce: boolean
+  readonly ttlMs: number
+  readonly metadata: MetadataText
+  /** Nothing is granted if a higher term ever was. */
+  readonly afterTerm?: number | undefined
+  /** How long to wait in line. */
+  readonly waitMs: number
+  readonly mark?: string | undefined
+}
+
+export interface HolderClaim {
+  readonly groupId: string
+  readonly nodeId: string
+  readonly term: number
+  readonly attempt?: string | undefined
+  /** With it, exactly this version of the lease is meant. */
+  readonly version?: string | undefined
+  readonly mark?: string | undefined
+}
+
+export interface RenewClaim extends HolderClaim {
+  readonly extendByMs: number
+  readonly carry?: string | undefined
+}
+
+/** `lease` is the newest one, live or over; undefined if there never was one. */
+export interface GroupStanding {
+  readonly granted: boolean
+  readonly lease: LeaseView | undefined
+  readonly highestTerm: number
+  /** How long nobody may lead although nobody does. */
+  readonly freeInMs: number
+  /** Of a renewal that could never be granted, why. Not thrown: there may be thousands in one request. */
+  readonly refusal?: RefusalData
+}
+
+/** What a {@link ServiceError} is made from. */
+export interface RefusalData {
+  readonly code: ServiceErrorCode
+  readonly message: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+export interface GroupView {
+  readonly groupId: string
+  readonly definition: Definition
+  /** False for a group that exists because somebody campaigned in it. */
+  readonly explicit: boolean
+  readonly highestTerm: number
+  readonly lease: LeaseView | undefined
+}
+
+export interface PageOptions {
+  readonly after: string | undefined
+  readonly limit: number
+  /** Nothing is said of the others, neither that they exist nor how many there are. Default: all are shown. */
+  isShown?(groupId: string): boolean
+}
+
+export interface Page {
+  readonly groups: GroupView[]
+  readonly next: string | undefined
+  /** How many were looked at and not shown. */
+  readonly passedOver: number
+}
+
+export interface MemberView {
+  readonly nodeId: string
+  readonly role: 'leader' | 'candidate' | 'allowed'
+  readonly lastHeartbeatMs: number | undefined
+  readonly metadata: MetadataText
+}
+
+/** An answer at once where nothing must be waited for: renewals are many. */
+export type MaybePromise<T> = T | Promise<T>
+
+/** Somebody who is notified of changes. */
+export interface Follower {
+  onChange(change: Change): void
+  /** There are many renewals: they are reported only while somebody wants them. */
+  wantsRenewals(): boolean
+}
+
+export interface Groups {
+  /** Constant for the life of the data. */
+  readonly clusterId: string
+  campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding>
+  renew(claim: RenewClaim): MaybePromise<GroupStanding>
+  resign(claim: HolderClaim): Promise<GroupStanding>
+  /** The newest lease; what it says of an end is durable. */
+  leader(groupId: string): MaybePromise<GroupStanding>
+
+  define(
+    groupId: string,
+    definition: Definition,
+    options: { replace: boolean },
+  ): Promise<'created' | 'same' | 'replaced'>
+  group(groupId: string): MaybePromise<GroupView>
+  /**
+   * By id. `next` is what to go on after; there may be nothing more to show then, and a page may be short before. It is
+   * bounded in bytes too.
+   */
+  groups(options: PageOptions): Promise<Page>
+  remove(groupId: string, options: { force: boolean }): Promise<void>
+
+  heartbeat(groupId: string, nodeId: string, metadata: MetadataText): MaybePromise<void>
+  members(groupId: string): MaybePromise<MemberView[]>
+
+  /** Of this term, as far as it is the newest of its group: what changes that are kept do not hold. */
+  textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'carry'> | undefined
+
+  /** Tells of every change from now on, in order. Returns what ends it. */
+  follow(follower: Follower): () => void
+  /** Resolves while the store can make something durable, rejects otherwise. */
+  check(): Promise<void>
+  close(): Promise<void>
+}

@@ -1,0 +1,72 @@
+import type { Definition } from './groups.ts'
+import type { FoundGroup, GroupRecord, Loaded } from '../storage/storage.ts'
+import { Group, GroupLease, noMetadata, type Stalls } from './group.ts'
+import { firstTerm } from './group-table.ts'
+
+/** What {@link loadGroups} takes. */
+export interface LoadOptions {
+  readonly stalls: Stalls
+  /** How long each lease lasts beyond its duration: a predecessor may have confirmed it that much later. */
+  readonly graceMs: number
+}
+
+/**
+ * All groups of a storage, page by page; others run in between. Every lease lasts for the longest that was promised in
+ * its term and the grace. That is counted from 0 here: it begins with `LocalGroups.serve`, at one moment for all.
+ */
+export async function* loadGroups({ head, pages }: Loaded, options: LoadOptions): AsyncGenerator<Group[]> {
+  const start = { ...options, names: new Names(), restores: head.restores }
+  for await (const page of pages) yield page.map((found) => groupOf(found, start))
+}
+
+interface Start extends LoadOptions {
+  readonly names: Names
+  readonly restores: number
+}
+
+function groupOf({ id, record }: FoundGroup, { graceMs, names, restores, stalls }: Start): Group {
+  const restoresSince = restores - (record.restores ?? 0)
+  const group = new Group(id, firstTerm(restoresSince, record.term))
+  group.carry = record.carry ?? ''
+  group.deleted = record.deleted ?? false
+  group.definition = definitionOf(record)
+  if (record.heldMs !== undefined) group.hold = { untilMs: record.heldMs, heldMs: record.heldMs }
+  if (record.node === undefined) return group
+  const ttlMs = record.ttl ?? 0
+  const grant = {
+    term: record.leaseTerm ?? record.term,
+    nodeId: names.shared(record.node),
+    attempt: record.attempt ?? '',
+    metadata: record.meta ?? noMetadata,
+    acquiredAtMs: record.at ?? 0,
+    ttlMs,
+  }
+  const lease = new GroupLease(group, grant, ttlMs + graceMs, stalls)
+  lease.end = record.ended
+  // Nobody was heard of since the start.
+  lease.hasLeft = lease.ended
+  // From a backup: higher terms may have been granted since, so it must not lead again. Its holder may believe it does.
+  if (!lease.ended && restoresSince > 0) {
+    lease.end = true
+    group.hold = { untilMs: ttlMs + graceMs, heldMs: ttlMs + graceMs }
+  }
+  group.lease = lease
+  return group
+}
+
+/** One text for each name: a node may hold a great many leases. */
+class Names {
+  readonly #known = new Map<string, string>()
+
+  shared(name: string): string {
+    const known = this.#known.get(name)
+    if (known !== undefined) return known
+    if (this.#known.size < 100_000) this.#known.set(name, name)
+    return name
+  }
+}
+
+function definitionOf({ min, max, allowed, deleted }: GroupRecord): Definition | undefined {
+  if (min === undefined || max === undefined || deleted) return undefined
+  return { policy: { minTtlMs: min, maxTtlMs: max }, allowedNodes: allowed }
+}

@@ -1,0 +1,301 @@
+import type { Timer } from 'tenure'
+import { ServiceError } from '../errors.ts'
+import type {
+  CampaignClaim,
+  Definition,
+  Groups,
+  Follower,
+  GroupView,
+  HolderClaim,
+  LeaseView,
+  MaybePromise,
+  MemberView,
+  MetadataText,
+  Page,
+  PageOptions,
+  RefusalData,
+  RenewClaim,
+  GroupStanding,
+} from './groups.ts'
+import type { Group, Waiter } from './group.ts'
+import { GroupDriver, noAnswer, noGroup, type Ask, type DriverOptions } from './group-driver.ts'
+import type { GroupTable } from './group-table.ts'
+import { firstInLine, leaveLine, waitInLine } from './line.ts'
+import { pageOf } from './listing.ts'
+import { Members } from './members.ts'
+import * as rules from './rules.ts'
+import type { ServingClock } from './serving-clock.ts'
+
+/** What {@link LocalGroups.open} takes. */
+export interface LocalGroupsOptions extends DriverOptions {
+  /** Whether a campaign brings a group into being. */
+  readonly implicitGroups: boolean
+  readonly maxMembersPerGroup: number
+  readonly memberTtlMs: number
+}
+
+const pruneMs = 60_000
+
+/** The groups for which this process answers. What is asked goes to the rules by way of the driver, which alone changes them. */
+export class LocalGroups implements Groups {
+  readonly clusterId: string
+  readonly #driver: GroupDriver
+  readonly #table: GroupTable
+  readonly #clock: ServingClock
+  readonly #members: Members
+  readonly #options: LocalGroupsOptions
+  #pruning: Timer | undefined
+
+  private constructor(clusterId: string, driver: GroupDriver, options: LocalGroupsOptions) {
+    this.clusterId = clusterId
+    this.#driver = driver
+    this.#table = driver.table
+    this.#clock = options.clock
+    this.#members = new Members(options)
+    this.#options = options
+  }
+
+  /** Reads all groups. Nobody else may append to the storage by then. Nothing is answered before {@link serve}. */
+  static async open(options: LocalGroupsOptions): Promise<LocalGroups> {
+    const loaded = await options.storage.load()
+    return new LocalGroups(loaded.head.clusterId, await GroupDriver.open(options, loaded), options)
+  }
+
+  /** From now on questions are answered, and every lease that was found counts from this one moment. */
+  serve(): void {
+    this.#driver.serve()
+    this.#pruning = this.#pruneLater()
+  }
+
+  #pruneLater(): Timer {
+    const prune = () => {
+      this.#members.prune(this.#clock.wallMs())
+      this.#pruning = this.#pruneLater()
+    }
+    return this.#clock.setTimer(pruneMs, prune, { background: true })
+  }
+
+  async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
+    const deadlineMs = this.#clock.monotonicMs() + claim.waitMs
+    const { implicitGroups } = this.#options
+    let place: Waiter | undefined
+    let group: Group | undefined
+    const again = async (waited: Promise<Waiter>) => {
+      place = await waited
+      return undefined
+    }
+    const ask: Ask<'granted' | 'refused' | 'wait' | RefusalData, GroupStanding | undefined> = {
+      groupId: claim.groupId,
+      missing: implicitGroups ? (id) => this.#table.have(id) : (id) => this.#table.known(id),
+      judge: (found, now) => {
+        group = found
+        // What was so when it came may have changed while it waited.
+        if (!implicitGroups) this.#table.known(claim.groupId)
+        if (signal.aborted) return { answer: 'refused' }
+        const first = firstInLine(found)
+        return rules.judgeCampaign(found, { ...claim, isFirst: first === undefined || first === place }, now)
+      },
+      answered: (found, answer, now) => {
+        if (answer === 'granted') return this.#driver.standing(found, true)
+        if (answer === 'refused') return this.#driver.read(claim.groupId)
+        if (answer !== 'wait') throw errorOf(answer)
+        if (now.monotonicMs < deadlineMs) {
+          return again(waitInLine(found, place, { clock: this.#clock, deadlineMs, signal }))
+        }
+        this.#members.note(found.id, claim.nodeId, claim.metadata, now.wallMs)
+        return this.#driver.read(claim.groupId)
+      },
+      written: (found) => this.#driver.standing(found, true),
+    }
+    try {
+      for (;;) {
+        const standing = await this.#driver.take(ask)
+        if (standing) return standing
+      }
+    } finally {
+      if (group && place) leaveLine(group, place)
+      if (group) this.#table.forgetIfEmpty(group)
+    }
+  }
+
+  renew(claim: RenewClaim): MaybePromise<GroupStanding> {
+    return this.#driver.take(new Renewal(this.#driver, claim))
+  }
+
+  async resign(claim: HolderClaim): Promise<GroupStanding> {
+    return this.#driver.take<'refused' | 'done', GroupStanding>({
+      groupId: claim.groupId,
+      missing: noGroup,
+      judge: (group, now) => rules.judgeResignation(group, claim, now),
+      answered: (group, answer) =>
+        answer === 'done' ? this.#driver.standing(group, true) : this.#driver.read(group.id),
+      written: (group) => {
+        this.#members.leave(group.id, claim.nodeId)
+        return this.#driver.standing(group, true)
+      },
+    })
+  }
+
+  leader(groupId: string): MaybePromise<GroupStanding> {
+    return this.#driver.read(groupId)
+  }
+
+  async define(
+    groupId: string,
+    definition: Definition,
+    { replace }: { readonly replace: boolean },
+  ): Promise<'created' | 'same' | 'replaced'> {
+    let group: Group | undefined
+    try {
+      return await this.#driver.take<'same' | RefusalData, 'created' | 'same' | 'replaced'>({
+        groupId,
+        missing: (id) => this.#table.have(id),
+        judge: (found, now) => {
+          group = found
+          return rules.judgeDefinition(found, { definition, replace }, now)
+        },
+        answered: (_group, answer) => {
+          if (answer !== 'same') throw errorOf(answer)
+          return answer
+        },
+        written: (_group, step) => (step.type === 'define' && step.isNew ? 'created' : 'replaced'),
+      })
+    } finally {
+      if (group) this.#table.forgetIfEmpty(group)
+    }
+  }
+
+  async remove(groupId: string, { force }: { readonly force: boolean }): Promise<void> {
+    await this.#driver.take<RefusalData, void>({
+      groupId,
+      missing: (id) => this.#table.known(id),
+      judge: (_group, now) => rules.judgeRemoval(this.#table.known(groupId), { force }, now),
+      answered: (_group, refusal) => {
+        throw errorOf(refusal)
+      },
+      written: () => this.#members.forget(groupId),
+    })
+  }
+
+  async group(groupId: string): Promise<GroupView> {
+    return this.#lookAtKnown(groupId, (group) => this.#view(group))
+  }
+
+  /** What was so when it came may have changed while it waited. */
+  #lookAtKnown<T>(groupId: string, show: (group: Group) => T): MaybePromise<T> {
+    const known = () => this.#table.known(groupId)
+    return this.#driver.look(groupId, known, () => show(known()))
+  }
+
+  async groups(options: PageOptions): Promise<Page> {
+    this.#driver.assert()
+    const { groups, ...page } = await pageOf(this.#table, options)
+    // That may have taken a while, and where it found nothing, nobody asks below.
+    this.#driver.assert()
+    const looks = groups.map(async ({ id }) =>
+      this.#driver.look(id, noAnswer, (group) => (group.deleted ? undefined : this.#view(group))),
+    )
+    const views = (await Promise.all(looks)).filter((view) => view !== undefined)
+    return { ...page, groups: views, passedOver: page.passedOver + groups.length - views.length }
+  }
+
+  heartbeat(groupId: string, nodeId: string, metadata: MetadataText): MaybePromise<void> {
+    const known = () => this.#table.known(groupId)
+    return this.#driver.take<RefusalData | undefined, void>({
+      groupId,
+      missing: known,
+      judge: () => ({ answer: rules.refusalOfNode(known(), nodeId) }),
+      answered: (_group, refusal, now) => {
+        if (refusal) throw errorOf(refusal)
+        this.#members.note(groupId, nodeId, metadata, now.wallMs)
+      },
+      written: () => {},
+    })
+  }
+
+  async members(groupId: string): Promise<MemberView[]> {
+    return this.#lookAtKnown(groupId, ({ lease, definition }) =>
+      this.#members.list(groupId, {
+        allowed: definition?.allowedNodes ?? [],
+        last:
+          lease && !lease.hasLeft
+            ? { nodeId: lease.nodeId, metadata: lease.metadata, lastHeartbeatMs: lease.renewedAtMs }
+            : undefined,
+        leaderId: lease && !lease.ended ? lease.nodeId : undefined,
+        nowMs: this.#clock.wallMs(),
+      }),
+    )
+  }
+
+  textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'carry'> | undefined {
+    const group = this.#table.get(groupId)
+    return group?.lease?.term === term ? { metadata: group.lease.metadata, carry: group.carry } : undefined
+  }
+
+  follow(follower: Follower): () => void {
+    this.#driver.followers.add(follower)
+    return () => void this.#driver.followers.delete(follower)
+  }
+
+  get groupCount(): number {
+    return this.#table.count
+  }
+
+  check(): Promise<void> {
+    return this.#driver.check()
+  }
+
+  async close(): Promise<void> {
+    this.#pruning?.cancel()
+    await this.#driver.stop()
+  }
+
+  #view(group: Group): GroupView {
+    return {
+      groupId: group.id,
+      definition: group.definition ?? { policy: this.#options.policy, allowedNodes: undefined },
+      explicit: group.definition !== undefined,
+      highestTerm: group.term,
+      lease: this.#driver.standing(group, false).lease,
+    }
+  }
+}
+
+/** A class, because most questions are renewals: what they share is made once. */
+class Renewal implements Ask<'refused' | 'extended' | RefusalData, GroupStanding> {
+  readonly groupId: string
+  readonly #driver: GroupDriver
+  readonly #claim: RenewClaim
+
+  constructor(driver: GroupDriver, claim: RenewClaim) {
+    this.groupId = claim.groupId
+    this.#driver = driver
+    this.#claim = claim
+  }
+
+  get isRenewal(): boolean {
+    return true
+  }
+
+  missing(): ReturnType<typeof noGroup> {
+    return noGroup()
+  }
+
+  judge(group: Group, now: rules.Now): ReturnType<typeof rules.judgeRenewal> {
+    return rules.judgeRenewal(group, this.#claim, now)
+  }
+
+  answered(group: Group, answer: 'refused' | 'extended' | RefusalData, now: rules.Now): MaybePromise<GroupStanding> {
+    if (answer === 'extended') return this.#driver.extended(group, this.#claim, now)
+    if (answer === 'refused') return this.#driver.read(group.id)
+    return { ...this.#driver.standing(group, false), refusal: answer }
+  }
+
+  written(group: Group, _step: rules.Step, now: rules.Now): GroupStanding {
+    return this.#driver.extended(group, this.#claim, now)
+  }
+}
+
+function errorOf(refusal: RefusalData): ServiceError {
+  return new ServiceError(refusal.code, refusal.message, refusal)
+}

@@ -1,0 +1,66 @@
+/** More than this in one part, and it becomes two. */
+const mostInPart = 512
+
+/**
+ * Ids in order, for pages of them. A list of sorted parts: to add one moves a part of one part, and a million take little
+ * more memory than a plain list.
+ */
+export class OrderedIds {
+  readonly #parts: string[][] = []
+
+  /** Once more is no change. */
+  add(id: string): void {
+    const last = this.#parts.at(-1)
+    // As they come from a storage: in order.
+    if (!last || id > (last.at(-1) ?? '')) {
+      if (last && last.length < mostInPart) last.push(id)
+      else this.#parts.push([id])
+      return
+    }
+    const index = this.#partOf(id)
+    const part = this.#parts[index] ?? []
+    const at = firstNotBelow(part, id)
+    if (part[at] === id) return
+    part.splice(at, 0, id)
+    if (part.length > mostInPart) this.#parts.splice(index + 1, 0, part.splice(mostInPart / 2))
+  }
+
+  /** What comes after an id, up to a number of them; from the first on without it. */
+  after(id: string | undefined, most: number): string[] {
+    const ids: string[] = []
+    let index = id === undefined ? 0 : this.#partOf(id)
+    const part = this.#parts[index]
+    let from = 0
+    if (id !== undefined && part) {
+      from = firstNotBelow(part, id)
+      if (part[from] === id) from += 1
+    }
+    for (; index < this.#parts.length && ids.length < most; index++, from = 0) {
+      ids.push(...(this.#parts[index] ?? []).slice(from, from + most - ids.length))
+    }
+    return ids
+  }
+
+  /** The last part that does not begin above the id. */
+  #partOf(id: string): number {
+    let low = 0
+    let high = this.#parts.length - 1
+    while (low < high) {
+      const middle = (low + high + 1) >> 1
+      if ((this.#parts[middle]?.[0] ?? '') <= id) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+}
+
+function firstNotBelow(part: readonly string[], id: string): number {
+  let low = 0
+  let high = part.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((part[middle] ?? '') < id) low = middle + 1
+    else high = middle
+  }
+  return low
+}

@@ -1,0 +1,248 @@
+/**
+ * Who leads a group, as pure functions: `(group, claim, now)` gives what must be written before anybody is answered, or
+ * an answer. They change nothing and wait for nothing. `LocalGroups` calls them while no write of the group is under way,
+ * and begins the write in the same step.
+ *
+ * The rules, each kept by a line below:
+ *
+ * - a term is granted only if no lease runs and nobody is held off, and it is above every term before;
+ * - the same candidacy gets its own term back, and nothing more;
+ * - what was promised is never shortened, and a promise that is longer than the storage knows is written first;
+ * - an end is written before anybody hears of it, and nothing brings an ended term back;
+ * - a lease that was ended by force still keeps everybody else out until it would have run out.
+ */
+import type { CampaignClaim, Definition, HolderClaim, Policy, RefusalData, RenewClaim } from './groups.ts'
+import type { GroupRecord } from '../storage/storage.ts'
+import { noMetadata, versionOf, type Group, type GroupLease, type Hold, type LeaseGrant } from './group.ts'
+
+/** What is judged by, beside the group and the claim. */
+export interface Now {
+  readonly monotonicMs: number
+  /** Unix time, for people. */
+  readonly wallMs: number
+  /** For groups that nobody defined. */
+  readonly policy: Policy
+  readonly versionPrefix: string
+  /** The storage may have it that the newest lease has ended, though nobody heard of it. */
+  readonly doubtful: boolean
+  /** Why no further group may be kept. */
+  readonly noRoom: RefusalData | undefined
+}
+
+/** What becomes true in memory once its record is durable. */
+export type Step =
+  | { readonly type: 'grant'; readonly grant: LeaseGrant }
+  | { readonly type: 'end'; readonly reason: 'expired' | 'resigned'; readonly mark?: string | undefined }
+  | { readonly type: 'delete'; readonly hold: Hold | undefined }
+  | { readonly type: 'define'; readonly definition: Definition; readonly isNew: boolean }
+  /** Nothing is taken from the lease: a longer promise, a carry. */
+  | { readonly type: 'add'; readonly promisedMs: number; readonly carry: string }
+  /** All stays as it is, and the storage knows it for certain. */
+  | { readonly type: 'confirm' }
+
+/** The whole of a group as it is to be kept, and what that means. */
+export interface GroupWrite {
+  readonly record: GroupRecord
+  readonly step: Step
+}
+
+/** What is to be done: write, then answer; or answer at once. */
+export type Ruling<Answer> = { readonly write: GroupWrite } | { readonly answer: Answer }
+
+/** How far above a group's highest term one may ask to be. A restored backup skips a million. */
+const farthestTerms = 2 ** 32
+
+/** `wait`: it may be granted later. `isFirst`: nobody is before it in line. */
+export function judgeCampaign(
+  group: Group,
+  claim: CampaignClaim & { readonly isFirst: boolean },
+  now: Now,
+): Ruling<'granted' | 'refused' | 'wait' | RefusalData> {
+  const refusal =
+    refusalOfNode(group, claim.nodeId) ??
+    refusalOfTtl(group, 'lease_ttl_ms', claim.ttlMs, now.policy) ??
+    refusalOfAfterTerm(group, claim.afterTerm)
+  if (refusal) return { answer: refusal }
+  const { lease } = group
+  if (lease?.isLive(now.monotonicMs)) {
+    const same = lease.attempt === claim.attempt && lease.nodeId === claim.nodeId
+    if (!same) return { answer: 'wait' }
+    return now.doubtful ? confirmed(group, now) : { answer: 'granted' }
+  }
+  const outdated = claim.afterTerm !== undefined && group.term > claim.afterTerm
+  const used = claim.attemptIsOnce && lease?.attempt === claim.attempt
+  if (outdated || used) return { answer: 'refused' }
+  if (!claim.isFirst || group.freeInMs(now.monotonicMs) > 0) return { answer: 'wait' }
+  return granted(group, claim, now)
+}
+
+function granted(group: Group, claim: CampaignClaim, now: Now): Ruling<RefusalData> {
+  const term = Math.max(group.term, claim.afterTerm ?? 0) + 1
+  if (!Number.isSafeInteger(term)) {
+    return { answer: { code: 'CONFLICT', message: `Group "${group.id}" has used its last term.`, details: {} } }
+  }
+  if (group.deleted && now.noRoom) return { answer: now.noRoom }
+  const { nodeId, attempt, ttlMs, mark } = claim
+  const metadata = claim.metadata === noMetadata ? noMetadata : claim.metadata
+  const grant = { term, nodeId, attempt, metadata, acquiredAtMs: now.wallMs, ttlMs, mark }
+  const record = {
+    term,
+    ...leaseRecord({ ...grant, promisedMs: ttlMs }),
+    ...(group.carry !== '' && { carry: group.carry }),
+    ...(group.definition && definitionRecord(group.definition)),
+  }
+  return { write: { record, step: { type: 'grant', grant } } }
+}
+
+/** `extended`: in memory alone. */
+export function judgeRenewal(group: Group, claim: RenewClaim, now: Now): Ruling<'refused' | 'extended' | RefusalData> {
+  const { lease } = group
+  if (!lease || !matches(lease, claim, now) || !lease.isLive(now.monotonicMs)) return refused
+  const { extendByMs, carry = group.carry } = claim
+  const refusal = refusalOfTtl(group, 'extend_by_ms', extendByMs, now.policy)
+  if (refusal) return { answer: refusal }
+  if (extendByMs <= lease.promisedMs && carry === group.carry && !now.doubtful) return extended
+  const promisedMs = Math.max(lease.promisedMs, extendByMs)
+  const record = { ...recordOf(group, now), ttl: promisedMs, carry: carry === '' ? undefined : carry }
+  return { write: { record, step: { type: 'add', promisedMs, carry } } }
+}
+
+// One for all: of all claims these are the most.
+const refused = { answer: 'refused' } as const
+const extended = { answer: 'extended' } as const
+
+/** `done`: it had ended before. */
+export function judgeResignation(group: Group, claim: HolderClaim, now: Now): Ruling<'refused' | 'done'> {
+  const { lease } = group
+  if (!lease || lease.nodeId !== claim.nodeId || lease.term !== claim.term) return refused
+  const isExact = claim.version !== undefined || claim.attempt !== undefined
+  if (isExact && !(matches(lease, claim, now) && lease.isLive(now.monotonicMs))) return refused
+  return lease.ended ? { answer: 'done' } : ended(group, now, { reason: 'resigned', mark: claim.mark })
+}
+
+/** Whether a lease has run out. `known`: nothing has to be written before the group can be shown as it is. */
+export function judgeExpiry(group: Group, now: Now): Ruling<'known'> {
+  const { lease } = group
+  const isKnown = !lease || lease.ended || lease.isLive(now.monotonicMs)
+  return isKnown ? { answer: 'known' } : ended(group, now, { reason: 'expired' })
+}
+
+/** A group that has a leader is deleted by force only. */
+export function judgeRemoval(group: Group, claim: { readonly force: boolean }, now: Now): Ruling<RefusalData> {
+  const { lease } = group
+  const isLive = lease?.isLive(now.monotonicMs) ?? false
+  if (isLive && !claim.force) {
+    const message = `Group "${group.id}" has a leader. Let it resign, or add ?force=true.`
+    return { answer: { code: 'CONFLICT', message, details: {} } }
+  }
+  // Its lease has been promised to somebody: nobody else leads before it is over, even after a restart.
+  const hold = lease && isLive ? holdOf(lease, now) : undefined
+  const { min: _min, max: _max, allowed: _allowed, carry: _carry, ...kept } = recordOf(group, now)
+  const record = { ended: 'deleted', ...kept, deleted: true, ...(hold && { heldMs: hold.heldMs }) } as const
+  return { write: { record, step: { type: 'delete', hold } } }
+}
+
+/** What is left may be more than was promised: after a restart each lease lasts for a grace beyond that. */
+function holdOf({ expiresAtMs, promisedMs }: GroupLease, { monotonicMs }: Now): Hold {
+  return { untilMs: expiresAtMs, heldMs: Math.max(promisedMs, expiresAtMs - monotonicMs) }
+}
+
+export function judgeDefinition(
+  group: Group,
+  claim: { readonly definition: Definition; readonly replace: boolean },
+  now: Now,
+): Ruling<'same' | RefusalData> {
+  const before = group.deleted ? undefined : group.definition
+  if (before && isSameDefinition(before, claim.definition)) return { answer: 'same' }
+  if (before && !claim.replace) {
+    const message = `Group "${group.id}" exists with another definition. PUT changes it.`
+    return { answer: { code: 'CONFLICT', message, details: {} } }
+  }
+  if (group.deleted && now.noRoom) return { answer: now.noRoom }
+  const { deleted: _deleted, ...kept } = recordOf(group, now)
+  const record = { ...kept, ...definitionRecord(claim.definition) }
+  return { write: { record, step: { type: 'define', definition: claim.definition, isNew: !before } } }
+}
+
+/** Why a node may not take part. */
+export function refusalOfNode(group: Group, nodeId: string): RefusalData | undefined {
+  const allowed = group.definition?.allowedNodes
+  if (!allowed || allowed.includes(nodeId)) return undefined
+  return { code: 'UNAUTHORIZED', message: `Node "${nodeId}" is not allowed in group "${group.id}".`, details: {} }
+}
+
+function refusalOfTtl(group: Group, field: string, ttlMs: number, fallback: Policy): RefusalData | undefined {
+  const { minTtlMs, maxTtlMs } = group.definition?.policy ?? fallback
+  if (ttlMs >= minTtlMs && ttlMs <= maxTtlMs) return undefined
+  return {
+    code: 'INVALID_TTL',
+    message: `${field} is ${ttlMs}; group "${group.id}" takes ${minTtlMs} to ${maxTtlMs}.`,
+    details: { min_ttl_ms: minTtlMs, max_ttl_ms: maxTtlMs },
+  }
+}
+
+/** Terms only rise: a single one from far ahead would leave the group none to grant, for good. */
+function refusalOfAfterTerm({ id, term }: Group, afterTerm = 0): RefusalData | undefined {
+  if (afterTerm - term <= farthestTerms) return undefined
+  return {
+    code: 'INVALID_REQUEST',
+    message: `after_term is ${afterTerm}, and the highest term of group "${id}" is ${term}; it may be at most 2^32 above that. Is this the service that granted it?`,
+    details: { highest_term: term },
+  }
+}
+
+function matches(lease: GroupLease, claim: HolderClaim, { versionPrefix }: Now): boolean {
+  return (
+    lease.nodeId === claim.nodeId &&
+    lease.term === claim.term &&
+    (claim.attempt === undefined || lease.attempt === claim.attempt) &&
+    (claim.version === undefined || versionOf(lease, versionPrefix) === claim.version)
+  )
+}
+
+function ended(group: Group, now: Now, end: Omit<Extract<Step, { type: 'end' }>, 'type'>): Ruling<never> {
+  return { write: { record: { ...recordOf(group, now), ended: end.reason }, step: { type: 'end', ...end } } }
+}
+
+function confirmed(group: Group, now: Now): Ruling<never> {
+  return { write: { record: recordOf(group, now), step: { type: 'confirm' } } }
+}
+
+/** What is kept of a group as it is. A hold that is over must not be imposed again by the next restart. */
+function recordOf(group: Group, { monotonicMs }: Now): GroupRecord {
+  const { lease, definition, hold } = group
+  return {
+    term: group.term,
+    ...(lease && leaseRecord(lease)),
+    ...(lease && lease.term !== group.term && { leaseTerm: lease.term }),
+    ...(lease?.end && { ended: lease.end }),
+    ...(group.carry !== '' && { carry: group.carry }),
+    ...(definition && definitionRecord(definition)),
+    ...(group.deleted && { deleted: true }),
+    ...(hold && hold.untilMs > monotonicMs && { heldMs: hold.heldMs }),
+  }
+}
+
+function leaseRecord({
+  nodeId,
+  attempt,
+  promisedMs,
+  acquiredAtMs,
+  metadata,
+}: Omit<LeaseGrant, 'ttlMs'> & { readonly promisedMs: number }): Partial<GroupRecord> {
+  return {
+    node: nodeId,
+    attempt,
+    ttl: promisedMs,
+    at: acquiredAtMs,
+    ...(metadata !== noMetadata && { meta: metadata }),
+  }
+}
+
+function definitionRecord({ policy, allowedNodes }: Definition): Pick<GroupRecord, 'min' | 'max' | 'allowed'> {
+  return { min: policy.minTtlMs, max: policy.maxTtlMs, allowed: allowedNodes }
+}
+
+function isSameDefinition(one: Definition, other: Definition): boolean {
+  return JSON.stringify(definitionRecord(one)) === JSON.stringify(definitionRecord(other))
+}

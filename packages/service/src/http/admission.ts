@@ -1,0 +1,104 @@
+import type { FastifyRequest } from 'fastify'
+import { mayTakePart, nobody, type Identity } from '../auth/access.ts'
+import { ServiceError } from '../errors.ts'
+import { announcedBytes, isAnnounced, largeBytes } from './bodies.ts'
+import { isStillKnown, onceGone, type Connections } from './connections.ts'
+import { HeadCheck } from './head.ts'
+import type { App, Service } from './service.ts'
+
+/** Everybody may ask whether the process answers, and whether it can work. */
+const openRoutes = new Set<string | undefined>(['/healthz', '/readyz'])
+/** How long the answer to a large body waits that is refused because of its sender. */
+const refusedMs = 1_000
+
+type Done = (error?: Error) => void
+
+/** From the first line of a request until its sender is identified. Without promises: renewals are many. */
+export function admitRequests(app: App, service: Service, connections: Connections): void {
+  const { authenticator, metrics } = service
+  const { clusterId } = service.state
+  const head = new HeadCheck(service.allowedHosts)
+  const identify = (request: FastifyRequest, done: Done) => {
+    // Taken first: a reload in the meantime makes the result outdated.
+    const { generation } = authenticator
+    const known = (identity: Identity) => {
+      request.identity = identity
+      request.generation = generation
+      done()
+    }
+    let identity: Identity | Promise<Identity>
+    try {
+      identity = authenticator.identify(request)
+    } catch (error) {
+      return done(error as Error)
+    }
+    if (identity instanceof Promise) identity.then(known, done)
+    else known(identity)
+  }
+  app.addHook('onRequest', (request, reply, done) => {
+    const hasRoom = connections.begin(request.raw.socket)
+    void reply.header('tenure-cluster-id', clusterId)
+    try {
+      head.check(request.raw, request.routeOptions.config.isRefused === true)
+      if (!hasRoom) throw new ServiceError('RATE_LIMITED', 'Too many requests at once on one connection.')
+      // A client of one cluster must get no grant from another one that is now at the same address.
+      const meant = request.headers['tenure-cluster-id']
+      if (meant !== undefined && meant !== clusterId) {
+        throw new ServiceError('INVALID_REQUEST', 'This service keeps the data of another cluster.')
+      }
+    } catch (error) {
+      // What follows on this connection may be the rest of this request.
+      void reply.header('connection', 'close')
+      return done(error as Error)
+    }
+    if (openRoutes.has(request.routeOptions.url)) {
+      request.identity = nobody
+      return done()
+    }
+    identify(request, (error) => {
+      if (error) return refuse(service, request, error, done)
+      try {
+        const leave = admitBody(service, request)
+        if (leave) onceGone(reply, leave)
+      } catch (refused) {
+        return refuse(service, request, refused as Error, done)
+      }
+      done()
+    })
+  })
+  // A body may take long to arrive, and the sender may have lost its rights by then.
+  const stillKnown = (request: FastifyRequest, done: Done): void => {
+    if (request.identity === nobody || isStillKnown(service, request)) return done()
+    identify(request, (error) => (error ? done(error) : stillKnown(request, done)))
+  }
+  app.addHook('preHandler', (request, _reply, done) => stillKnown(request, done))
+  app.addHook('onResponse', (request, reply, done) => {
+    connections.end(request.raw.socket)
+    metrics.request(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000)
+    done()
+  })
+}
+
+/** Charges a request and its body. Returns what gives back the place that a large body takes. */
+function admitBody({ limits }: Service, request: FastifyRequest): (() => void) | undefined {
+  limits.request(request)
+  if (request.routeOptions.config.takesPart) mayTakePart(request.identity)
+  if (isAnnounced(request)) limits.body(request, announcedBytes(request))
+  const leave = limits.arriving(request, announcedBytes(request))
+  return (
+    leave &&
+    (() => {
+      leave()
+      request.leaveTurn?.()
+    })
+  )
+}
+
+/**
+ * The rest of a large body is read after the answer, and dropped. A client that sends the next one at once would have
+ * it read as fast as the network carries it.
+ */
+function refuse({ clock }: Service, request: FastifyRequest, error: Error, done: Done): void {
+  if (announcedBytes(request) <= largeBytes) return done(error)
+  clock.setTimer(refusedMs, () => done(error), { background: true })
+}

@@ -1,0 +1,116 @@
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import fastify, { LogController, type FastifyRequest } from 'fastify'
+import type { Socket } from 'node:net'
+import { ServiceError } from '../errors.ts'
+import { RequestLog, requestNames } from '../operation/logging.ts'
+import { admitRequests } from './admission.ts'
+import { bodyBytes, parseBodies } from './bodies.ts'
+import { Connections } from './connections.ts'
+import { answerBroken, answerError, refuseExpectation, type Reply } from './failures.ts'
+import { describeApi } from './openapi.ts'
+import { electionRoutes } from './routes/elections.ts'
+import { groupRoutes } from './routes/groups.ts'
+import { operationRoutes } from './routes/operations.ts'
+import { renewManyRoute } from './routes/renew-many.ts'
+import { watchRoutes } from './routes/watch.ts'
+import type { App, Service } from './service.ts'
+
+/** In the order of the OpenAPI document. */
+const routes = [...electionRoutes, renewManyRoute, ...groupRoutes, ...watchRoutes, ...operationRoutes]
+
+/** The HTTP side of the service. */
+export async function buildApp(service: Service): Promise<{ app: App; connections: Connections }> {
+  const app = createServer(service)
+  const connections = new Connections(app.server, service.limits.options, service.clock)
+  // Node silently drops headers above its limit. The head check refuses them, and their total size is bounded anyway.
+  app.server.maxHeadersCount = 0
+  app.server.on('checkExpectation', refuseExpectation)
+  parseBodies(app, service.limits)
+  const refuseOtherMethods = otherMethods(app)
+  app.decorateRequest('identity', null as never)
+  app.decorateRequest('generation', 0)
+  app.decorateRequest('leaveTurn')
+  app.decorateRequest('bodyBytes', 0)
+  admitRequests(app, service, connections)
+  app.setNotFoundHandler(() => {
+    throw new ServiceError('NOT_FOUND', 'There is no such route.')
+  })
+  await describeApi(app, service)
+  for (const addRoute of routes) addRoute(app, service)
+  refuseOtherMethods()
+  await app.ready()
+  return { app, connections }
+}
+
+function createServer({ limits: { options: limits }, clock, logger, tls }: Service): App {
+  const log = new RequestLog(logger, clock)
+  const answer = (error: unknown, request: FastifyRequest, reply: Reply) => answerError(error, request, reply, log)
+  const http = {
+    maxHeaderSize: 16_384,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    // Node checks its timeouts only this often. Its default of 30 s would turn 10 s into up to 40 s.
+    connectionsCheckingInterval: Math.min(1_000, Math.ceil(limits.headersTimeoutMs / 4)),
+    insecureHTTPParser: false,
+    // The head check requires it, and answers in the shape of all errors.
+    requireHostHeader: false,
+  }
+  const app = fastify({
+    loggerInstance: logger,
+    // One line per request costs more than a renewal; failures are logged where they are answered.
+    logController: new LogController({ disableRequestLogging: true }),
+    childLoggerFactory: (parent) => parent,
+    // A client that still has a connection gets its answer, and the connection is closed with it.
+    return503OnClosing: false,
+    bodyLimit: bodyBytes,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: 75_000,
+    connectionTimeout: 0,
+    routerOptions: { maxParamLength: 256, ignoreTrailingSlash: false, caseSensitive: true },
+    genReqId: requestNames(() => clock.randomId()),
+    frameworkErrors: (error, request, reply) => void answer(error, request, reply as Reply),
+    clientErrorHandler: (error, socket: Socket) => answerBroken(error, socket),
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false } },
+    ...(tls && {
+      https: {
+        ...http,
+        ...tls,
+        handshakeTimeout: limits.headersTimeoutMs,
+        requestCert: tls.ca !== undefined,
+        // Probes have no certificate, and others may show a token. Each request decides what a certificate is worth.
+        rejectUnauthorized: false,
+      },
+    }),
+    http,
+  }).withTypeProvider<TypeBoxTypeProvider>() as unknown as App
+  return app.setErrorHandler(answer)
+}
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY']
+
+/**
+ * A path that exists answers other methods with those that it has. Called before the routes are added; returns what is
+ * called after them.
+ */
+function otherMethods(app: App): () => void {
+  const known = new Map<string, string[]>()
+  app.addHook('onRoute', ({ url, method }) => {
+    known.set(url, [...(known.get(url) ?? []), ...[method].flat()])
+  })
+  return () => {
+    for (const [url, had] of known) {
+      const allow = had.join(', ')
+      app.route({
+        url,
+        method: methods.filter((method) => !had.includes(method)),
+        schema: { hide: true },
+        config: { isRefused: true },
+        onRequest(_request, reply, done) {
+          void reply.header('allow', allow)
+          done(new ServiceError('INVALID_REQUEST', `The methods of this path are: ${allow}.`, { status: 405 }))
+        },
+        handler: () => {},
+      })
+    }
+  }
+}

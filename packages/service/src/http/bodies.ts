@@ -1,0 +1,69 @@
+import { isUtf8 } from 'node:buffer'
+import type { FastifyRequest } from 'fastify'
+import { hasKeyTwice } from '../auth/strict-json.ts'
+import { ServiceError } from '../errors.ts'
+import { isBatch, isQuicklyParsed } from './json.ts'
+import type { Limits } from './limits.ts'
+import type { App } from './service.ts'
+
+/** The largest body, but for a batch. */
+export const bodyBytes = 65_536
+export const batchBodyBytes = 4 * 2 ** 20
+/** A larger body waits for its turn. */
+export const largeBytes = 65_536
+
+/** How large the body is going to be: at most what the route accepts. */
+export function announcedBytes(request: FastifyRequest): number {
+  const { headers, routeOptions } = request
+  const { bodyLimit } = routeOptions
+  if (!isAnnounced(request)) return bodyLimit
+  return Math.min(Number(headers['content-length'] ?? 0), bodyLimit)
+}
+
+export function isAnnounced({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] === undefined
+}
+
+type Done = (error: Error | null, value?: unknown) => void
+
+/** Reads bodies as JSON that every parser understands alike, and large ones in turns. */
+export function parseBodies(app: App, limits: Limits): void {
+  const withoutPrototypes = app.getDefaultJsonParser('error', 'error')
+  const parse = (request: FastifyRequest, body: Buffer, done: Done): void => {
+    // Other bytes would be replaced on reading, and two names could become one.
+    if (!isUtf8(body)) return done(malformed('The body must be UTF-8.'))
+    if (request.routeOptions.config.isBatch) return parseBatch(body, done)
+    if (!isQuicklyParsed(body)) return done(malformed('The body is too deep or too long.'))
+    const text = body.toString()
+    void withoutPrototypes(request, text, (error, value) => {
+      if (!error && hasKeyTwice(text)) return done(malformed('An object of the body has a key twice.'))
+      done(error, value)
+    })
+  }
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+    if (body.length === 0 && request.method === 'DELETE') return done(null)
+    try {
+      if (!isAnnounced(request)) limits.body(request, body.length)
+    } catch (error) {
+      return done(error as Error)
+    }
+    request.bodyBytes = body.length
+    if (body.length <= largeBytes) return parse(request, body, done)
+    request.leaveTurn = limits.turn(request, () => parse(request, body, done))
+  })
+}
+
+function parseBatch(body: Buffer, done: Done): void {
+  const outline = 'node_id and renewals; each of these has group_id, term and extend_by_ms, each of them once'
+  if (!isBatch(body)) return done(malformed(`The body must be a batch: ${outline}.`))
+  try {
+    done(null, JSON.parse(body.toString()))
+  } catch {
+    done(malformed('The body is not valid JSON.'))
+  }
+}
+
+function malformed(text: string): ServiceError {
+  return new ServiceError('INVALID_REQUEST', text)
+}

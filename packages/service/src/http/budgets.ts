@@ -1,0 +1,140 @@
+/** What limits are counted with: rates, places and turns, by subject. */
+
+const mostBuckets = 10_000
+
+/** Token buckets, one for each recent subject. */
+export class Budget {
+  readonly #buckets = new Map<string, { tokens: number; atMs: number }>()
+  readonly #perMs: number
+  readonly #burst: number
+
+  constructor(perMs: number, burst: number) {
+    this.#perMs = perMs
+    this.#burst = burst
+  }
+
+  get isLimited(): boolean {
+    return this.#burst > 0
+  }
+
+  get size(): number {
+    return this.#buckets.size
+  }
+
+  /** How long to wait; 0 if it was taken. `paid` was taken for the same thing just before. */
+  take(subject: string, weight: number, nowMs: number, paid = 0): number {
+    const bucket = this.#bucketOf(subject, nowMs)
+    // What weighs more than the bucket holds passes when the bucket is full, and is paid for afterwards.
+    const needed = Math.min(weight, this.#burst - paid)
+    if (bucket.tokens < needed) return Math.max(1, Math.ceil((needed - bucket.tokens) / this.#perMs))
+    bucket.tokens -= weight
+    return 0
+  }
+
+  /** Takes it even if the bucket has too little. */
+  charge(subject: string, weight: number, nowMs: number): void {
+    this.#bucketOf(subject, nowMs).tokens -= weight
+  }
+
+  #bucketOf(subject: string, nowMs: number): { tokens: number; atMs: number } {
+    const bucket = this.#buckets.get(subject) ?? { tokens: this.#burst, atMs: nowMs }
+    // The first one is the least recently used: it is the fullest, and least is lost with it.
+    this.#buckets.delete(subject)
+    this.#buckets.set(subject, bucket)
+    for (const oldest of this.#buckets.keys()) {
+      if (this.#buckets.size <= mostBuckets) break
+      this.#buckets.delete(oldest)
+    }
+    bucket.tokens = Math.min(this.#burst, bucket.tokens + Math.max(0, nowMs - bucket.atMs) * this.#perMs)
+    bucket.atMs = nowMs
+    return bucket
+  }
+}
+
+/** Places that are taken and left again. Subjects that hold none are not remembered. */
+export class Places {
+  readonly #held = new Map<string, number>()
+  readonly #mostEach: number
+  readonly #most: number
+  #all = 0
+
+  constructor(mostEach: number, most: number) {
+    this.#mostEach = mostEach === 0 ? Infinity : mostEach
+    this.#most = most
+  }
+
+  get size(): number {
+    return this.#held.size
+  }
+
+  get taken(): number {
+    return this.#all
+  }
+
+  /** Returns what leaves the places, once; undefined if none is free. A subject that gets one gets its whole weight. */
+  enter(subject: string, weight = 1): (() => void) | undefined {
+    const held = this.#held.get(subject) ?? 0
+    if (held >= this.#mostEach || this.#all >= this.#most) return undefined
+    this.#held.set(subject, held + weight)
+    this.#all += weight
+    return () => {
+      this.#all -= weight
+      const others = (this.#held.get(subject) ?? weight) - weight
+      if (others === 0) this.#held.delete(subject)
+      else this.#held.set(subject, others)
+    }
+  }
+}
+
+interface Turn {
+  readonly subject: string
+  begin(): void
+}
+
+/**
+ * Turns of requests whose parsing takes milliseconds: one per subject at a time, in the order of arrival, and one begun
+ * in each turn of the event loop, so that everything small is answered in between.
+ */
+export class Turns {
+  readonly #busy = new Set<string>()
+  readonly #waiting: Turn[] = []
+  #scheduled = false
+
+  /** Returns what ends the turn, even before it has begun. */
+  take(subject: string, begin: () => void): () => void {
+    let state: 'waiting' | 'begun' | 'over' = 'waiting'
+    const turn = {
+      subject,
+      begin: () => {
+        state = 'begun'
+        begin()
+      },
+    }
+    this.#waiting.push(turn)
+    this.#schedule()
+    return () => {
+      if (state === 'waiting') this.#waiting.splice(this.#waiting.indexOf(turn), 1)
+      if (state === 'begun') this.#busy.delete(subject)
+      state = 'over'
+      this.#schedule()
+    }
+  }
+
+  #next(): number {
+    return this.#waiting.findIndex(({ subject }) => !this.#busy.has(subject))
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#next() < 0) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      const next = this.#next()
+      const [turn] = next < 0 ? [] : this.#waiting.splice(next, 1)
+      if (!turn) return
+      this.#busy.add(turn.subject)
+      turn.begin()
+      this.#schedule()
+    })
+  }
+}

@@ -1,0 +1,89 @@
+/** How what goes wrong is answered: one shape for all errors. */
+import type { FastifyError, FastifyRequest } from 'fastify'
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { systemClock } from '../clock.ts'
+import { ServiceError, type ServiceErrorCode } from '../errors.ts'
+import type { RequestLog } from '../operation/logging.ts'
+import type { App } from './service.ts'
+
+export type Reply = Parameters<Parameters<App['setErrorHandler']>[0]>[2]
+
+export function answerError(error: unknown, request: FastifyRequest, reply: Reply, log: RequestLog): unknown {
+  const known = error instanceof ServiceError ? error : translate(error as FastifyError)
+  if (known.status === 401) void reply.header('www-authenticate', 'Bearer')
+  log.note(request, known)
+  if (known.status === 413) readOn(request, reply)
+  const { retry_after_ms: retryAfterMs } = known.details
+  if (typeof retryAfterMs === 'number') void reply.header('retry-after', Math.ceil(retryAfterMs / 1000))
+  return reply
+    .code(known.status)
+    .send({ ok: false, error: known.code, message: known.message, ...known.details, request_id: request.id })
+}
+
+/** A client that is still sending would lose the answer if the connection closed at once. The rest is dropped. */
+function readOn({ raw }: FastifyRequest, reply: Reply): void {
+  void reply.removeHeader('connection')
+  raw.resume()
+  systemClock.setTimer(1_000, () => void (raw.complete || raw.destroy()), { background: true })
+}
+
+/** The framework's refusals in our words. */
+function translate(error: FastifyError): ServiceError {
+  const { code, statusCode = 500, validation } = error
+  if (validation) {
+    const { additionalProperty: unknown } = validation[0]?.params ?? {}
+    const text = typeof unknown === 'string' ? ` ${JSON.stringify(unknown.slice(0, 64))} is not known.` : ''
+    return new ServiceError('INVALID_REQUEST', `${error.message}.${text}`)
+  }
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ServiceError('TOO_LARGE', 'The body is too large.')
+  // The framework repeats the path in full.
+  if (code === 'FST_ERR_BAD_URL' || code === 'FST_ERR_MAX_PARAM_LENGTH') {
+    return new ServiceError('INVALID_REQUEST', 'The path is not valid.')
+  }
+  if (statusCode >= 400 && statusCode < 500) {
+    return new ServiceError('INVALID_REQUEST', error.message, { status: statusCode })
+  }
+  // Internals are not shown.
+  return new ServiceError('BACKEND_UNAVAILABLE', 'The service failed to answer.', { cause: error })
+}
+
+interface Broken {
+  readonly status: number
+  readonly error: ServiceErrorCode
+  readonly message: string
+}
+const broken: Readonly<Record<string, Broken>> = {
+  HPE_HEADER_OVERFLOW: { status: 431, error: 'TOO_LARGE', message: 'The headers are too large.' },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, error: 'TOO_LARGE', message: 'The chunk extensions are too large.' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, error: 'INVALID_REQUEST', message: 'The request took too long to arrive.' },
+}
+const malformed: Broken = { status: 400, error: 'INVALID_REQUEST', message: 'This is not HTTP.' }
+
+/** Answers bytes that are not a request, and closes the connection. */
+export function answerBroken(error: Error & { readonly code?: string }, socket: Duplex): void {
+  // Internal to Node: the answer that is under way on this socket.
+  const { _httpMessage: current } = socket as { _httpMessage?: { headersSent: boolean; req: IncomingMessage } | null }
+  // The broken bytes follow a complete request: an answer to them would be taken for the answer to that one.
+  const belongsToOther = current != null && (current.headersSent || current.req.complete)
+  // Otherwise it is an error of TLS: bytes before the handshake are never sent, and would keep the connection open.
+  const isHttp = error.code?.startsWith('HPE_') === true || error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  if (!isHttp || !socket.writable || belongsToOther) return void socket.destroy()
+  const { status, ...rest } = broken[error.code ?? ''] ?? malformed
+  const body = JSON.stringify({ ok: false, ...rest })
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+/** Node would answer this itself, without a body. */
+export function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const message = 'The only expectation is 100-continue.'
+  const body = JSON.stringify({ ok: false, error: 'INVALID_REQUEST', message })
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length }
+  response.writeHead(417, { ...headers, connection: 'close' }).end(body)
+}

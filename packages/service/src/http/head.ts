@@ -1,0 +1,98 @@
+/** What can be wrong with the head of a request, whatever the request asks for. */
+import type { IncomingMessage } from 'node:http'
+import { ServiceError } from '../errors.ts'
+
+const mostHeaders = 100
+/** Each of these must mean the same to every program between the client and here. */
+const single = new Map(
+  [
+    'host',
+    'authorization',
+    'content-type',
+    'content-length',
+    'content-encoding',
+    'transfer-encoding',
+    'origin',
+    'last-event-id',
+    'tenure-cluster-id',
+  ].map((name, index) => [name, 1 << index]),
+)
+const singleLengths = new Set([...single.keys()].map(({ length }) => length))
+const withBody = new Set(['POST', 'PUT', 'PATCH'])
+/** Exported for the test of all patterns. */
+export const jsonType = /^application\/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i
+
+/** Checks the head of each request. */
+export class HeadCheck {
+  readonly #allowedHosts: ReadonlySet<string> | undefined
+
+  /** Undefined: all hosts are allowed. */
+  constructor(allowedHosts: readonly string[] | undefined) {
+    this.#allowedHosts = allowedHosts && new Set(allowedHosts.map((host) => host.toLowerCase()))
+  }
+
+  /** `isRefused`: the path exists, the method does not. The body will not be read. */
+  check(request: IncomingMessage, isRefused: boolean): void {
+    const { headers, rawHeaders, url = '', method = '' } = request
+    if (rawHeaders.length > 2 * mostHeaders) {
+      throw new ServiceError('TOO_LARGE', `A request has at most ${mostHeaders} headers.`, { status: 431 })
+    }
+    checkDuplicates(rawHeaders)
+    // A proxy that understood it differently would see other requests than this service.
+    const encoding = headers['transfer-encoding']
+    if (encoding !== undefined && (encoding.toLowerCase() !== 'chunked' || request.httpVersion !== '1.1')) {
+      throw invalid('The only transfer encoding is chunked, in HTTP/1.1.')
+    }
+    if (!url.startsWith('/')) throw invalid('The target of a request must be a path.')
+    this.#checkHost(headers.host)
+    if (isRefused) return
+    if (withBody.has(method)) checkType(headers)
+    else if (encoding !== undefined || (headers['content-length'] ?? '0') !== '0') {
+      throw invalid(`A ${method} has no body.`)
+    }
+    if (headers.origin !== undefined && method !== 'GET' && method !== 'HEAD') this.#checkOrigin(headers)
+  }
+
+  /** A web page whose host name was pointed at this address (DNS rebinding) still names its own host. */
+  #checkHost(host: string | undefined): void {
+    if (host === undefined || host === '') throw invalid('A request must name its host.')
+    if (!this.#allowedHosts || this.#allowedHosts.has(withoutPort(host).toLowerCase())) return
+    throw new ServiceError('UNAUTHORIZED', 'This service does not answer to this host name.')
+  }
+
+  /** A browser names the origin of the page that asks. Pages of other hosts may not change anything. */
+  #checkOrigin({ origin = '', host = '' }: IncomingMessage['headers']): void {
+    const asked = URL.canParse(origin) ? new URL(origin).host : ''
+    const own = asked === host.toLowerCase() || this.#allowedHosts?.has(asked) === true
+    if (asked === '' || !own) throw new ServiceError('UNAUTHORIZED', 'Pages of other hosts may not do this.')
+  }
+}
+
+function checkDuplicates(rawHeaders: readonly string[]): void {
+  let seen = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ''
+    if (!singleLengths.has(name.length)) continue
+    const bit = single.get(name) ?? single.get(name.toLowerCase()) ?? 0
+    if ((seen & bit) !== 0) throw invalid(`A request has one ${name.toLowerCase()} at most.`)
+    seen |= bit
+  }
+}
+
+/** Browsers send other types to other hosts without a preflight request. */
+function checkType(headers: IncomingMessage['headers']): void {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
+  const known = type === 'application/json' || jsonType.test(type)
+  if (known && encoding.toLowerCase() === 'identity') return
+  const text = 'The body must be JSON: content-type application/json in UTF-8, without a content-encoding.'
+  throw new ServiceError('INVALID_REQUEST', text, { status: 415 })
+}
+
+function withoutPort(host: string): string {
+  const colon = host.lastIndexOf(':')
+  return colon > host.lastIndexOf(']') ? host.slice(0, colon) : host
+}
+
+function invalid(text: string): ServiceError {
+  return new ServiceError('INVALID_REQUEST', text)
+}

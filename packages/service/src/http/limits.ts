@@ -1,0 +1,160 @@
+import type { FastifyRequest } from 'fastify'
+import type { Clock } from 'tenure'
+import { ServiceError } from '../errors.ts'
+import { Budget, Places, Turns } from './budgets.ts'
+import type { LimitOptions } from './limit-options.ts'
+
+/** Counted apart from other requests, so that no leader is lost because its subject campaigns too much. */
+const renewing = new Set(['/v1/groups/:group_id/renew', '/v1/groups/:group_id/resign', '/v1/renew'])
+
+const groupsPerRequest = 10
+/** A body is charged by its size, before it is parsed. */
+const bytesPerRenewal = 128
+const bytesPerRequest = 4096
+/** Up to this size a body costs no more than its connection. */
+const smallBodyBytes = 8192
+const groupsPerWatch = 50
+
+/** Each watched group takes memory, so a watch of many counts as several. */
+export function watchWeight(groups: number): number {
+  return Math.ceil(groups / groupsPerWatch)
+}
+
+/** Counts what each subject does, and refuses what exceeds its limits. */
+export class Limits {
+  readonly options: LimitOptions
+  readonly #requests: Budget
+  readonly #renewals: Budget
+  readonly #newGroups: Budget
+  readonly #watches: Places
+  readonly #waiting: Places
+  readonly #bodies: Places
+  readonly #answers: Places
+  readonly #turns = new Turns()
+  readonly #clock: Clock
+  readonly #authenticated: boolean
+
+  constructor(options: LimitOptions, { clock, authenticated }: { clock: Clock; authenticated: boolean }) {
+    this.options = options
+    this.#requests = new Budget(options.requestsPerSecond / 1e3, 2 * options.requestsPerSecond)
+    this.#renewals = new Budget(options.renewalsPerSecond / 1e3, 2 * options.renewalsPerSecond)
+    this.#newGroups = new Budget(options.newGroupsPerHour / 3.6e6, options.newGroupsPerHour)
+    this.#watches = new Places(options.watchesPerSubject, Infinity)
+    this.#waiting = new Places(options.waitingPerSubject, options.maxWaiting)
+    const places = (most: number) => new Places(authenticated ? Math.ceil(most / 4) : 0, most)
+    this.#bodies = places(options.maxBodyBytes)
+    this.#answers = places(options.maxAnswerBytes)
+    this.#clock = clock
+    this.#authenticated = authenticated
+  }
+
+  /** Once for every request whose sender is known. */
+  request(request: FastifyRequest): void {
+    this.#take(isRenewing(request) ? this.#renewals : this.#requests, request, 1, 'requests')
+  }
+
+  /**
+   * A body of this many bytes is about to arrive. Returns what gives their place back; undefined if they need none. A
+   * body that never arrives completely takes memory until its timeout.
+   */
+  arriving(request: FastifyRequest, bytes: number): (() => void) | undefined {
+    return bytes <= smallBodyBytes ? undefined : this.#enter(this.#bodies, request, bytes, 'bytes at once', 1_000)
+  }
+
+  /**
+   * An answer of this many bytes is about to be sent. Returns what gives their place back once they are read; undefined
+   * if they need none.
+   */
+  answering(request: FastifyRequest, bytes: number): (() => void) | undefined {
+    return bytes <= smallBodyBytes ? undefined : this.#enter(this.#answers, request, bytes, 'answers unread', 1_000)
+  }
+
+  /** A body has arrived, and the request has paid for a small one. */
+  body(request: FastifyRequest, bytes: number): void {
+    const [budget, bytesEach] = isRenewing(request)
+      ? [this.#renewals, bytesPerRenewal]
+      : [this.#requests, bytesPerRequest]
+    this.#take(budget, request, Math.ceil(bytes / bytesEach) - 1, 'bytes', 1)
+  }
+
+  /** Calls back when it is this request's turn among the large ones. Returns what lets the next one begin. */
+  turn(request: FastifyRequest, begin: () => void): () => void {
+    return this.#turns.take(this.#subjectOf(request), begin)
+  }
+
+  /** The groups that one request asks about, of which it has paid for the first ten. */
+  groups(request: FastifyRequest, count: number): void {
+    this.#take(this.#requests, request, Math.ceil(count / groupsPerRequest) - 1, 'requests', 1)
+  }
+
+  /**
+   * Groups that were passed over for a request: known only afterwards, so it is not refused for them. By the thousand:
+   * the price must not reveal how many groups others have.
+   */
+  passedOver(request: FastifyRequest, count: number): void {
+    const weight = Math.floor(count / 1_000) * 10
+    if (weight === 0 || !this.#requests.isLimited) return
+    this.#requests.charge(this.#subjectOf(request), weight, this.#clock.monotonicMs())
+  }
+
+  /** The leases of a batch that its size has not paid for yet. */
+  batch(request: FastifyRequest, leases: number, bytes: number): void {
+    const paid = Math.max(1, Math.ceil(bytes / bytesPerRenewal))
+    this.#take(this.#renewals, request, leases - paid, 'renewals', paid)
+  }
+
+  get countsNewGroups(): boolean {
+    return this.#newGroups.isLimited
+  }
+
+  newGroup(request: FastifyRequest): void {
+    this.#take(this.#newGroups, request, 1, 'new groups')
+  }
+
+  /** Runs a watch of this many groups. */
+  async watching<T>(request: FastifyRequest, groups: number, run: () => Promise<T>): Promise<T> {
+    return holding(this.#enter(this.#watches, request, watchWeight(groups), 'watches', 5_000), run)
+  }
+
+  /** How many campaigns wait in line. */
+  get waitingCount(): number {
+    return this.#waiting.taken
+  }
+
+  /** Runs a campaign that waits in line. */
+  async waiting<T>(request: FastifyRequest, run: () => Promise<T>): Promise<T> {
+    return holding(this.#enter(this.#waiting, request, 1, 'campaigns that wait', 5_000), run)
+  }
+
+  #take(budget: Budget, request: FastifyRequest, weight: number, what: string, paid = 0): void {
+    if (weight <= 0 || !budget.isLimited) return
+    const waitMs = budget.take(this.#subjectOf(request), weight, this.#clock.monotonicMs(), paid)
+    if (waitMs > 0) throw tooMany(what, waitMs)
+  }
+
+  #enter(places: Places, request: FastifyRequest, weight: number, what: string, retryAfterMs: number): () => void {
+    const leave = places.enter(this.#subjectOf(request), weight)
+    if (!leave) throw tooMany(what, retryAfterMs)
+    return leave
+  }
+
+  #subjectOf(request: FastifyRequest): string {
+    return this.#authenticated ? request.identity.subject : request.ip
+  }
+}
+
+async function holding<T>(leave: () => void, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run()
+  } finally {
+    leave()
+  }
+}
+
+function isRenewing({ routeOptions }: FastifyRequest): boolean {
+  return renewing.has(routeOptions.url ?? '')
+}
+
+function tooMany(what: string, retry_after_ms: number): ServiceError {
+  return new ServiceError('RATE_LIMITED', `Too many ${what}.`, { details: { retry_after_ms } })
+}

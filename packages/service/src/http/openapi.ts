@@ -1,0 +1,54 @@
+import swagger from '@fastify/swagger'
+import { open } from '../auth/access.ts'
+import { shared } from './schemas/common.ts'
+import { failures } from './schemas/failures.ts'
+import type { App, Service } from './service.ts'
+
+/** Of OpenAPI 3.1; the types know 3.0. */
+const mutualTls = {
+  type: 'mutualTLS',
+  description: 'A certificate whose subject alternative name is the node.',
+} as never
+
+/** `/openapi.json`: what the routes say about themselves, and how clients authenticate. */
+export async function describeApi(app: App, { authenticator }: Service): Promise<void> {
+  for (const schema of shared) app.addSchema(schema)
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Tenure election service',
+        version: '1.0.0',
+        description: 'Leader election over HTTP: anything that can send JSON takes part.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '/' }],
+      tags: [
+        { name: 'election', description: 'Campaign, renew, resign, and the leader.' },
+        { name: 'watch', description: 'Changes as they happen.' },
+        { name: 'groups', description: 'Groups, their policies and their members.' },
+        { name: 'operation', description: 'How the service is doing.' },
+      ],
+      components: {
+        securitySchemes: {
+          token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+          certificate: mutualTls,
+        },
+      },
+      // Without authentication everybody on this machine may do everything.
+      security: authenticator === open ? [] : [{ token: [] }, { certificate: [] }],
+    },
+    // Not in the routes' own schemas: compiling them there would take a second at every start.
+    transform: ({ schema, url, route }) => ({
+      schema: {
+        ...schema,
+        response: { ...(schema.response as object), ...failures(...(route.config?.failures ?? [])) },
+      },
+      url,
+    }),
+    refResolver: {
+      buildLocalReference: (json, _base, _fragment, index) =>
+        typeof json['$id'] === 'string' ? json['$id'] : `schema-${index}`,
+    },
+  })
+}

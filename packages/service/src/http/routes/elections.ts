@@ -1,0 +1,177 @@
+/** Campaign, renew, resign, leader. */
+import { mayAct, mayRead, validForMs } from '../../auth/access.ts'
+import { checkNodeId, metadataText } from '../../checks.ts'
+import { ServiceError } from '../../errors.ts'
+import type { HolderClaim, GroupStanding } from '../../groups/groups.ts'
+import { whileHere } from '../connections.ts'
+import { GroupParams } from '../schemas/common.ts'
+import * as schema from '../schemas/elections.ts'
+import { bodyFailures } from '../schemas/failures.ts'
+import type { App, Service } from '../service.ts'
+import { leaderOf, leadershipOf } from '../views.ts'
+
+const config = { takesPart: true, failures: [404, 409, ...bodyFailures] }
+/** For a loser although nobody leads: it was behind another one in line, or may not have this term at all. */
+const soonMs = 100
+/** Of a campaign that does not wait. */
+const here = new AbortController().signal
+
+function campaignRoute(app: App, service: Service): void {
+  const { state, clock, metrics, limits } = service
+  const cluster_id = state.clusterId
+  app.post(
+    '/v1/groups/:group_id/campaign',
+    {
+      schema: {
+        operationId: 'campaign',
+        tags: ['election'],
+        summary: 'Try to become leader',
+        description: 'A campaign that loses gets 200 as well, with the leader and a time after which to ask again.',
+        params: GroupParams,
+        body: schema.CampaignBody,
+        response: { 200: schema.CampaignAnswer },
+      },
+      config,
+    },
+    async (request) => {
+      const { group_id: groupId } = request.params
+      const { body } = request
+      mayAct(request.identity, groupId, body.node_id)
+      checkNodeId(body.node_id)
+      const { metadata = {}, instance_start_uuid, request_id, attempt } = body
+      const text = metadataText(metadata)
+      if (limits.countsNewGroups && !(await state.leader(groupId)).lease) limits.newGroup(request)
+      const claim = {
+        groupId,
+        nodeId: body.node_id,
+        attempt: attempt ?? candidacyOf(instance_start_uuid, request_id) ?? clock.randomId(),
+        attemptIsOnce: attempt !== undefined,
+        ttlMs: body.lease_ttl_ms,
+        metadata: text,
+        afterTerm: body.after_term,
+        // Nobody wins by a credential that has expired meanwhile.
+        waitMs: Math.min(body.wait_ms ?? 0, validForMs(request.identity, clock.wallMs())),
+        mark: body.mark,
+      }
+      const run = (signal: AbortSignal) => state.campaign(claim, signal)
+      const waits = claim.waitMs > 0
+      const verdict = await (waits ? limits.waiting(request, () => whileHere(service, request, run)) : run(here))
+      metrics.campaign(verdict.granted)
+      const { retry_after_ms = soonMs, ...leadership } = leadershipOf(verdict, clock.wallMs())
+      if (verdict.granted) return { is_leader: true, ...leadership, cluster_id }
+      if (!body.strict) return { is_leader: false, ...leadership, retry_after_ms, cluster_id }
+      const { leader: current_leader, highest_term } = leadership
+      throw new ServiceError('CONFLICT', conflictText(groupId, body.node_id, verdict), {
+        details: { current_leader, highest_term, retry_after_ms },
+      })
+    },
+  )
+}
+
+function renewRoute(app: App, { state, clock, metrics }: Service): void {
+  const cluster_id = state.clusterId
+  app.post(
+    '/v1/groups/:group_id/renew',
+    {
+      schema: {
+        operationId: 'renew',
+        tags: ['election'],
+        summary: 'Extend a lease',
+        description: 'Before it runs out. A renewal never shortens a lease.',
+        params: GroupParams,
+        body: schema.RenewBody,
+        response: { 200: schema.RenewAnswer },
+      },
+      config,
+    },
+    // Without a promise where none is needed: most requests are renewals.
+    (request) => {
+      const { group_id: groupId } = request.params
+      const { body } = request
+      mayAct(request.identity, groupId, body.node_id)
+      const answer = (verdict: GroupStanding) => {
+        metrics.renewals(verdict.granted, 1)
+        const { refusal } = verdict
+        if (refusal) throw new ServiceError(refusal.code, refusal.message, refusal)
+        const wallMs = clock.wallMs()
+        if (!verdict.granted || !verdict.lease) throw notLeader(verdict, groupId, wallMs)
+        return { ok: true as const, leader: leaderOf(verdict.lease, wallMs), cluster_id }
+      }
+      const verdict = state.renew({ ...heldOf(groupId, body), extendByMs: body.extend_by_ms, carry: body.carry })
+      return verdict instanceof Promise ? verdict.then(answer) : answer(verdict)
+    },
+  )
+}
+
+function resignRoute(app: App, { state, clock }: Service): void {
+  app.post(
+    '/v1/groups/:group_id/resign',
+    {
+      schema: {
+        operationId: 'resign',
+        tags: ['election'],
+        summary: 'Give a lease back',
+        description: 'Durable before it is answered. Repeated, it gets the same answer.',
+        params: GroupParams,
+        body: schema.ResignBody,
+        response: { 200: schema.ResignAnswer },
+      },
+      config,
+    },
+    async (request) => {
+      const { group_id: groupId } = request.params
+      mayAct(request.identity, groupId, request.body.node_id)
+      const verdict = await state.resign(heldOf(groupId, request.body))
+      if (!verdict.granted) throw notLeader(verdict, groupId, clock.wallMs())
+      const leader = verdict.lease && { leader: leaderOf(verdict.lease, clock.wallMs()) }
+      return { ok: true as const, ...leader, cluster_id: state.clusterId }
+    },
+  )
+}
+
+function leaderRoute(app: App, { state, clock }: Service): void {
+  app.get(
+    '/v1/groups/:group_id/leader',
+    {
+      schema: {
+        operationId: 'getLeader',
+        tags: ['election'],
+        summary: 'Get the leader',
+        description: '`leader` is null when nobody leads.',
+        params: GroupParams,
+        response: { 200: schema.LeaderAnswer },
+      },
+      config: { failures: [404] },
+    },
+    async (request) => {
+      mayRead(request.identity, request.params.group_id)
+      const verdict = await state.leader(request.params.group_id)
+      return { ...leadershipOf(verdict, clock.wallMs()), cluster_id: state.clusterId }
+    },
+  )
+}
+
+/** What identifies a candidacy for clients that know nothing of attempts. */
+function candidacyOf(instance: string | undefined, request: string | undefined): string | undefined {
+  if (instance !== undefined) return `instance:${instance}`
+  return request === undefined ? undefined : `request:${request}`
+}
+
+function heldOf(groupId: string, body: schema.ResignRequest): HolderClaim {
+  const { node_id: nodeId, term, attempt, version, mark } = body
+  return { groupId, nodeId, term, attempt, version, mark }
+}
+
+function notLeader(verdict: GroupStanding, groupId: string, wallMs: number): ServiceError {
+  const { leader, ...rest } = leadershipOf(verdict, wallMs)
+  const text = `This node and term do not lead group "${groupId}".`
+  return new ServiceError('NOT_LEADER', text, { details: { current_leader: leader, ...rest } })
+}
+
+function conflictText(groupId: string, nodeId: string, { lease }: GroupStanding): string {
+  if (!lease || lease.ended) return `Nobody leads group "${groupId}", but this campaign may not lead it now.`
+  if (lease.nodeId !== nodeId) return `Another node leads group "${groupId}".`
+  return `Node "${nodeId}" leads group "${groupId}" already, from another campaign. Renew that lease, or resign first.`
+}
+
+export const electionRoutes = [campaignRoute, renewRoute, resignRoute, leaderRoute]

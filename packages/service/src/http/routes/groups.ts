@@ -1,0 +1,258 @@
+/** Groups, their policies and their members. */
+import type { Static } from '@sinclair/typebox'
+import { canRead, mayAct, mayAdminister, mayRead } from '../../auth/access.ts'
+import { Seal } from '../../auth/seal.ts'
+import { checkNodeId, metadataText } from '../../checks.ts'
+import { noMetadata } from '../../groups/group.ts'
+import { ServiceError } from '../../errors.ts'
+import type { Definition, GroupView, MemberView, Policy } from '../../groups/groups.ts'
+import { countUnread } from '../connections.ts'
+import { GroupParams, Ok } from '../schemas/common.ts'
+import { bodyFailures } from '../schemas/failures.ts'
+import * as schema from '../schemas/groups.ts'
+import type { App, Service } from '../service.ts'
+import { leaderOf } from '../views.ts'
+
+const response = { 200: schema.GroupAnswer, 201: schema.GroupAnswer }
+
+function createGroupRoute(app: App, service: Service): void {
+  app.post(
+    '/v1/groups',
+    {
+      schema: {
+        operationId: 'createGroup',
+        tags: ['groups'],
+        summary: 'Define a group',
+        description: 'The same definition again is answered with 200, another one with CONFLICT.',
+        body: schema.CreateGroupBody,
+        response,
+      },
+      config: { failures: [409, ...bodyFailures] },
+    },
+    async (request, reply) => {
+      mayAdminister(request.identity)
+      const { group_id: groupId, ...definition } = request.body
+      const { status, answer } = await define(service, groupId, definition, { replace: false })
+      return reply.code(status).send(answer)
+    },
+  )
+}
+
+function putGroupRoute(app: App, service: Service): void {
+  app.put(
+    '/v1/groups/:group_id',
+    {
+      schema: {
+        operationId: 'putGroup',
+        tags: ['groups'],
+        summary: 'Define or change a group',
+        description:
+          'The bounds hold for campaigns and renewals from then on. The leader keeps its lease and renews it, even if it is no longer allowed.',
+        params: GroupParams,
+        body: schema.PutGroupBody,
+        response,
+      },
+      config: { failures: [404, ...bodyFailures] },
+    },
+    async (request, reply) => {
+      mayAdminister(request.identity)
+      const { status, answer } = await define(service, request.params.group_id, request.body, { replace: true })
+      return reply.code(status).send(answer)
+    },
+  )
+}
+
+async function define(
+  { state, clock, policy }: Service,
+  groupId: string,
+  definition: Static<typeof schema.PutGroupBody>,
+  options: { replace: boolean },
+) {
+  const done = await state.define(groupId, definitionOf(definition, policy), options)
+  const group = viewOf(await state.group(groupId), clock.wallMs())
+  return { status: done === 'created' ? (201 as const) : (200 as const), answer: { ok: true as const, group } }
+}
+
+/** No name of a group begins with it. */
+const sealMark = '~'
+const longestGroupId = 128
+
+function listGroupsRoute(app: App, { state, clock, limits }: Service): void {
+  const seal = new Seal(longestGroupId)
+  const placeOf = (after: string) => (after.startsWith(sealMark) ? seal.open(after.slice(sealMark.length)) : after)
+  app.get(
+    '/v1/groups',
+    {
+      schema: {
+        operationId: 'listGroups',
+        tags: ['groups'],
+        summary: 'All groups',
+        description: 'In pages, by id.',
+        querystring: schema.GroupsQuery,
+        response: { 200: schema.GroupsAnswer },
+      },
+      onSend: countUnread(limits),
+    },
+    async (request) => {
+      const { limit = '100' } = request.query
+      const { identity } = request
+      limits.groups(request, Number(limit))
+      const after = request.query.after === undefined ? undefined : placeOf(request.query.after)
+      if (request.query.after !== undefined && after === undefined) {
+        throw new ServiceError('INVALID_REQUEST', 'after was not given out by this service since it started.')
+      }
+      // A caller that could begin at any place could find out what is behind it.
+      if (after !== undefined && after === request.query.after) mayRead(identity, after)
+      const isShown = (groupId: string) => canRead(identity, groupId)
+      const { groups, next, passedOver } = await state.groups({ after, limit: Number(limit), isShown })
+      limits.passedOver(request, passedOver)
+      const seesAll = identity.reader || identity.admin
+      return {
+        groups: groups.map((group) => viewOf(group, clock.wallMs())),
+        // A page can end at a group that the caller may not see. Then its name must not be shown either.
+        next: next === undefined ? null : seesAll ? next : sealMark + seal.close(next),
+      }
+    },
+  )
+}
+
+function groupRoute(app: App, { state, clock }: Service): void {
+  app.get(
+    '/v1/groups/:group_id',
+    {
+      schema: {
+        operationId: 'getGroup',
+        tags: ['groups'],
+        summary: 'A group',
+        description: 'Its policy and its leader.',
+        params: GroupParams,
+        response: { 200: schema.GroupAnswer },
+      },
+      config: { failures: [404] },
+    },
+    async (request) => {
+      mayRead(request.identity, request.params.group_id)
+      return { ok: true as const, group: viewOf(await state.group(request.params.group_id), clock.wallMs()) }
+    },
+  )
+}
+
+function deleteGroupRoute(app: App, { state }: Service): void {
+  app.delete(
+    '/v1/groups/:group_id',
+    {
+      schema: {
+        operationId: 'deleteGroup',
+        tags: ['groups'],
+        summary: 'Delete a group',
+        description: 'One that has no leader. Its terms continue if it is created again.',
+        params: GroupParams,
+        querystring: schema.DeleteQuery,
+        response: { 200: Ok },
+      },
+      config: { failures: [404, 409] },
+    },
+    async (request) => {
+      mayAdminister(request.identity)
+      await state.remove(request.params.group_id, { force: request.query.force === 'true' })
+      return { ok: true as const }
+    },
+  )
+}
+
+function heartbeatRoute(app: App, { state }: Service): void {
+  app.post(
+    '/v1/groups/:group_id/heartbeat',
+    {
+      schema: {
+        operationId: 'heartbeat',
+        tags: ['groups'],
+        summary: 'Send a heartbeat',
+        description: 'The node becomes a member without a campaign.',
+        params: GroupParams,
+        body: schema.HeartbeatBody,
+        response: { 200: Ok },
+      },
+      config: { takesPart: true, failures: [404, ...bodyFailures] },
+    },
+    async (request) => {
+      const { group_id: groupId } = request.params
+      const { node_id: nodeId, metadata = {} } = request.body
+      mayAct(request.identity, groupId, nodeId)
+      checkNodeId(nodeId)
+      await state.heartbeat(groupId, nodeId, metadataText(metadata))
+      return { ok: true as const }
+    },
+  )
+}
+
+function membersRoute(app: App, { state, limits }: Service): void {
+  app.get(
+    '/v1/groups/:group_id/members',
+    {
+      schema: {
+        operationId: 'listMembers',
+        tags: ['groups'],
+        summary: 'List members',
+        description: 'The nodes that take part, and when each was last heard from.',
+        params: GroupParams,
+        response: { 200: schema.MembersAnswer },
+      },
+      onSend: countUnread(limits),
+      config: { failures: [404] },
+    },
+    async (request, reply) => {
+      mayRead(request.identity, request.params.group_id)
+      const members = await state.members(request.params.group_id)
+      // One by one: the metadata of all of them as objects would take a hundred megabytes.
+      const answer = `{"members":[${members.map(memberJson).join()}]}`
+      return reply.type('application/json; charset=utf-8').send(answer as never)
+    },
+  )
+}
+
+function definitionOf(body: Static<typeof schema.PutGroupBody>, fallback: Policy): Definition {
+  const policy = {
+    minTtlMs: body.policy?.min_ttl_ms ?? fallback.minTtlMs,
+    maxTtlMs: body.policy?.max_ttl_ms ?? fallback.maxTtlMs,
+  }
+  if (policy.minTtlMs > policy.maxTtlMs) {
+    throw new ServiceError(
+      'INVALID_REQUEST',
+      `min_ttl_ms (${policy.minTtlMs}) is above max_ttl_ms (${policy.maxTtlMs}).`,
+    )
+  }
+  for (const nodeId of body.allowed_nodes ?? []) checkNodeId(nodeId)
+  const allowedNodes = body.allowed_nodes && [...new Set(body.allowed_nodes)].sort()
+  return { policy, allowedNodes }
+}
+
+function viewOf(group: GroupView, wallMs: number) {
+  const { policy, allowedNodes } = group.definition
+  const { lease } = group
+  return {
+    group_id: group.groupId,
+    policy: { min_ttl_ms: policy.minTtlMs, max_ttl_ms: policy.maxTtlMs },
+    allowed_nodes: allowedNodes ? [...allowedNodes] : null,
+    explicit: group.explicit,
+    highest_term: group.highestTerm,
+    leader: lease && !lease.ended ? leaderOf(lease, wallMs) : null,
+    // Without its metadata: groups without a leader are many, and a page of them is to stay small.
+    ...(lease?.ended && { previous_leader: leaderOf({ ...lease, metadata: noMetadata }, wallMs) }),
+  }
+}
+
+function memberJson({ nodeId, role, lastHeartbeatMs, metadata }: MemberView): string {
+  const rest = JSON.stringify({ node_id: nodeId, role, last_heartbeat_ms: lastHeartbeatMs ?? null })
+  return `${rest.slice(0, -1)},"metadata":${metadata}}`
+}
+
+export const groupRoutes = [
+  createGroupRoute,
+  listGroupsRoute,
+  groupRoute,
+  putGroupRoute,
+  deleteGroupRoute,
+  heartbeatRoute,
+  membersRoute,
+]

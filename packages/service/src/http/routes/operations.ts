@@ -1,0 +1,84 @@
+/** What an operator asks: is it alive, can it work, how is it doing. */
+import { Type } from '@sinclair/typebox'
+import { mayReadAll } from '../../auth/access.ts'
+import { Ok } from '../schemas/common.ts'
+import type { App, Service } from '../service.ts'
+
+function healthRoute(app: App): void {
+  app.get(
+    '/healthz',
+    {
+      schema: {
+        operationId: 'healthz',
+        tags: ['operation'],
+        summary: 'Is it alive',
+        description: 'The process answers.',
+        security: [],
+        response: { 200: Ok },
+      },
+    },
+    async () => ({ ok: true as const }),
+  )
+}
+
+function readyRoute(app: App, { readiness }: Service): void {
+  app.get(
+    '/readyz',
+    {
+      schema: {
+        operationId: 'readyz',
+        tags: ['operation'],
+        summary: 'Can it work',
+        description: 'It owns its data, and grants can be made durable. Checked at most once a second.',
+        security: [],
+        response: { 200: Ok },
+      },
+    },
+    async () => {
+      await readiness.check()
+      return { ok: true as const }
+    },
+  )
+}
+
+function metricsRoute(app: App, { metrics }: Service): void {
+  app.get(
+    '/metrics',
+    {
+      schema: {
+        operationId: 'metrics',
+        tags: ['operation'],
+        summary: 'Figures for Prometheus',
+        description: 'Its text format. Labels take a few fixed values only.',
+        response: {
+          200: { description: 'The figures.', content: { 'text/plain': { schema: Type.String() } } },
+        },
+      },
+    },
+    async (request, reply) => {
+      mayReadAll(request.identity)
+      void reply.type('text/plain; version=0.0.4; charset=utf-8')
+      return metrics.text()
+    },
+  )
+}
+
+function documentRoute(app: App): void {
+  app.get(
+    '/openapi.json',
+    {
+      schema: {
+        operationId: 'openapi',
+        tags: ['operation'],
+        summary: 'This document',
+        description: 'The OpenAPI document of this service.',
+        response: {
+          200: Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'The document.' }),
+        },
+      },
+    },
+    async () => app.swagger(),
+  )
+}
+
+export const operationRoutes = [healthRoute, readyRoute, metricsRoute, documentRoute]

@@ -1,0 +1,98 @@
+/** Shapes that several routes share. Validation, serialisation and the OpenAPI document all come from these schemas. */
+import { Type, type ObjectOptions, type Static, type TObject, type TProperties, type TSchema } from '@sinclair/typebox'
+
+const longestMs = 2 ** 31 - 1
+
+/** Shapes that the document defines once, under these names. */
+export const shared: TSchema[] = []
+
+export function named<T extends TProperties>($id: string, properties: T, options?: ObjectOptions) {
+  shared.push({ ...Type.Object(properties, options), $id })
+  return Type.Unsafe<Static<TObject<T>>>({ $ref: `${$id}#` })
+}
+
+/** What a client sends: fields that are not known are refused. */
+export const Sent = <T extends TProperties>(properties: T, example?: unknown) =>
+  Type.Object(properties, { additionalProperties: false, ...(example !== undefined && { examples: [example] }) })
+
+export const Milliseconds = (description: string, example: number) =>
+  Type.Integer({ minimum: 1, maximum: longestMs, description, examples: [example] })
+export const UnixMs = (description: string) => Type.Integer({ description, examples: [1735200000000] })
+export const OptionalText = (maxLength: number, description: string, example: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength, description, examples: [example] }))
+/** Not a union of literals, which would be tried one by one. */
+export const OneOf = <T extends string>(description: string, ...values: readonly T[]) =>
+  Type.Unsafe<T>({ type: 'string', enum: values, description })
+export const Flag = (description: string) => OneOf(description, 'true', 'false')
+
+export const Term = Type.Integer({
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: 'The fencing token: higher with every leader.',
+  examples: [42],
+})
+export const ClusterId = Type.String({
+  description: 'Identifies the data of this service, for ever.',
+  examples: ['0b6a39c2-5b7f-4d2e-9f7a-3c1f5e2d8a10'],
+})
+
+/** Letters, digits and a few signs, so that an id means the same in a path, a log and a metric. */
+export const groupPattern = '[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}'
+export const GroupId = Type.String({
+  pattern: `^${groupPattern}$`,
+  description: 'The group.',
+  examples: ['payments-coordinator'],
+})
+export const NodeId = Type.String({
+  minLength: 1,
+  maxLength: 256,
+  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$',
+  description:
+    'The node: at most 256 bytes in Unicode form NFC, without invisible characters and without blanks around it.',
+  examples: ['node_17'],
+})
+/** Not a record, whose keys would be compared with a pattern whenever one is sent. */
+export const Metadata = Type.Unsafe<Record<string, unknown>>({
+  type: 'object',
+  additionalProperties: true,
+  description: 'What the node says about itself: at most 4096 bytes of JSON, at most 8 levels deep.',
+  examples: [{ ip: '10.0.1.7', zone: 'az-a', version: '1.4.2' }],
+})
+
+export const GroupParams = Type.Object({ group_id: GroupId })
+
+export const Leader = named(
+  'Leader',
+  {
+    node_id: Type.String({ description: 'The node that leads, or did.', examples: ['node_17'] }),
+    term: Term,
+    lease_expires_at_ms: UnixMs('When the lease runs out, as Unix time on the server’s clock: for people.'),
+    lease_remaining_ms: Type.Integer({
+      minimum: 0,
+      description: 'How long the lease lasts from the moment of this answer. Programs use this one.',
+      examples: [5000],
+    }),
+    lease_ttl_ms: Type.Integer({ description: 'The duration that was last asked for.', examples: [5000] }),
+    acquired_at_ms: UnixMs('When the node became leader.'),
+    renewed_at_ms: UnixMs('When the leader was last heard from.'),
+    metadata: Metadata,
+    carry: Type.String({ description: 'A small text that outlives leaders.', examples: [''] }),
+    attempt: Type.String({ description: 'The candidacy that won.', examples: ['instance:7d0c'] }),
+    version: Type.String({ description: 'Changes with every write.', examples: ['9f1c.42.0'] }),
+    mark: Type.Optional(
+      Type.String({ description: 'The `mark` of the request that wrote this version.', examples: ['c4f1'] }),
+    ),
+  },
+  { description: 'A lease, and the node that holds it or held it last.' },
+)
+export const leadership = {
+  leader: Type.Union([Leader, Type.Null()], { description: 'Null: nobody leads.' }),
+  previous_leader: Type.Optional(Leader),
+  highest_term: Term,
+  retry_after_ms: Type.Optional(
+    Type.Integer({ minimum: 1, description: 'Asking again sooner is of no use.', examples: [800] }),
+  ),
+}
+
+export const IsOk = Type.Literal(true, { description: 'It was done.' })
+export const Ok = named('Ok', { ok: IsOk }, { description: 'It is so, or was done.' })

@@ -1,0 +1,90 @@
+import { Type } from '@sinclair/typebox'
+import { Flag, GroupId, IsOk, leadership, Metadata, Milliseconds, named, NodeId, OneOf, Sent, Term } from './common.ts'
+
+const definition = {
+  policy: Type.Optional(
+    Type.Object(
+      {
+        min_ttl_ms: Type.Optional(Milliseconds('The shortest lease.', 2000)),
+        max_ttl_ms: Type.Optional(Milliseconds('The longest lease.', 15000)),
+      },
+      { additionalProperties: false, description: 'Bounds of lease durations. Left out: the service’s own.' },
+    ),
+  ),
+  allowed_nodes: Type.Optional(
+    Type.Array(NodeId, { maxItems: 1_000, description: 'Nodes that may campaign and send heartbeats. Left out: all.' }),
+  ),
+}
+const definitionExample = {
+  policy: { min_ttl_ms: 2000, max_ttl_ms: 15000 },
+  allowed_nodes: ['node_01', 'node_02', 'node_03'],
+}
+export const CreateGroupBody = Sent(
+  { group_id: GroupId, ...definition },
+  { group_id: 'payments-coordinator', ...definitionExample },
+)
+export const PutGroupBody = Sent(definition, definitionExample)
+
+const Group = named('Group', {
+  group_id: Type.String({ description: 'Its id.', examples: ['payments-coordinator'] }),
+  policy: Type.Object(
+    {
+      min_ttl_ms: Type.Integer({ description: 'The shortest lease.', examples: [2000] }),
+      max_ttl_ms: Type.Integer({ description: 'The longest lease.', examples: [15000] }),
+    },
+    { description: 'Bounds of lease durations.' },
+  ),
+  allowed_nodes: Type.Union([Type.Array(Type.String()), Type.Null()], {
+    description: 'Nodes that may campaign and send heartbeats. Null: all.',
+  }),
+  explicit: Type.Boolean({ description: 'Whether it was defined; otherwise a campaign created it.' }),
+  highest_term: Term,
+  leader: leadership.leader,
+  previous_leader: leadership.previous_leader,
+})
+export const GroupAnswer = named('GroupAnswer', { ok: IsOk, group: Group }, { description: 'The group.' })
+export const GroupsQuery = Sent({
+  after: Type.Optional(
+    Type.String({ maxLength: 256, description: '`next` of the page before.', examples: ['orders'] }),
+  ),
+  limit: Type.Optional(
+    Type.String({ pattern: '^[1-9][0-9]{0,2}$', description: 'At most 999. Default: 100.', examples: ['100'] }),
+  ),
+})
+export const GroupsAnswer = named(
+  'GroupsAnswer',
+  {
+    groups: Type.Array(Group, {
+      description: 'Those that the caller may see, by id. Fewer than `limit` if many others are in between.',
+    }),
+    next: Type.Union([Type.String(), Type.Null()], { description: 'For `after` of the next page. Null: the last.' }),
+  },
+  { description: 'A page of groups.' },
+)
+export const DeleteQuery = Sent({
+  force: Type.Optional(Flag('Even while it has a leader, whose lease runs out before anybody else leads.')),
+})
+
+export const HeartbeatBody = Sent({ node_id: NodeId, metadata: Type.Optional(Metadata) }, { node_id: 'node_17' })
+export const MembersAnswer = named(
+  'MembersAnswer',
+  {
+    members: Type.Array(
+      Type.Object({
+        node_id: Type.String({ description: 'The node.', examples: ['node_17'] }),
+        role: OneOf(
+          'Allowed: the group’s definition names it, and it has sent nothing lately.',
+          'leader',
+          'candidate',
+          'allowed',
+        ),
+        last_heartbeat_ms: Type.Union([Type.Integer(), Type.Null()], {
+          description: 'When it last sent something, as Unix time. Null: not lately.',
+        }),
+        metadata: Metadata,
+      }),
+      { description: 'Nodes that are allowed by name, have campaigned, or send heartbeats.' },
+    ),
+  },
+  { description: 'The nodes that take part.' },
+)

@@ -1,0 +1,53 @@
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Clock } from 'tenure'
+import type { Authenticator, Identity } from '../auth/access.ts'
+import type { Tls } from '../auth/tls.ts'
+import type { Metrics } from '../operation/metrics.ts'
+import type { Readiness } from '../operation/readiness.ts'
+import type { Groups, Policy } from '../groups/groups.ts'
+import type { Hub } from '../watch/hub.ts'
+import type { Streams } from '../watch/streams.ts'
+import type { Limits } from './limits.ts'
+
+export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    identity: Identity
+    /** The authenticator's generation when it identified the caller. */
+    generation: number
+    /** Ends the turn of a large request. Called when the request is answered, or its sender has gone. */
+    leaveTurn: (() => void) | undefined
+    bodyBytes: number
+  }
+  interface FastifyContextConfig {
+    /** For a method that a path does not have. */
+    isRefused?: boolean
+    /** Not for callers that may not take part in any group. */
+    takesPart?: boolean
+    /** The body is a batch of renewals. */
+    isBatch?: boolean
+    /** Statuses of failures that a route has besides those of all. */
+    failures?: readonly number[]
+  }
+}
+
+/** What the routes work with. */
+export interface Service {
+  readonly state: Groups
+  readonly readiness: Readiness
+  readonly hub: Hub
+  readonly clock: Clock
+  readonly metrics: Metrics
+  readonly authenticator: Authenticator
+  /** Bounds of groups without a definition. */
+  readonly policy: Policy
+  readonly streams: Streams
+  readonly limits: Limits
+  readonly tls: Tls | undefined
+  /** Host names to which the service answers; undefined: all. */
+  readonly allowedHosts: readonly string[] | undefined
+  readonly logger: FastifyBaseLogger
+}

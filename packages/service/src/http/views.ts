@@ -1,0 +1,47 @@
+/** What the service knows, in the words of the HTTP API. */
+import type { LeaseView, GroupStanding } from '../groups/groups.ts'
+import type { Change } from '../watch/feed.ts'
+import type { WatchedEvent } from './schemas/watch.ts'
+
+export function leaderOf(lease: LeaseView, wallMs: number) {
+  return {
+    node_id: lease.nodeId,
+    term: lease.term,
+    lease_expires_at_ms: Math.round(wallMs + lease.remainingMs),
+    // Rounded down: no client may believe that its lease is longer than it is.
+    lease_remaining_ms: Math.floor(lease.remainingMs),
+    lease_ttl_ms: lease.ttlMs,
+    acquired_at_ms: lease.acquiredAtMs,
+    renewed_at_ms: lease.renewedAtMs,
+    metadata: JSON.parse(lease.metadata) as Record<string, unknown>,
+    carry: lease.carry,
+    attempt: lease.attempt,
+    version: lease.version,
+    ...(lease.mark !== undefined && { mark: lease.mark }),
+  }
+}
+
+/** The leader, or the last one. */
+export function leadershipOf({ lease, highestTerm, freeInMs }: GroupStanding, wallMs: number) {
+  const live = lease !== undefined && !lease.ended
+  const waitMs = Math.ceil(live ? lease.remainingMs : freeInMs)
+  return {
+    leader: live ? leaderOf(lease, wallMs) : null,
+    ...(lease?.ended && { previous_leader: leaderOf(lease, wallMs) }),
+    highest_term: highestTerm,
+    ...(waitMs > 0 && { retry_after_ms: waitMs }),
+  }
+}
+
+export function eventOf({ type, groupId, lease, reason, atMs }: Change): WatchedEvent {
+  const shown = leaderOf(lease, atMs)
+  return {
+    type,
+    group_id: groupId,
+    term: lease.term,
+    leader_node_id: lease.nodeId,
+    ...(reason && { reason }),
+    ...(type === 'LEADER_LOST' ? { leader: null, previous_leader: shown } : { leader: shown }),
+    ts_ms: atMs,
+  }
+}

@@ -1,0 +1,105 @@
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { Change } from '../watch/feed.ts'
+import { Durations, figure } from './histogram.ts'
+
+/** Figures that are computed when the metrics are read. */
+export interface Gauges {
+  groups(): number
+  watchers(): number
+  /** Campaigns that wait in line. */
+  waiting(): number
+  /** Whether the store can make something durable now. */
+  storeHealthy(): Promise<boolean>
+  lostLogLines(): number
+}
+
+/** Figures for Prometheus. Labels take a few fixed values only: no group, no node. */
+export class Metrics {
+  readonly #registry = new Registry()
+  readonly #campaigns = { granted: 0, refused: 0 }
+  readonly #renewals = { granted: 0, refused: 0 }
+  readonly #ended = { expired: 0, resigned: 0, deleted: 0 }
+  readonly #requests = new Map<string, Map<number, Durations>>()
+  readonly #writes = new Durations()
+  #grants = 0
+  #slow = 0
+  #failedWrites = 0
+
+  constructor(gauges: Gauges) {
+    // The process and its event loop: nodejs_eventloop_lag_seconds and its like.
+    collectDefaultMetrics({ register: this.#registry })
+    this.#count('tenure_grants_total', 'Terms that were granted.', () => this.#grants)
+    this.#countBy('tenure_campaigns_total', 'Campaigns, by result.', 'result', this.#campaigns)
+    this.#countBy('tenure_renewals_total', 'Renewals, by result.', 'result', this.#renewals)
+    this.#countBy('tenure_terms_ended_total', 'Terms that ended, by reason.', 'reason', this.#ended)
+    this.#count('tenure_slow_watchers_total', 'Watchers dropped because they read too slowly.', () => this.#slow)
+    this.#count('tenure_log_lines_lost_total', 'Lines of the log that could not be written.', gauges.lostLogLines)
+    this.#gauge('tenure_groups', 'Groups that are kept.', gauges.groups)
+    this.#gauge('tenure_watchers', 'Watchers that are connected.', gauges.watchers)
+    this.#gauge('tenure_waiting_campaigns', 'Campaigns that wait in line.', gauges.waiting)
+    this.#gauge('tenure_store_healthy', 'Whether the store can make something durable: 1 or 0.', async () =>
+      Number(await gauges.storeHealthy()),
+    )
+    const latencies = 'tenure_request_duration_seconds'
+    this.#histogram(latencies, 'Time from a request to its answer, by route and status.', () =>
+      [...this.#requests].flatMap(([route, statuses]) =>
+        [...statuses].flatMap(([status, durations]) => durations.values(latencies, { route, status: String(status) })),
+      ),
+    )
+    const writes = 'tenure_store_write_seconds'
+    this.#histogram(writes, 'Time until a write was durable.', () => this.#writes.values(writes, {}))
+    this.#count('tenure_store_write_failures_total', 'Writes that failed.', () => this.#failedWrites)
+  }
+
+  campaign(granted: boolean): void {
+    this.#campaigns[granted ? 'granted' : 'refused'] += 1
+  }
+
+  renewals(granted: boolean, count: number): void {
+    this.#renewals[granted ? 'granted' : 'refused'] += count
+  }
+
+  change({ type, reason = 'expired' }: Change): void {
+    if (type === 'LEADER_CHANGED') this.#grants += 1
+    if (type === 'LEADER_LOST') this.#ended[reason] += 1
+  }
+
+  slowReader(): void {
+    this.#slow += 1
+  }
+
+  storeWrite(seconds: number, durable: boolean): void {
+    if (durable) this.#writes.add(seconds)
+    else this.#failedWrites += 1
+  }
+
+  /** `route` is one of our own patterns, never a path from a request. */
+  request(route: string, status: number, seconds: number): void {
+    let statuses = this.#requests.get(route)
+    if (!statuses) this.#requests.set(route, (statuses = new Map()))
+    let durations = statuses.get(status)
+    if (!durations) statuses.set(status, (durations = new Durations()))
+    durations.add(seconds)
+  }
+
+  text(): Promise<string> {
+    return this.#registry.metrics()
+  }
+
+  #count(name: string, help: string, value: () => number): void {
+    this.#registry.registerMetric(figure(name, 'counter', help, () => [{ labels: {}, value: value() }]))
+  }
+
+  #countBy(name: string, help: string, label: string, counts: Readonly<Record<string, number>>): void {
+    const values = () => Object.entries(counts).map(([key, value]) => ({ labels: { [label]: key }, value }))
+    this.#registry.registerMetric(figure(name, 'counter', help, values))
+  }
+
+  #gauge(name: string, help: string, value: () => number | Promise<number>): void {
+    this.#registry.registerMetric(figure(name, 'gauge', help, async () => [{ labels: {}, value: await value() }]))
+  }
+
+  #histogram(name: string, help: string, values: Parameters<typeof figure>[3]): void {
+    this.#registry.registerMetric(figure(name, 'histogram', help, values))
+  }
+}

@@ -1,0 +1,41 @@
+import type { Clock } from 'tenure'
+import type { Groups } from '../groups/groups.ts'
+
+const freshMs = 1_000
+/** How long a reader of the metrics waits for the store. */
+const patienceMs = 2_000
+
+/** Whether the service can work. Everybody may ask, and each check is a write to the disk: there is one per second. */
+export class Readiness {
+  readonly #state: Groups
+  readonly #clock: Clock
+  #last: { atMs: number; isDone: boolean; result: Promise<void> } | undefined
+
+  constructor(state: Groups, clock: Clock) {
+    this.#state = state
+    this.#clock = clock
+  }
+
+  /** Rejects while nothing can be made durable. */
+  check(): Promise<void> {
+    const nowMs = this.#clock.monotonicMs()
+    if (this.#last && (!this.#last.isDone || nowMs - this.#last.atMs < freshMs)) return this.#last.result
+    const look = { atMs: nowMs, isDone: false, result: this.#state.check() }
+    const settle = () => void (look.isDone = true)
+    look.result.then(settle, settle)
+    this.#last = look
+    return look.result
+  }
+
+  /** Whether the check succeeds in time: a store that does not answer is not healthy either. */
+  isHealthy(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.setTimer(patienceMs, () => resolve(false), { background: true })
+      const answer = (isHealthy: boolean) => () => {
+        timer.cancel()
+        resolve(isHealthy)
+      }
+      this.check().then(answer(true), answer(false))
+    })
+  }
+}

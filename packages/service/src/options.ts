@@ -1,0 +1,102 @@
+import { isLoopback } from '@tenure/internal/loopback'
+import type { Logger } from 'pino'
+import type { Clock } from 'tenure'
+import { checkOptions, type OptionNames } from 'tenure/options'
+import type { AuthenticationOptions } from './auth/authenticator.ts'
+import type { CertificateOptions } from './auth/certificate.ts'
+import type { JwtOptions } from './auth/jwt.ts'
+import type { TlsOptions } from './auth/tls.ts'
+import { wrongOption } from './errors.ts'
+import type { LimitOptions } from './http/limit-options.ts'
+import type { Policy } from './groups/groups.ts'
+
+/** What {@link startService} takes. */
+export interface ServiceOptions {
+  /** The data directory. It is created if it does not exist. */
+  readonly data: string
+  /** Default: 127.0.0.1. */
+  readonly host?: string | undefined
+  /** Default: 7070; 0 takes a free one. */
+  readonly port?: number | undefined
+  readonly policy?: Policy | undefined
+  readonly implicitGroups?: boolean | undefined
+  readonly maxGroups?: number | undefined
+  readonly maxWatchers?: number | undefined
+  readonly limits?: Partial<LimitOptions> | undefined
+  /**
+   * Host names, without ports, to which the service answers. Default without authentication: localhost and the address
+   * that it listens on, so that no web page reaches it under a host name of its own. With authentication: all.
+   */
+  readonly allowedHosts?: readonly string[] | undefined
+  /**
+   * The data come from a backup: skip all terms that may have been granted since. This happens once per directory.
+   *
+   * @deprecated The next release removes it. Call {@link restoreData} once instead.
+   */
+  readonly afterRestore?: boolean | undefined
+  /** Accepts a data directory on a network or FUSE file system, where a lock may hold on one host only. Default: no. */
+  readonly allowNetworkFilesystem?: boolean | undefined
+  /** Identities and rights. Without it everybody may do everything, and only this machine can reach the service. */
+  readonly authentication?: AuthenticationOptions | undefined
+  readonly tls?: TlsOptions | undefined
+  readonly logger?: Logger | undefined
+  readonly clock?: Clock | undefined
+}
+
+const names: OptionNames<ServiceOptions> = {
+  data: true,
+  host: true,
+  port: true,
+  policy: true,
+  implicitGroups: true,
+  maxGroups: true,
+  maxWatchers: true,
+  limits: true,
+  allowedHosts: true,
+  afterRestore: true,
+  allowNetworkFilesystem: true,
+  authentication: true,
+  tls: true,
+  logger: true,
+  clock: true,
+}
+const policyNames: OptionNames<Policy> = { minTtlMs: true, maxTtlMs: true }
+const tlsNames: OptionNames<TlsOptions> = { certFile: true, keyFile: true, clientCaFile: true }
+const authenticationNames: OptionNames<AuthenticationOptions> = { jwt: true, certificates: true }
+const certificateNames: OptionNames<CertificateOptions> = { rightsFile: true }
+const jwtNames: OptionNames<JwtOptions> = {
+  keysFile: true,
+  issuer: true,
+  audience: true,
+  maxLifetimeMs: true,
+  clockToleranceMs: true,
+}
+
+/** Refuses names that do not exist, at every level: a misspelt option would allow what it was meant to forbid. */
+export function checkServiceOptions(options: ServiceOptions): void {
+  checkOptions('startService()', options, names)
+  const { policy, tls, authentication } = options
+  if (policy) checkOptions('policy', policy, policyNames)
+  if (tls) checkOptions('tls', tls, tlsNames)
+  if (!authentication) return
+  checkOptions('authentication', authentication, authenticationNames)
+  const { jwt, certificates } = authentication
+  if (jwt) checkOptions('authentication.jwt', jwt, jwtNames)
+  if (certificates) checkOptions('authentication.certificates', certificates, certificateNames)
+}
+
+/** Refuses what would let strangers in, and what could never have an effect. */
+export function checkExposure({ authentication, tls, host }: ServiceOptions, address: string): void {
+  if (!authentication && !isLoopback(address)) {
+    const text = 'without authentication the service listens on loopback only (127.0.0.1, ::1 or localhost).'
+    throw wrongOption('host', ` is "${host}"; `, text)
+  }
+  const asked = tls?.clientCaFile !== undefined
+  if (authentication?.certificates && !asked) {
+    throw wrongOption('authentication.certificates', ' ', 'needs tls.clientCaFile, the authorities that issue them.')
+  }
+  if (asked && !authentication?.certificates) {
+    const rule = 'needs authentication.certificates, which says what a certificate grants.'
+    throw wrongOption('tls.clientCaFile', ' ', rule)
+  }
+}

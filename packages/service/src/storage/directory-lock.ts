@@ -1,0 +1,197 @@
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  fdatasync,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  read,
+  readSync,
+  statSync,
+  write,
+  writeSync,
+} from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { secret } from '@tenure/internal/clock'
+import { loadKernelLocks, type KernelLocks } from '@tenure/internal/kernel-locks'
+
+/** What is locked of another file. On Windows nobody else can write there then, so it is a byte far behind the end. */
+const range = process.platform === 'win32' ? ([2 ** 52, 1] as const) : ([] as const)
+const digits = 16
+/** Where the owner's mark is: behind the number of commits, in the same block of the disk. */
+const mark = { at: 32, length: 32 } as const
+/** What a proof writes: beside the mark, which may be a successor's by then. */
+const sign = { at: 96, text: 'alive\n' } as const
+
+/** It is certain that the directory is another's, or gone. */
+export class Lost extends Error {}
+
+const readAsync = promisify(read)
+const writeAsync = promisify(write)
+const fdatasyncAsync = promisify(fdatasync)
+
+/** A file that this process has open, and the path at which others find it. */
+export interface OpenFile {
+  readonly path: string
+  readonly file: number
+}
+
+/**
+ * The file `lock`: held by one process at a time. It also says how many commits the data have had at least, so that
+ * data that were lost, put back, or whose newest commit cannot be found do not go unnoticed. Written after each commit
+ * and not synced, it may lag behind after a power cut, and never runs ahead.
+ *
+ * Behind that number is the mark of the process that serves the data, a random text: see {@link prove}.
+ */
+export class DirectoryLock {
+  /** Undefined in a directory that has never been used. */
+  readonly commits: number | undefined
+  readonly #path: string
+  readonly #file: number
+  readonly #locks: KernelLocks
+  readonly #mark = secret(mark.length / 2).toString('hex')
+  readonly #others = new Set<number>()
+  #takenOver = false
+
+  private constructor(path: string, file: number, locks: KernelLocks) {
+    this.#path = path
+    this.#file = file
+    this.#locks = locks
+    const text = Buffer.alloc(digits)
+    const length = readSync(file, text, 0, digits, 0)
+    this.commits = length === 0 ? undefined : Number(text.toString()) || 0
+  }
+
+  static async take(directory: string): Promise<DirectoryLock> {
+    const lock = await DirectoryLock.tryTake(directory)
+    if (lock) return lock
+    throw new Error(inUse)
+  }
+
+  /** Undefined if another process has it. */
+  static async tryTake(directory: string): Promise<DirectoryLock | undefined> {
+    const path = join(directory, 'lock')
+    const file = openOwn(path, constants.O_RDWR | constants.O_CREAT)
+    try {
+      const locks = await loadKernelLocks()
+      if (!locks.tryLock(file)) {
+        closeSync(file)
+        return undefined
+      }
+      if (isThere({ path, file })) return new DirectoryLock(path, file, locks)
+      throw new Error(`${path} was moved or replaced just now. Try again.`)
+    } catch (error) {
+      closeSync(file)
+      throw error
+    }
+  }
+
+  /** KernelLocks another open file too, for when somebody deletes this one. False if another process has it. */
+  takeToo(file: number): boolean {
+    if (!this.#locks.tryLock(file, ...range)) return false
+    this.#others.add(file)
+    return true
+  }
+
+  /** Lets go of what {@link takeToo} took, if it did. */
+  free(file: number): void {
+    if (this.#others.delete(file)) this.#locks.unlock(file, ...range)
+  }
+
+  note(commits: number): void {
+    // A few bytes over the same ones: this takes no room.
+    writeSync(this.#file, `${String(commits).padStart(digits, '0')}\n`, 0)
+  }
+
+  /** Writes the mark that {@link prove} looks for, synced. */
+  sign(): void {
+    writeSync(this.#file, `${this.#mark}\n`, mark.at)
+    writeSync(this.#file, sign.text, sign.at)
+    fdatasyncSync(this.#file)
+  }
+
+  /**
+   * Rejects unless this process still owns the directory and can write to it: a write in place has reached the disk (it
+   * takes no space, so it succeeds on a full one), and after that nobody else has signed, and the lock file and `others`
+   * were still the files that are found at their paths.
+   */
+  async prove(others: readonly OpenFile[]): Promise<void> {
+    await writeAsync(this.#file, sign.text, sign.at)
+    await fdatasyncAsync(this.#file)
+    if (!this.#takenOver) {
+      const found = Buffer.alloc(mark.length)
+      await readAsync(this.#file, found, 0, mark.length, mark.at)
+      this.#takenOver = found.toString() !== this.#mark
+    }
+    if (this.#takenOver) throw new Lost('another process has taken it over')
+    await this.requirePlace(others)
+  }
+
+  /** Rejects unless the lock file and `others` are the files that are found at their paths. */
+  async requirePlace(others: readonly OpenFile[]): Promise<void> {
+    for (const { path, file } of [{ path: this.#path, file: this.#file }, ...others]) {
+      const there = await stat(path, { bigint: true }).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
+        throw error
+      })
+      if (!there || !isSameFile(there, fstatSync(file, { bigint: true }))) {
+        throw new Lost(`${basename(path)} was moved, deleted or replaced`)
+      }
+    }
+  }
+
+  sync(): void {
+    fsyncSync(this.#file)
+  }
+
+  release(): void {
+    // Closing is not enough where another thread is just starting a process, which has the file too for a moment.
+    this.#locks.unlock(this.#file)
+    closeSync(this.#file)
+  }
+}
+
+/** What is said of a directory that another process has. */
+export const inUse = 'it is in use by another process. One process serves it at a time.'
+
+/** Opens a file of the data directory for its owner alone, and no link to another one. */
+export function openOwn(path: string, flags: number): number {
+  const safeFlags = flags | constants.O_NOFOLLOW
+  if (!(flags & constants.O_CREAT)) return openSync(path, safeFlags)
+  try {
+    const file = openSync(path, safeFlags | constants.O_EXCL, 0o600)
+    giveToOwner(file, dirname(path))
+    return file
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return openSync(path, safeFlags, 0o600)
+    throw error
+  }
+}
+
+/**
+ * What root makes in a directory of another user, that user must be able to use. Only new files: one that was there may
+ * be a file of the system, to which the user has made a link.
+ */
+function giveToOwner(file: number, directory: string): void {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = statSync(directory)
+  if (uid !== 0) fchownSync(file, uid, gid)
+}
+
+function isThere({ path, file }: OpenFile): boolean {
+  const there = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return there !== undefined && isSameFile(there, fstatSync(file, { bigint: true }))
+}
+
+interface Identity {
+  readonly dev: bigint
+  readonly ino: bigint
+}
+
+function isSameFile(one: Identity, other: Identity): boolean {
+  return one.dev === other.dev && one.ino === other.ino
+}

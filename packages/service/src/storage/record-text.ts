@@ -1,0 +1,46 @@
+import { crc32 } from 'node:zlib'
+
+const checksumLength = 8
+
+/** A record as it was found. */
+export interface Decoded {
+  readonly value: unknown
+  /** The number of the commit that wrote it. */
+  readonly commit: number
+  /** `seq` of the head that it was written with, or 0. */
+  readonly seq: number
+}
+
+/**
+ * A record as text: a checksum, the numbers of its commit and its batch, JSON. LMDB has no checksums of its own, and a
+ * term that a flipped bit made lower would be granted twice. The key is part of the sum: a record in another's place is
+ * as wrong.
+ */
+export function encodeRecord(
+  key: string,
+  value: { readonly meta?: string },
+  { commit, seq }: { readonly commit: number; readonly seq: number },
+): string {
+  const { meta, ...rest } = value
+  const json = JSON.stringify(rest)
+  const numbers = `${commit.toString(36)}.${seq.toString(36)}`
+  const text = numbers + (meta === undefined ? json : `${json.slice(0, -1)},"meta":${meta}}`)
+  return checksumOf(key, text) + text
+}
+
+/** Undefined if it is not what was written. */
+export function decodeRecord(key: string, record: string): Decoded | undefined {
+  const start = record.indexOf('{')
+  if (start < checksumLength || !record.startsWith(checksumOf(key, record.slice(checksumLength)))) return undefined
+  const { meta, ...rest } = JSON.parse(record.slice(start)) as { readonly meta?: unknown }
+  const value = meta === undefined ? rest : { ...rest, meta: JSON.stringify(meta) }
+  // Format 1 had no second number.
+  const [commit = '', seq = '0'] = record.slice(checksumLength, start).split('.')
+  return { value, commit: Number.parseInt(commit, 36), seq: Number.parseInt(seq, 36) }
+}
+
+function checksumOf(key: string, text: string): string {
+  return crc32(key + text)
+    .toString(16)
+    .padStart(checksumLength, '0')
+}

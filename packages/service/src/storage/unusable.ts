@@ -1,0 +1,41 @@
+/** Why a data directory cannot be used, in words that say what to do. */
+import { messageOf } from '@tenure/internal/message'
+import { Damage, remedy } from './data-file.ts'
+
+/** What LMDB finds damaged has a code of its own, below those of the system. */
+function isDamage(error: unknown): boolean {
+  if (error instanceof Damage) return true
+  const { code } = error as { code?: unknown }
+  return typeof code === 'number' && code < 0
+}
+
+/** Says of which directory an error is, and what to do about it. */
+class Unusable extends Error {}
+
+/** The error for people, with what to do about it. */
+export function unusable(directory: string, cause: unknown): Error {
+  if (cause instanceof Unusable) return cause
+  const reason = messageOf(cause)
+  const text = `The data directory ${directory} cannot be used: ${reason}`
+  const advice = isDamage(cause) ? remedy(directory) : isForbidden(cause) ? chown(directory) : undefined
+  return new Unusable(advice === undefined ? text : `${text.replace(/\.?$/, '.')} ${advice}`, { cause })
+}
+
+function isForbidden(error: unknown): boolean {
+  const { code, syscall } = error as NodeJS.ErrnoException
+  return code === 'EACCES' && syscall !== 'mkdir'
+}
+
+function chown(directory: string): string {
+  const self = process.getuid?.() ?? 'USER'
+  return `Give the directory and its files to the user that serves them: chown -R ${self} ${directory}`
+}
+
+/** What to do about data that may be older than what was promised on them. */
+export function waysOn(directory: string): string {
+  return (
+    'If the original directory is still there, use that one. Otherwise stop the service that used it, wait for the ' +
+    `longest lease in use, and run "tenure restore --data ${directory}" once. It skips every term that may have been ` +
+    'granted since.'
+  )
+}

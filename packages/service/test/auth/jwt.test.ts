@@ -1,0 +1,424 @@
+import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createServer } from 'node:http'
+import { connect, type AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { ask, startTestService, type TestService } from './service.ts'
+import {
+  audience,
+  claimsOf,
+  ecKeys,
+  encode,
+  issuer,
+  jwkOf,
+  nowSeconds,
+  rsaKeys,
+  signatureOf,
+  signed,
+  tokenOf,
+  type Token,
+} from './tokens.ts'
+
+const ec = ecKeys()
+const stranger = ecKeys()
+const rsa = rsaKeys()
+const ed = generateKeyPairSync('ed25519')
+const keys = {
+  keys: [
+    jwkOf(ec.publicKey, { kid: 'one', alg: 'ES256', use: 'sig' }),
+    jwkOf(rsa.publicKey, { kid: 'two', alg: 'RS256' }),
+    jwkOf(ed.publicKey, { kid: 'three' }),
+    jwkOf(rsaKeys().publicKey, { kid: 'four', use: 'enc', alg: 'RSA-OAEP' }),
+  ],
+}
+const pem = ec.publicKey.export({ type: 'spki', format: 'pem' }).toString()
+
+let service: TestService
+/** How far the service's wall clock is ahead. */
+let aheadMs = 0
+beforeAll(async () => {
+  service = await startTestService((write) => ({
+    clock: { ...systemClock, wallMs: () => Date.now() + aheadMs },
+    authentication: { jwt: { keysFile: write('keys.json', keys), issuer, audience } },
+  }))
+})
+afterAll(() => service.close())
+
+const look = (token: string | undefined) => ask(service.url, token, 'GET', '/v1/groups/payments-1/leader')
+const sound = (): Token => ({ header: { alg: 'ES256', kid: 'one' }, claims: claimsOf('node-1'), key: ec.privateKey })
+
+/** The token as it should be passes, so what refuses the other one is what was changed about it. */
+async function expectRefused(change: (token: Token) => string): Promise<void> {
+  const token = sound()
+  expect(await look(tokenOf(token))).toMatchObject({ status: 200 })
+  const answer = await look(change(token))
+  expect(answer).toMatchObject({
+    status: 401,
+    body: { ok: false, error: 'UNAUTHORIZED', message: 'What was shown is not valid.' },
+  })
+  expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+}
+
+const withHeader = (more: object) => (token: Token) => tokenOf({ ...token, header: { ...token.header, ...more } })
+const withClaims = (more: object) => (token: Token) => tokenOf({ ...token, claims: { ...token.claims, ...more } })
+const hmac = (header: object, claims: object, secret: string | Buffer) => {
+  const input = `${encode(header)}.${encode(claims)}`
+  return `${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`
+}
+
+describe('a sound token', () => {
+  test.each<[string, Record<string, unknown>, KeyObject]>([
+    ['ES256', { alg: 'ES256', kid: 'one' }, ec.privateKey],
+    ['RS256', { alg: 'RS256', kid: 'two', typ: 'JWT' }, rsa.privateKey],
+    ['EdDSA', { alg: 'EdDSA', kid: 'three', typ: 'at+jwt' }, ed.privateKey],
+  ])('of %s is taken', async (algorithm, header, key) => {
+    expect(await look(signed(header, claimsOf('node-1'), key, algorithm))).toMatchObject({ status: 200 })
+  })
+
+  test('may name no key: all keys of its algorithm are tried, as while they are rotated', async () => {
+    expect(await look(withHeader({ kid: undefined })(sound()))).toMatchObject({ status: 200 })
+  })
+
+  test('may be for many audiences', async () => {
+    expect(await look(withClaims({ aud: ['other', audience] })(sound()))).toMatchObject({ status: 200 })
+  })
+
+  test('may bring claims and headers along that mean nothing here', async () => {
+    const { header, claims, key } = sound()
+    const more = { ...claims, scope: 'openid', nested: { sub: 'another', list: [{ a: 1 }, { a: 2 }] } }
+    expect(await look(signed({ ...header, x5t: 'abc' }, more, key))).toMatchObject({ status: 200 })
+  })
+
+  test('is taken again, from what was found out before', async () => {
+    const token = tokenOf(sound())
+    expect(await look(token)).toMatchObject({ status: 200 })
+    expect(await look(token)).toMatchObject({ status: 200 })
+  })
+})
+
+describe('a forged token is refused:', () => {
+  const algNone = (alg: string) => (token: Token) => `${encode({ ...token.header, alg })}.${encode(token.claims)}.`
+  const keepSignature = (header: object) => (token: Token) =>
+    [encode({ ...token.header, ...header }), ...tokenOf(token).split('.').slice(1)].join('.')
+  const reusedSignature = (claims: object) => (token: Token) => {
+    const [head, , signature] = tokenOf(token).split('.')
+    return [head, encode({ ...token.claims, ...claims }), signature].join('.')
+  }
+  const otherSignature = (signature: (input: string) => string) => (token: Token) => {
+    const input = `${encode(token.header)}.${encode(token.claims)}`
+    return `${input}.${signature(input)}`
+  }
+  test.each<[string, (token: Token) => string]>([
+    ['alg none', algNone('none')],
+    ['alg None', algNone('None')],
+    ['alg nOnE', algNone('nOnE')],
+    ['alg none with the signature of another token', keepSignature({ alg: 'none' })],
+    ['alg none with a signature of one byte', (token) => `${algNone('none')(token)}AA`],
+    ['no alg', keepSignature({ alg: undefined })],
+    ['no alg, and signed so', (token) => tokenOf({ ...token, header: { kid: 'one' } })],
+    ['a list of algs', withHeader({ alg: ['ES256'] })],
+    ['HS256 with the public key as the secret', (token) => hmac({ ...token.header, alg: 'HS256' }, token.claims, pem)],
+    [
+      'HS256 with the public key without its last line break',
+      (token) => hmac({ ...token.header, alg: 'HS256' }, token.claims, pem.trimEnd()),
+    ],
+    [
+      'HS256 with the public key after whitespace',
+      (token) => hmac({ ...token.header, alg: 'HS256' }, token.claims, `\n ${pem}`),
+    ],
+    [
+      'HS256 with the public key as bytes',
+      (token) =>
+        hmac({ ...token.header, alg: 'HS256' }, token.claims, ec.publicKey.export({ type: 'spki', format: 'der' })),
+    ],
+    [
+      'HS256 with the public key as a JWK',
+      (token) => hmac({ ...token.header, alg: 'HS256' }, token.claims, JSON.stringify(keys.keys[0])),
+    ],
+    ['an HMAC that claims to be ES256', (token) => hmac(token.header, token.claims, pem)],
+    [
+      'RS256 by the name of a key of ES256',
+      (token) => signed({ ...token.header, alg: 'RS256' }, token.claims, rsa.privateKey, 'RS256'),
+    ],
+    ['PS256 by a key of RS256', ({ claims }) => signed({ alg: 'PS256', kid: 'two' }, claims, rsa.privateKey, 'PS256')],
+    ['RS512 by a key of RS256', ({ claims }) => signed({ alg: 'RS512', kid: 'two' }, claims, rsa.privateKey, 'RS512')],
+    ['another key', (token) => tokenOf({ ...token, key: stranger.privateKey })],
+    [
+      'a key that the token brings along as jwk',
+      ({ header, claims }) => signed({ ...header, jwk: jwkOf(stranger.publicKey) }, claims, stranger.privateKey),
+    ],
+    [
+      'a key that the token brings along as jwk, by a kid of its own',
+      ({ header, claims }) =>
+        signed(
+          { ...header, kid: 'mine', jwk: jwkOf(stranger.publicKey, { kid: 'mine' }) },
+          claims,
+          stranger.privateKey,
+        ),
+    ],
+    [
+      'a certificate that the token brings along as x5c',
+      ({ header, claims }) => signed({ ...header, x5c: ['MIIB'] }, claims, stranger.privateKey),
+    ],
+    ['kid ../../dev/null', withHeader({ kid: '../../dev/null' })],
+    [
+      'kid ../../dev/null with HS256 and an empty secret',
+      ({ claims }) => hmac({ alg: 'HS256', kid: '../../../../dev/null' }, claims, ''),
+    ],
+    ['kid as SQL', withHeader({ kid: "one' UNION SELECT 'secret" })],
+    ['kid __proto__', withHeader({ kid: '__proto__' })],
+    ['kid constructor', withHeader({ kid: 'constructor' })],
+    ['kid of 5,000 characters', withHeader({ kid: 'k'.repeat(5_000) })],
+    ['kid empty', withHeader({ kid: '' })],
+    ['kid a list', withHeader({ kid: ['one'] })],
+    ['kid null', withHeader({ kid: null })],
+    ['kid of a key for encryption', withHeader({ kid: 'four' })],
+    [
+      'no kid, and none of the keys has signed it',
+      ({ claims }) => signed({ alg: 'ES256' }, claims, stranger.privateKey),
+    ],
+    ['a critical extension that nobody knows', withHeader({ crit: ['x'], x: 1 })],
+    ['a critical extension that is a claim', withHeader({ crit: ['exp'], exp: 1 })],
+    ['crit without any', withHeader({ crit: [] })],
+    ['crit that is no list', withHeader({ crit: 'b64' })],
+    [
+      'b64 false, and signed so',
+      ({ header, claims, key }) => {
+        const head = encode({ ...header, b64: false, crit: ['b64'] })
+        const signature = signatureOf(`${head}.${JSON.stringify(claims)}`, key, 'ES256')
+        return `${head}.${encode(claims)}.${signature.toString('base64url')}`
+      },
+    ],
+    ['b64 false that is not critical', withHeader({ b64: false })],
+    ['b64 true', withHeader({ b64: true })],
+    ['typ of something else', withHeader({ typ: 'logout+jwt' })],
+    ['typ that is no text', withHeader({ typ: 1 })],
+    ['alg twice', ({ claims, key }) => signed('{"alg":"none","kid":"one","alg":"ES256"}', claims, key)],
+    ['kid twice', ({ claims, key }) => signed('{"alg":"ES256","kid":"two","kid":"one"}', claims, key)],
+    [
+      'a claim twice',
+      ({ header, claims, key }) => signed(header, `${JSON.stringify(claims).slice(0, -1)},"sub":"node-1"}`, key),
+    ],
+    [
+      'a claim twice, in two spellings',
+      ({ header, claims, key }) =>
+        signed(header, `${JSON.stringify(claims).slice(0, -1)},"s\\u0075b" : "node-1"}`, key),
+    ],
+    [
+      'a right twice',
+      ({ header, claims, key }) =>
+        signed(header, JSON.stringify({ ...claims, tenure: 0 }).replace(':0}', ':{"admin":false,"admin":true}}'), key),
+    ],
+    ['claims that were changed', reusedSignature({ sub: 'node-2' })],
+    ['rights that were added', reusedSignature({ tenure: { admin: true } })],
+    ['no signature', (token) => tokenOf(token).replace(/[^.]*$/, '')],
+    ['two parts', (token) => tokenOf(token).replace(/\.[^.]*$/, '')],
+    ['four parts', (token) => `${tokenOf(token)}.AAAA`],
+    ['five parts, as if it were encrypted', (token) => `${tokenOf(token)}.AAAA.AAAA`],
+    ['a signature of zeros', otherSignature(() => Buffer.alloc(64).toString('base64url'))],
+    [
+      'half a signature',
+      otherSignature((input) => signatureOf(input, ec.privateKey, 'ES256').subarray(0, 32).toString('base64url')),
+    ],
+    ['a longer signature', (token) => `${tokenOf(token)}AAAA`],
+    // 64 bytes leave four bits of the last character without a meaning.
+    ['a signature in another spelling', (token) => tokenOf(token).replace(/.$/, (last) => nextCharacter(last))],
+    ['no JSON', ({ header, key }) => signed(header, 'node-1', key)],
+    ['a list', ({ header, claims, key }) => signed(header, [claims], key)],
+    ['null', ({ header, key }) => signed(header, 'null', key)],
+    ['only dots', () => '..'],
+    ['a token of 9,000 characters', withClaims({ padding: 'x'.repeat(9_000) })],
+  ])('%s', async (_what, change) => {
+    await expectRefused(change)
+  })
+
+  test('claims that are not UTF-8', async () => {
+    await expectRefused(({ header, claims, key }) => {
+      const bytes = Buffer.from(JSON.stringify(claims).replace('node-1', 'node-\u0001'), 'latin1')
+      bytes[bytes.indexOf(1)] = 0xff
+      const input = `${encode(header)}.${bytes.toString('base64url')}`
+      return `${input}.${signatureOf(input, key, 'ES256').toString('base64url')}`
+    })
+  })
+
+  test.each(['jku', 'x5u'])('a key that %s points to, without going there', async (field) => {
+    const asked: (string | undefined)[] = []
+    const evil = createServer((request, response) => {
+      asked.push(request.url)
+      response.end(JSON.stringify({ keys: [jwkOf(stranger.publicKey, { kid: 'mine', alg: 'ES256' })] }))
+    })
+    await new Promise<void>((resolve) => evil.listen(0, '127.0.0.1', resolve))
+    try {
+      const url = `http://127.0.0.1:${(evil.address() as AddressInfo).port}/keys`
+      await expectRefused(({ claims }) =>
+        signed({ alg: 'ES256', kid: 'mine', [field]: url }, claims, stranger.privateKey),
+      )
+      await expectRefused(({ claims }) => signed({ alg: 'ES256', kid: url, [field]: url }, claims, stranger.privateKey))
+      expect(asked).toEqual([])
+    } finally {
+      evil.close()
+    }
+  })
+
+  test('kid of a megabyte', async () => {
+    const { port } = new URL(service.url)
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.on('error', () => {})
+    const answer = new Promise<string>((resolve) => socket.once('data', (data) => resolve(data.toString())))
+    const token = withHeader({ kid: 'k'.repeat(2 ** 20) })(sound())
+    socket.write(`GET /v1/groups HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+    expect(await answer).toMatch(/^HTTP\/1\.1 431 /)
+    socket.destroy()
+    expect(await look(tokenOf(sound()))).toMatchObject({ status: 200 })
+  })
+})
+
+function nextCharacter(character: string): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  return alphabet[alphabet.indexOf(character) + 1] ?? ''
+}
+
+describe('a token is refused for its claims:', () => {
+  const asText = (find: RegExp, replace: string) => (token: Token) =>
+    signed(token.header, JSON.stringify(token.claims).replace(find, replace), token.key)
+  const now = nowSeconds()
+  test.each<[string, (token: Token) => string]>([
+    ['no exp', withClaims({ exp: undefined })],
+    ['exp as text', withClaims({ exp: String(now + 600) })],
+    ['exp null', withClaims({ exp: null })],
+    ['exp true', withClaims({ exp: true })],
+    ['exp as a list', withClaims({ exp: [now + 600] })],
+    ['exp 1e400', asText(/"exp":[^,]*/, '"exp":1e400')],
+    ['exp and iat without end', asText(/"iat":[^,]*,"exp":[^,]*/, '"iat":1e400,"exp":1e400')],
+    ['exp in the year 30000', asText(/"iat":[^,]*,"exp":[^,]*/, '"iat":884541351600,"exp":884541351999')],
+    ['exp in milliseconds', withClaims({ exp: Date.now() + 600_000 })],
+    ['exp below 0', withClaims({ exp: -1 })],
+    ['exp before iat', withClaims({ exp: now - 1, iat: now })],
+    ['no iat', withClaims({ iat: undefined })],
+    ['iat as text', withClaims({ iat: String(now) })],
+    ['iat in the future', withClaims({ iat: now + 60, exp: now + 120 })],
+    ['a life of more than a day', withClaims({ exp: now + 86_500 })],
+    ['a long life, with an early iat', withClaims({ iat: now - 86_000, exp: now + 600 })],
+    ['nbf in the future', withClaims({ nbf: now + 60 })],
+    ['nbf as text', withClaims({ nbf: String(now - 1) })],
+    ['nbf null', withClaims({ nbf: null })],
+    ['no aud', withClaims({ aud: undefined })],
+    ['aud of another service', withClaims({ aud: 'other' })],
+    ['aud that begins alike', withClaims({ aud: `${audience}-other` })],
+    ['aud as a list without ours', withClaims({ aud: ['other'] })],
+    ['aud as an empty list', withClaims({ aud: [] })],
+    ['aud as a list of lists', withClaims({ aud: [[audience]] })],
+    ['aud as an object', withClaims({ aud: { [audience]: true } })],
+    ['no iss', withClaims({ iss: undefined })],
+    ['iss of another issuer', withClaims({ iss: 'https://evil.example' })],
+    ['iss with a slash at its end', withClaims({ iss: `${issuer}/` })],
+    ['iss as a list', withClaims({ iss: [issuer] })],
+    ['no sub', withClaims({ sub: undefined })],
+    ['sub empty', withClaims({ sub: '' })],
+    ['sub a number', withClaims({ sub: 1 })],
+    ['sub with a line break', withClaims({ sub: 'node-1\nnode-2' })],
+    ['sub that is not normalised', withClaims({ sub: 'node\u0301' })],
+    ['rights that are no object', withClaims({ tenure: true })],
+    ['rights as a list', withClaims({ tenure: [] })],
+    ['a right that nobody knows', withClaims({ tenure: { groups: ['payments-*'], onlyOnSundays: true } })],
+    ['groups as text', withClaims({ tenure: { groups: 'payments-*' } })],
+    ['a group that is no text', withClaims({ tenure: { groups: ['payments-1', 1] } })],
+    ['a group that cannot be', withClaims({ tenure: { groups: ['payments-1', 'a b'] } })],
+    ['1,001 groups', withClaims({ tenure: { groups: Array.from({ length: 1_001 }, () => '*') } })],
+    ['admin as text', withClaims({ tenure: { admin: 'true' } })],
+    ['reader as a number', withClaims({ tenure: { reader: 1 } })],
+    ['a node that is no text', withClaims({ tenure: { node: ['node-1'], groups: ['payments-*'] } })],
+    ['a node without a name', withClaims({ tenure: { node: '', groups: ['payments-*'] } })],
+  ])('%s', async (_what, change) => {
+    await expectRefused(change)
+  })
+
+  test('it has expired, which is said', async () => {
+    const expired = await look(withClaims({ iat: now - 600, exp: now - 6 })(sound()))
+    expect(expired).toMatchObject({ status: 401, body: { message: 'What was shown has expired.' } })
+    // Clocks differ by a little.
+    expect(await look(withClaims({ iat: now - 600, exp: nowSeconds() - 1 })(sound()))).toMatchObject({ status: 200 })
+  })
+
+  test('it has expired and is forged, of which only the latter is said', async () => {
+    const { header, claims } = sound()
+    const answer = await look(signed(header, { ...claims, iat: now - 600, exp: now - 300 }, stranger.privateKey))
+    expect(answer).toMatchObject({ status: 401, body: { message: 'What was shown is not valid.' } })
+  })
+
+  test('it was taken before, and has expired since', async () => {
+    const token = withClaims({ exp: nowSeconds() - 4 })({ ...sound(), claims: claimsOf('node-1', { iat: now - 60 }) })
+    expect(await look(token)).toMatchObject({ status: 200 })
+    onTestFinished(() => void (aheadMs = 0))
+    aheadMs = 1_000
+    expect(await look(token)).toMatchObject({ status: 401 })
+  })
+})
+
+describe('an authorization is refused', () => {
+  async function raw(...lines: string[]): Promise<string> {
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+    const head = ['GET /v1/groups/payments-1/leader HTTP/1.1', 'Host: x', 'Connection: close', ...lines]
+    socket.write(`${head.join('\r\n')}\r\n\r\n`)
+    let text = ''
+    for await (const data of socket) text += String(data)
+    return text
+  }
+  const bearer = () => `Bearer ${tokenOf(sound())}`
+
+  test('that stands there twice, even if both are sound', async () => {
+    expect(await raw(`Authorization: ${bearer()}`)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await raw(`Authorization: ${bearer()}`, `authorization: ${bearer()}`)).toMatch(/^HTTP\/1\.1 40[01] /)
+    expect(await raw(`Authorization: ${bearer()}`, 'Authorization: Bearer x')).toMatch(/^HTTP\/1\.1 40[01] /)
+    expect(await raw('Authorization: Bearer x', `Authorization: ${bearer()}`)).toMatch(/^HTTP\/1\.1 40[01] /)
+  })
+
+  test.each<[string, () => string]>([
+    ['of another scheme', () => bearer().replace('Bearer', 'Basic')],
+    ['without a scheme', () => tokenOf(sound())],
+    ['with two tokens', () => `${bearer()}, ${bearer()}`],
+    ['with a parameter', () => `${bearer()} realm=x`],
+    ['with quotes', () => `Bearer "${tokenOf(sound())}"`],
+    ['that is empty', () => ''],
+    ['without a token', () => 'Bearer'],
+  ])('%s', async (_what, value) => {
+    expect(await raw(`authorization: ${bearer().replace('Bearer', 'bearer')}`)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await raw(`Authorization: ${value()}`)).toMatch(/^HTTP\/1\.1 401 /)
+  })
+
+  test('in other places than its header', async () => {
+    const token = tokenOf(sound())
+    const { status } = await ask(service.url, undefined, 'GET', `/v1/groups/payments-1/leader?access_token=${token}`)
+    expect(status).toBe(401)
+    expect(await raw(`Cookie: access_token=${token}`, `X-Authorization: Bearer ${token}`)).toMatch(/^HTTP\/1\.1 401 /)
+    expect(await raw(`Proxy-Authorization: Bearer ${token}`)).toMatch(/^HTTP\/1\.1 401 /)
+  })
+})
+
+test('forgeries are told nothing of what was wrong, and the log is, without the token', async () => {
+  const { header, claims, key } = sound()
+  const forgeries = [
+    signed({ ...header, kid: 'five' }, claims, key),
+    signed({ ...header, alg: 'HS256' }, claims, key),
+    signed(header, claims, stranger.privateKey),
+    signed(header, { ...claims, aud: 'other' }, key),
+    signed(header, { ...claims, iss: 'other' }, key),
+  ]
+  // A service of its own: not all that many do is logged.
+  const other = await startTestService((write) => ({
+    authentication: { jwt: { keysFile: write('keys.json', keys), issuer, audience } },
+  }))
+  try {
+    const path = '/v1/groups/payments-1/leader'
+    const answers = await Promise.all(forgeries.map((token) => ask(other.url, token, 'GET', path)))
+    const told = answers.map(({ body: { request_id: _id, ...rest } }) => JSON.stringify(rest))
+    expect(new Set(told).size).toBe(1)
+    const logged = other.log.join('')
+    for (const reason of ['unknown key', 'another algorithm', 'signature', 'audience', 'issuer']) {
+      expect(logged).toContain(reason)
+    }
+    for (const token of forgeries) for (const part of token.split('.')) expect(logged).not.toContain(part)
+  } finally {
+    await other.close()
+  }
+})

@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { startService, type RunningService, type ServiceOptions } from '../../src/index.ts'
+
+/** A service with a directory for its data and the files that it reads. */
+export interface TestService {
+  readonly running: RunningService
+  readonly url: string
+  /** What it logged, line by line. */
+  readonly log: string[]
+  /** Writes a file into its directory, and returns the path. */
+  write(name: string, content: unknown): string
+  close(): Promise<void>
+}
+
+/** Starts it with options that may name files it has just been given. */
+export async function startTestService(
+  optionsOf: (write: TestService['write']) => Omit<ServiceOptions, 'data'>,
+): Promise<TestService> {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-auth-'))
+  const write = (name: string, content: unknown) => {
+    const path = join(directory, name)
+    writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content))
+    return path
+  }
+  const log: string[] = []
+  const logger = pino({ level: 'info' }, { write: (line: string) => void log.push(line) })
+  try {
+    const options = optionsOf(write)
+    const running = await startService({ data: join(directory, 'data'), port: 0, logger, ...options })
+    const close = async () => {
+      await running.close()
+      rmSync(directory, { recursive: true })
+    }
+    return { running, url: running.url, log, write, close }
+  } catch (error) {
+    rmSync(directory, { recursive: true, force: true })
+    throw error
+  }
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  // The shape differs from route to route; each test says what it expects.
+  readonly body: Record<string, unknown>
+}
+
+/** Asks with a token. */
+export async function ask(
+  url: string,
+  token: string | undefined,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.includes('json') && text !== ''
+  const { status, headers } = response
+  return { status, headers, body: isJson ? (JSON.parse(text) as Record<string, unknown>) : { text } }
+}

@@ -1,0 +1,331 @@
+/** Groups on a storage whose answers can be lost, in virtual time. */
+import { fakeClock } from 'tenure/testing'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { ServiceError } from '../../src/errors.ts'
+import { LocalGroups, type LocalGroupsOptions } from '../../src/groups/local-groups.ts'
+import { ServingClock } from '../../src/groups/serving-clock.ts'
+import type { GroupRecord } from '../../src/storage/storage.ts'
+import { read, write } from '../storage/data.ts'
+import { MemoryStorage } from '../storage/memory-storage.ts'
+
+const unavailable = { code: 'BACKEND_UNAVAILABLE' }
+const { signal } = new AbortController()
+
+/** Says whether this process may answer, as the test has it. */
+class Switch {
+  isOn = true
+  asked = 0
+
+  isProven(): boolean {
+    this.asked += 1
+    return this.isOn
+  }
+
+  assert(): void {
+    if (!this.isOn) throw new ServiceError('BACKEND_UNAVAILABLE', 'switched off')
+  }
+
+  async soon(): Promise<void> {
+    this.assert()
+  }
+
+  /** Every proof waits for it. */
+  gate: Promise<void> = Promise.resolve()
+  proofs = 0
+
+  async prove(): Promise<void> {
+    this.proofs += 1
+    await this.gate
+    this.assert()
+  }
+
+  async stop(): Promise<void> {
+    await this.gate
+  }
+}
+
+async function open(storage = new MemoryStorage(), more: Partial<LocalGroupsOptions> = {}) {
+  const clock = fakeClock()
+  const authority = new Switch()
+  const groups = await LocalGroups.open({
+    storage,
+    authority,
+    clock: new ServingClock(clock),
+    storageClock: clock,
+    graceMs: 0,
+    policy: { minTtlMs: 1_000, maxTtlMs: 60_000 },
+    implicitGroups: true,
+    maxGroups: 100,
+    maxMembersPerGroup: 3,
+    memberTtlMs: 60_000,
+    ...more,
+  })
+  onTestFinished(() => groups.close())
+  const campaign = (nodeId: string, waitMs = 0) =>
+    groups.campaign(
+      { groupId: 'jobs', nodeId, attempt: nodeId, attemptIsOnce: false, ttlMs: 5_000, metadata: '{}', waitMs },
+      signal,
+    )
+  return { storage, clock, authority, groups, campaign }
+}
+
+const held = { groupId: 'jobs', nodeId: 'a', term: 1 }
+const renewal = { ...held, extendByMs: 5_000 }
+
+async function kept(storage: MemoryStorage): Promise<GroupRecord | undefined> {
+  return (await read(storage)).find(({ id }) => id === 'jobs')?.record
+}
+
+describe('a start', () => {
+  test('answers nothing before it serves, and counts every lease and hold from that one moment', async () => {
+    const storage = new MemoryStorage()
+    await write(
+      storage,
+      { id: 'jobs', record: { term: 1, node: 'a', attempt: 'a', ttl: 5_000, at: 1 } },
+      { id: 'held', record: { term: 1, node: 'a', ended: 'deleted', deleted: true, heldMs: 4_000 } },
+    )
+    const { clock, groups } = await open(storage, { graceMs: 2_000 })
+    expect(() => groups.leader('jobs')).toThrow(expect.objectContaining(unavailable))
+    await expect(groups.resign(held)).rejects.toMatchObject(unavailable)
+    // As long as a load of a great many groups may take.
+    await clock.advance(30_000)
+    groups.serve()
+    expect(await groups.leader('jobs')).toMatchObject({ lease: { term: 1, remainingMs: 7_000, ended: false } })
+    expect(await groups.leader('held')).toMatchObject({ lease: undefined, freeInMs: 4_000 })
+    await clock.advance(6_999)
+    expect(await groups.leader('jobs')).toMatchObject({ lease: { ended: false } })
+    await clock.advance(1)
+    expect(await groups.leader('jobs')).toMatchObject({ lease: { ended: true } })
+    expect(await kept(storage)).toMatchObject({ ended: 'expired' })
+  })
+})
+
+test('a restart does not shorten what keeps others out of a group that was deleted by force', async () => {
+  const storage = new MemoryStorage()
+  await write(storage, { id: 'jobs', record: { term: 1, node: 'a', attempt: 'a', ttl: 5_000, at: 1 } })
+  const first = await open(storage, { graceMs: 5_000 })
+  first.groups.serve()
+  await first.clock.advance(1_000)
+  await first.groups.remove('jobs', { force: true })
+  expect(await first.groups.leader('jobs')).toMatchObject({ freeInMs: 9_000 })
+  await first.groups.close()
+  const second = await open(storage, { graceMs: 5_000 })
+  second.groups.serve()
+  expect(await second.groups.leader('jobs')).toMatchObject({ lease: undefined, freeInMs: 9_000 })
+})
+
+describe('a write without an answer', () => {
+  test('of an end leaves its holder unconfirmed until something else is written', async () => {
+    for (const fault of ['lost', 'unheard', 'late'] as const) {
+      const { storage, groups, campaign } = await open()
+      groups.serve()
+      await campaign('a')
+      storage.faults.push(fault, 'lost')
+      await expect(groups.resign(held)).rejects.toMatchObject(unavailable)
+      // Its holder may be gone for the storage: no word of it before that is settled.
+      await expect(async () => groups.renew(renewal)).rejects.toMatchObject(unavailable)
+      await expect(campaign('a')).resolves.toMatchObject({ granted: true, lease: { term: 1 } })
+      expect(await groups.renew(renewal)).toMatchObject({ granted: true })
+      expect(storage.deliver()).toEqual(fault === 'late' ? ['fenced'] : [])
+      expect(await kept(storage), fault).not.toHaveProperty('ended')
+    }
+  })
+
+  test('of a grant burns its term', async () => {
+    for (const fault of ['lost', 'unheard', 'late'] as const) {
+      const { storage, groups, campaign } = await open()
+      groups.serve()
+      storage.faults.push(fault)
+      await expect(campaign('a')).rejects.toMatchObject(unavailable)
+      expect(await campaign('b'), fault).toMatchObject({ granted: true, lease: { nodeId: 'b', term: 2 } })
+      storage.deliver()
+      expect(await kept(storage)).toMatchObject({ node: 'b', term: 2 })
+    }
+  })
+
+  test('that takes long is reported as unknown after 5 s, and is true once it is done', async () => {
+    const { storage, clock, groups, campaign } = await open()
+    groups.serve()
+    let release = () => {}
+    storage.gate = new Promise((resolve) => (release = resolve))
+    const refused = expect(campaign('a')).rejects.toMatchObject(unavailable)
+    await clock.advance(5_000)
+    await refused
+    release()
+    await clock.advance(0)
+    expect(await groups.leader('jobs')).toMatchObject({ lease: { nodeId: 'a', term: 1 } })
+  })
+})
+
+test('who is told of a write and throws leaves the group as it was written', async () => {
+  const thrown = new Error('thrown by whom it was told')
+  let throws = true
+  const onWrite = () => {
+    if (throws) throw thrown
+  }
+  const { storage, groups, campaign } = await open(new MemoryStorage(), { onWrite })
+  groups.serve()
+  await expect(campaign('a')).rejects.toBe(thrown)
+  expect(groups.leader('jobs')).toMatchObject({ lease: { nodeId: 'a', term: 1, ended: false } })
+  storage.faults.push('unheard')
+  await expect(groups.resign(held)).rejects.toBe(thrown)
+  throws = false
+  // In doubt it is written again before it is confirmed.
+  const renewed = groups.renew(renewal)
+  expect(renewed).toBeInstanceOf(Promise)
+  expect(await renewed).toMatchObject({ granted: true })
+})
+
+describe('who waits for a write of the group', () => {
+  const definition = { policy: { minTtlMs: 1_000, maxTtlMs: 60_000 }, allowedNodes: undefined }
+  const notFound = { status: 'rejected', reason: { code: 'NOT_FOUND' } }
+
+  test('hears that there is no group, where that write would have made it', async () => {
+    const { storage, groups } = await open()
+    groups.serve()
+    storage.faults.push('lost')
+    const defined = groups.define('jobs', definition, { replace: false })
+    const asked = Promise.allSettled([groups.group('jobs'), groups.members('jobs')])
+    await expect(defined).rejects.toMatchObject(unavailable)
+    expect(await asked).toMatchObject([notFound, notFound])
+  })
+
+  test('hears that there is no group any more, where that write deleted it', async () => {
+    const { groups } = await open()
+    groups.serve()
+    for (const id of ['jobs', 'others']) await groups.define(id, definition, { replace: false })
+    const removed = groups.remove('jobs', { force: true })
+    const asked = Promise.allSettled([groups.group('jobs'), groups.members('jobs')])
+    const page = await groups.groups({ after: undefined, limit: 9 })
+    await removed
+    expect(await asked).toMatchObject([notFound, notFound])
+    expect(page).toMatchObject({ groups: [{ groupId: 'others' }], passedOver: 1 })
+  })
+})
+
+describe('a process that may not answer', () => {
+  test('says nothing: no grant, no renewal, no refusal, no read', async () => {
+    const { authority, groups, campaign } = await open()
+    groups.serve()
+    await campaign('a')
+    authority.isOn = false
+    const asked: Record<string, () => unknown> = {
+      'the same candidacy': () => campaign('a'),
+      another: () => campaign('b'),
+      'a renewal': () => groups.renew(renewal),
+      'a renewal that is refused': () => groups.renew({ ...renewal, term: 9 }),
+      'a renewal in no group': () => groups.renew({ ...renewal, groupId: 'none' }),
+      'a resignation': () => groups.resign(held),
+      'a resignation that is refused': () => groups.resign({ ...held, term: 9 }),
+      'who leads': () => groups.leader('jobs'),
+      'a group': () => groups.group('jobs'),
+      'no group': () => groups.group('none'),
+      'all groups': () => groups.groups({ after: undefined, limit: 9 }),
+      'no groups at all': () => groups.groups({ after: 'jobs', limit: 9 }),
+      members: () => groups.members('jobs'),
+      'members of no group': () => groups.members('none'),
+      'a heartbeat': () => groups.heartbeat('jobs', 'b', '{}'),
+      'a heartbeat in no group': () => groups.heartbeat('none', 'b', '{}'),
+      'a removal of no group': () => groups.remove('none', { force: true }),
+      'a removal': () => groups.remove('jobs', { force: true }),
+      'a definition': () =>
+        groups.define('jobs', { policy: { minTtlMs: 1, maxTtlMs: 2 }, allowedNodes: undefined }, { replace: true }),
+    }
+    const expectSilence = async () => {
+      for (const [what, ask] of Object.entries(asked)) {
+        await expect(async () => ask(), what).rejects.toMatchObject(unavailable)
+      }
+    }
+    await expectSilence()
+    authority.isOn = true
+    expect(await groups.renew(renewal)).toMatchObject({ granted: true })
+    expect(await groups.members('jobs')).toHaveLength(1)
+    await groups.close()
+    await expectSilence()
+  })
+
+  test('shows no page that was put together when it could answer no more', async () => {
+    const { authority, groups, campaign } = await open()
+    groups.serve()
+    await campaign('a')
+    const isShown = () => (authority.isOn = false)
+    await expect(groups.groups({ after: undefined, limit: 9, isShown })).rejects.toMatchObject(unavailable)
+  })
+
+  test('gives no answer to a write that was done when it could answer no more', async () => {
+    const { storage, clock, authority, groups, campaign } = await open()
+    groups.serve()
+    let release = () => {}
+    storage.gate = new Promise((resolve) => (release = resolve))
+    const refused = expect(campaign('a')).rejects.toMatchObject(unavailable)
+    await clock.advance(0)
+    authority.isOn = false
+    release()
+    await refused
+    expect(await kept(storage)).toMatchObject({ node: 'a', term: 1 })
+  })
+
+  test('is asked in the very step in which a renewal is answered', async () => {
+    const { authority, groups, campaign } = await open()
+    groups.serve()
+    await campaign('a')
+    const before = authority.asked
+    expect(groups.renew(renewal)).not.toBeInstanceOf(Promise)
+    expect(authority.asked).toBe(before + 1)
+  })
+})
+
+describe('a check', () => {
+  test('that waits for a proof when the storage is closed does not go on to it, and none begins after', async () => {
+    const uses: string[] = []
+    const storage = new (class extends MemoryStorage {
+      override async check(): Promise<void> {
+        uses.push('check')
+      }
+      override async close(): Promise<void> {
+        uses.push('close')
+      }
+    })()
+    const { authority, groups } = await open(storage)
+    groups.serve()
+    await groups.check()
+    let release = () => {}
+    authority.gate = new Promise((resolve) => (release = resolve))
+    const refused = expect(groups.check()).rejects.toMatchObject(unavailable)
+    const closed = groups.close()
+    release()
+    await Promise.all([refused, closed])
+    await expect(groups.check()).rejects.toMatchObject(unavailable)
+    expect(uses).toEqual(['check', 'close'])
+    expect(authority.proofs).toBe(2)
+  })
+})
+
+test('once another replica has written, nothing is answered any more', async () => {
+  const { storage, groups, campaign } = await open()
+  groups.serve()
+  await campaign('a')
+  await write(storage, { id: 'jobs', record: { term: 2, node: 'b', attempt: 'b', ttl: 5_000, at: 1 } })
+  await expect(groups.resign(held)).rejects.toMatchObject(unavailable)
+  const asked = [
+    () => groups.renew(renewal),
+    () => groups.leader('jobs'),
+    () => campaign('c'),
+    () => groups.group('none'),
+    () => groups.heartbeat('jobs', 'b', '{}'),
+    () => groups.groups({ after: 'jobs', limit: 9 }),
+  ]
+  for (const ask of asked) {
+    await expect(async () => ask()).rejects.toMatchObject(unavailable)
+  }
+  expect(await kept(storage)).toMatchObject({ term: 2, node: 'b' })
+})
+
+test('renewals write nothing, however many there are', async () => {
+  const { storage, groups, campaign } = await open()
+  groups.serve()
+  await campaign('a')
+  const before = storage.handedIn.length
+  for (let count = 0; count < 1_000; count++) expect(groups.renew(renewal)).toMatchObject({ granted: true })
+  expect(storage.handedIn.length).toBe(before)
+})

@@ -1,0 +1,358 @@
+import { describe, expect, test } from 'vitest'
+import { held, open, pass } from './scene.ts'
+
+describe('a campaign', () => {
+  test('wins a group that nobody leads, and only one of two does', async () => {
+    const scene = await open()
+    const [one, two] = await Promise.all([scene.campaign('a'), scene.campaign('b')])
+    expect([one.granted, two.granted]).toEqual([true, false])
+    expect(two.lease).toMatchObject({ nodeId: 'a', term: 1, remainingMs: 5_000 })
+    expect(scene.changes).toEqual(['LEADER_CHANGED a 1'])
+  })
+
+  test('of the same candidacy gets its term back without an extension; another of the same node waits', async () => {
+    const scene = await open()
+    await scene.campaign('a', { attempt: 'start 1' })
+    await scene.clock.advance(2_000)
+    const again = await scene.campaign('a', { attempt: 'start 1' })
+    expect(again).toMatchObject({ granted: true, lease: { term: 1, remainingMs: 3_000 } })
+    expect(await scene.campaign('a', { attempt: 'start 2' })).toMatchObject({ granted: false, lease: { term: 1 } })
+    await pass(scene, 3_000)
+    expect(await scene.campaign('a', { attempt: 'start 2' })).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('whose attempt may be granted once gets nothing after its lease has ended', async () => {
+    const scene = await open()
+    const once = { attempt: 'x', attemptIsOnce: true }
+    await scene.campaign('a', once)
+    await scene.state.resign(held(1))
+    expect(await scene.campaign('a', once)).toMatchObject({ granted: false, highestTerm: 1 })
+    expect(await scene.campaign('a')).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('of a candidate that has not seen the highest term is refused', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.resign(held(1))
+    expect(await scene.campaign('b', { afterTerm: 0 })).toMatchObject({ granted: false, highestTerm: 1 })
+    expect(await scene.campaign('b', { afterTerm: 7 })).toMatchObject({ granted: true, lease: { term: 8 } })
+  })
+
+  test('waits in line, first come, first served, and starts with a whole lease', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const second = scene.campaign('b', { waitMs: 60_000 })
+    const third = scene.campaign('c', { waitMs: 60_000 })
+    await scene.clock.advance(1_000)
+    await scene.state.resign(held(1))
+    expect(await second).toMatchObject({ granted: true, lease: { nodeId: 'b', term: 2, remainingMs: 5_000 } })
+    await pass(scene, 5_000)
+    expect(await third).toMatchObject({ granted: true, lease: { nodeId: 'c', term: 3 } })
+  })
+
+  test('does not overtake those in line', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const waiting = scene.campaign('b', { waitMs: 60_000 })
+    await scene.clock.advance(10)
+    const [, newcomer] = await Promise.all([scene.state.resign(held(1)), scene.campaign('c')])
+    expect(newcomer.granted).toBe(false)
+    expect(await waiting).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('ends its wait when time is over, or when whoever waits has gone, and the next in line moves up', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    const gone = new AbortController()
+    const short = scene.campaign('b', { waitMs: 1_000 })
+    const left = scene.campaign('c', { waitMs: 60_000 }, gone.signal)
+    const patient = scene.campaign('d', { waitMs: 60_000 })
+    await scene.clock.advance(1_000)
+    expect((await short).granted).toBe(false)
+    gone.abort()
+    expect((await left).granted).toBe(false)
+    await scene.state.resign(held(1))
+    expect(await patient).toMatchObject({ granted: true, lease: { nodeId: 'd' } })
+  })
+
+  test('with a duration outside of the policy names the bounds', async () => {
+    const scene = await open()
+    for (const ttlMs of [999, 60_001]) {
+      await expect(scene.campaign('a', { ttlMs })).rejects.toMatchObject({
+        code: 'INVALID_TTL',
+        details: { min_ttl_ms: 1_000, max_ttl_ms: 60_000 },
+      })
+    }
+    await expect(scene.state.groups({ after: undefined, limit: 9 })).resolves.toMatchObject({
+      groups: [],
+      next: undefined,
+    })
+  })
+})
+
+describe('a renewal', () => {
+  test('lengthens a lease, and never shortens what was promised', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.clock.advance(1_000)
+    expect(await scene.state.renew({ ...held(1), extendByMs: 2_000 })).toMatchObject({ lease: { remainingMs: 4_000 } })
+    expect(await scene.state.renew({ ...held(1), extendByMs: 5_000 })).toMatchObject({ lease: { remainingMs: 5_000 } })
+  })
+
+  test('of another node, an older term, another version or an ended lease is refused', async () => {
+    const scene = await open()
+    const { lease } = await scene.campaign('a')
+    const renew = (change: object) => scene.state.renew({ ...held(1), extendByMs: 5_000, ...change })
+    expect(await renew({ nodeId: 'b' })).toMatchObject({ granted: false, lease: { nodeId: 'a' } })
+    expect(await renew({ term: 0 })).toMatchObject({ granted: false })
+    expect(await renew({ version: 'old' })).toMatchObject({ granted: false })
+    expect(await renew({ version: lease?.version })).toMatchObject({ granted: true })
+    await scene.clock.advance(5_000)
+    expect(await renew({})).toMatchObject({ granted: false, lease: { ended: true, remainingMs: 0 } })
+  })
+
+  test('that promises more than the disk knows is honoured after a crash', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.renew({ ...held(1), extendByMs: 20_000 })
+    await scene.state.renew({ ...held(1), extendByMs: 5_000 })
+    await scene.restart()
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { nodeId: 'a', term: 1, remainingMs: 25_000 } })
+  })
+
+  test('keeps its carry over a crash and a change of leader', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.renew({ ...held(1), extendByMs: 5_000, carry: 'ran at 5' })
+    await scene.restart()
+    await scene.state.resign(held(1))
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { carry: 'ran at 5' } })
+  })
+})
+
+describe('resigning', () => {
+  test('frees the group at once; a second time is fine, of an older term it is not', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    expect(await scene.state.resign(held(1))).toMatchObject({ granted: true })
+    expect(await scene.state.resign(held(1))).toMatchObject({ granted: true })
+    await scene.campaign('b')
+    expect(await scene.state.resign(held(1))).toMatchObject({ granted: false, lease: { nodeId: 'b', term: 2 } })
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { nodeId: 'b', ended: false } })
+    expect(scene.changes).toEqual(['LEADER_CHANGED a 1', 'LEADER_LOST a 1 resigned', 'LEADER_CHANGED b 2'])
+  })
+})
+
+describe('after a restart', () => {
+  test('a lease goes on for the whole of what was promised and 5 s, and its holder can renew it', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.clock.advance(4_999)
+    await scene.restart()
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { nodeId: 'a', remainingMs: 10_000 } })
+    expect(await scene.state.renew({ ...held(1), extendByMs: 5_000 })).toMatchObject({ granted: true })
+    await pass(scene, 9_999)
+    expect(await scene.campaign('b')).toMatchObject({ granted: false })
+    await pass(scene, 1)
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('no term comes back of which anybody was told that it has ended', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await pass(scene, 5_000)
+    expect(scene.changes).toContain('LEADER_LOST a 1 expired')
+    await scene.restart()
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { ended: true }, highestTerm: 1 })
+    expect(await scene.state.renew({ ...held(1), extendByMs: 5_000 })).toMatchObject({ granted: false })
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('a definition written since does not bring an ended term back', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.resign(held(1))
+    const policy = { minTtlMs: 1_000, maxTtlMs: 9_000 }
+    await scene.state.define('jobs', { policy, allowedNodes: undefined }, { replace: false })
+    await scene.restart()
+    expect(await scene.state.leader('jobs')).toMatchObject({ lease: { ended: true } })
+  })
+
+  test('terms go on, and those from before a restored backup are skipped', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await scene.state.resign(held(1))
+    await scene.restart()
+    expect(await scene.campaign('a')).toMatchObject({ lease: { term: 2 } })
+    await scene.state.resign(held(2))
+    await scene.restart({ afterRestore: true })
+    expect(await scene.campaign('a')).toMatchObject({ lease: { term: 1_000_003 } })
+    expect(await scene.campaign('a', { groupId: 'made since' })).toMatchObject({ lease: { term: 1_000_001 } })
+  })
+
+  test('versions of the run before mean nothing any more', async () => {
+    const scene = await open()
+    const { lease } = await scene.campaign('a')
+    await scene.restart()
+    const claim = { ...held(1), extendByMs: 5_000, version: lease?.version }
+    expect(await scene.state.renew(claim)).toMatchObject({ granted: false, lease: { nodeId: 'a', ended: false } })
+  })
+})
+
+describe('a group', () => {
+  const policy = { minTtlMs: 2_000, maxTtlMs: 9_000 }
+
+  test('is defined once; the same again is fine, another definition is a conflict, and PUT replaces it', async () => {
+    const { state } = await open()
+    const definition = { policy, allowedNodes: ['a'] }
+    expect(await state.define('jobs', definition, { replace: false })).toBe('created')
+    expect(await state.define('jobs', definition, { replace: false })).toBe('same')
+    const other = { policy, allowedNodes: undefined }
+    await expect(state.define('jobs', other, { replace: false })).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(await state.define('jobs', other, { replace: true })).toBe('replaced')
+  })
+
+  test('keeps out nodes that are not allowed, also after a restart', async () => {
+    const scene = await open()
+    await scene.state.define('jobs', { policy, allowedNodes: ['a'] }, { replace: false })
+    await scene.restart()
+    await expect(scene.campaign('b')).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+    expect(await scene.campaign('a')).toMatchObject({ granted: true })
+  })
+
+  test('exists only by definition where that is wanted', async () => {
+    const scene = await open({ implicitGroups: false })
+    await expect(scene.campaign('a')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await scene.state.define('jobs', { policy, allowedNodes: undefined }, { replace: false })
+    expect(await scene.campaign('a')).toMatchObject({ granted: true })
+  })
+
+  test('cannot be deleted under a leader; by force its lease still runs out, and its terms go on', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    await expect(scene.state.remove('jobs', { force: false })).rejects.toMatchObject({ code: 'CONFLICT' })
+    await scene.state.remove('jobs', { force: true })
+    await expect(scene.state.group('jobs')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    expect(await scene.state.renew({ ...held(1), extendByMs: 5_000 })).toMatchObject({ granted: false })
+    expect(await scene.campaign('b')).toMatchObject({ granted: false, freeInMs: 5_000 })
+    await scene.restart()
+    expect(await scene.campaign('b')).toMatchObject({ granted: false, freeInMs: 5_000 })
+    await pass(scene, 5_000)
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('is listed in pages, in order', async () => {
+    const scene = await open()
+    for (const groupId of ['c', 'a', 'b']) await scene.campaign('x', { groupId })
+    const ids = async (after: string | undefined, limit: number) => {
+      const { groups, next } = await scene.state.groups({ after, limit })
+      return [groups.map(({ groupId }) => groupId), next]
+    }
+    expect(await ids(undefined, 2)).toEqual([['a', 'b'], 'b'])
+    expect(await ids('b', 2)).toEqual([['c'], undefined])
+  })
+
+  test('is found behind many that are not to be shown, a good number of them at a time', async () => {
+    const scene = await open({ maxGroups: 20_000 })
+    const others = Array.from({ length: 10_000 }, (_, at) => `g${String(at).padStart(5, '0')}`)
+    await Promise.all([...others, 'shown'].map((groupId) => scene.campaign('x', { groupId })))
+    const page = async (after: string | undefined) => {
+      const isShown = (groupId: string) => groupId === 'shown'
+      const { groups, next, passedOver } = await scene.state.groups({ after, limit: 1, isShown })
+      return [groups.map(({ groupId }) => groupId), next, passedOver]
+    }
+    expect(await page(undefined)).toEqual([[], 'g09999', 10_000])
+    expect(await page('g09999')).toEqual([['shown'], undefined, 0])
+    expect(await page('g00000')).toEqual([['shown'], undefined, 9_999])
+  })
+
+  test('knows its members: those allowed, those who campaigned, and those who gave a sign of life', async () => {
+    const scene = await open()
+    await scene.state.define('jobs', { policy, allowedNodes: ['a', 'b', 'c', 'd'] }, { replace: false })
+    await scene.campaign('a', { metadata: '{"zone":"az-a"}' })
+    await scene.campaign('b')
+    await scene.state.heartbeat('jobs', 'c', '{}')
+    const roles = async () => (await scene.state.members('jobs')).map(({ nodeId, role }) => `${nodeId} ${role}`)
+    expect(await roles()).toEqual(['a leader', 'b candidate', 'c candidate', 'd allowed'])
+    await pass(scene, 60_000)
+    expect(await roles()).toEqual(['a allowed', 'b allowed', 'c allowed', 'd allowed'])
+  })
+})
+
+test('a leader that resigned takes part no more until it gives another sign', async () => {
+  const scene = await open()
+  const nodes = async () => (await scene.state.members('jobs')).map(({ nodeId, role }) => `${nodeId} ${role}`)
+  await scene.campaign('b')
+  await scene.campaign('a')
+  await scene.state.resign({ groupId: 'jobs', nodeId: 'b', term: 1 })
+  expect(await nodes()).toEqual(['a candidate'])
+  // Asked for twice, it is answered alike.
+  await scene.state.resign({ groupId: 'jobs', nodeId: 'b', term: 1 })
+  expect(await nodes()).toEqual(['a candidate'])
+  await scene.restart()
+  expect(await nodes()).toEqual([])
+  await scene.campaign('a')
+  await scene.campaign('b')
+  expect(await nodes()).toEqual(['b candidate', 'a leader'])
+})
+
+test('no more groups are kept than are allowed', async () => {
+  const scene = await open({ maxGroups: 1 })
+  await scene.campaign('a')
+  await expect(scene.campaign('a', { groupId: 'another' })).rejects.toMatchObject({ code: 'RATE_LIMITED' })
+})
+
+test('groups that were deleted do not count, also after a restart, and come back only if there is room', async () => {
+  const scene = await open({ maxGroups: 1 })
+  const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
+  const definition = { policy, allowedNodes: undefined }
+  await scene.campaign('a')
+  await scene.state.resign(held(1))
+  await scene.state.remove('jobs', { force: false })
+  expect(scene.state.groupCount).toBe(0)
+  await scene.restart()
+  expect(scene.state.groupCount).toBe(0)
+  await scene.state.define('another', definition, { replace: false })
+  await expect(scene.campaign('a')).rejects.toMatchObject({ code: 'RATE_LIMITED' })
+  await expect(scene.state.define('jobs', definition, { replace: false })).rejects.toMatchObject({
+    code: 'RATE_LIMITED',
+  })
+  await scene.state.remove('another', { force: false })
+  expect(await scene.campaign('a')).toMatchObject({ granted: true, lease: { term: 2 } })
+  expect(scene.state.groupCount).toBe(1)
+})
+
+describe('a term that is asked for from far ahead', () => {
+  const farthest = 2 ** 32
+
+  test('is refused, in whatever state the group is, and leaves it as it was', async () => {
+    const scene = await open()
+    const far = (groupId: string, afterTerm = farthest + 1) => scene.campaign('b', { groupId, afterTerm })
+    const refused = { code: 'INVALID_REQUEST' }
+    for (const afterTerm of [farthest + 1, Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER]) {
+      await expect(far('new', afterTerm)).rejects.toMatchObject(refused)
+    }
+    expect(await scene.campaign('a', { groupId: 'new' })).toMatchObject({ granted: true, lease: { term: 1 } })
+    await expect(far('new', farthest + 2)).rejects.toMatchObject(refused)
+    await scene.state.resign({ ...held(1), groupId: 'new' })
+    await expect(far('new', farthest + 2)).rejects.toMatchObject(refused)
+    await scene.state.remove('new', { force: false })
+    await expect(far('new', farthest + 2)).rejects.toMatchObject(refused)
+    expect(await scene.campaign('a', { groupId: 'new' })).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+
+  test('is granted up to the bound, and counts from what a restored backup skips', async () => {
+    const scene = await open()
+    expect(await scene.campaign('a', { afterTerm: farthest })).toMatchObject({ lease: { term: farthest + 1 } })
+    await scene.restart({ afterRestore: true })
+    expect(await scene.campaign('a', { groupId: 'other', afterTerm: farthest + 1_000_000 })).toMatchObject({
+      lease: { term: farthest + 1_000_001 },
+    })
+  })
+})
+
+test('one data directory has one process', async () => {
+  const scene = await open()
+  const second = scene.reopen()
+  await expect(second).rejects.toThrow(/in use by another process/)
+})

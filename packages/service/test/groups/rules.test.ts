@@ -1,0 +1,197 @@
+/** The rules of groups, without a clock, a storage or anything that waits. */
+import { describe, expect, test } from 'vitest'
+import { Group, GroupLease, type LeaseGrant } from '../../src/groups/group.ts'
+import {
+  judgeCampaign,
+  judgeDefinition,
+  judgeExpiry,
+  judgeRemoval,
+  judgeRenewal,
+  judgeResignation,
+  type Now,
+} from '../../src/groups/rules.ts'
+
+const at = (monotonicMs: number, more: Partial<Now> = {}): Now => ({
+  monotonicMs,
+  wallMs: 1_000_000 + monotonicMs,
+  policy: { minTtlMs: 1_000, maxTtlMs: 60_000 },
+  versionPrefix: 'run',
+  doubtful: false,
+  noRoom: undefined,
+  ...more,
+})
+
+/** A group whose term 1 "a" holds until 5,000. */
+function led(more: Partial<LeaseGrant> = {}): Group {
+  const group = new Group('jobs', 1)
+  const grant = { term: 1, nodeId: 'a', attempt: 'x', metadata: '{}', acquiredAtMs: 7, ttlMs: 5_000, ...more }
+  group.lease = new GroupLease(group, grant, 5_000, { stalledMs: 0 })
+  return group
+}
+
+const claim = {
+  groupId: 'jobs',
+  nodeId: 'b',
+  attempt: 'y',
+  attemptIsOnce: false,
+  ttlMs: 3_000,
+  metadata: '{}',
+  waitMs: 0,
+  isFirst: true,
+}
+const held = { groupId: 'jobs', nodeId: 'a', term: 1 }
+
+/** Neither the group nor its lease is changed by being judged. */
+function unchanged<T>(group: Group, judge: () => T): T {
+  const state = () => {
+    const text = JSON.stringify(group, (key, value: unknown) => (key === 'group' ? undefined : value))
+    return [text, group.lease?.expiresAtMs]
+  }
+  const before = state()
+  const ruling = judge()
+  expect(state()).toEqual(before)
+  return ruling
+}
+
+describe('a campaign', () => {
+  test('is granted the next term of a free group, as a whole record', () => {
+    const group = new Group('jobs', 4)
+    group.carry = 'page 7'
+    const ruling = unchanged(group, () => judgeCampaign(group, { ...claim, metadata: '{"zone":1}' }, at(100)))
+    expect(ruling).toMatchObject({
+      write: {
+        record: { term: 5, node: 'b', attempt: 'y', ttl: 3_000, at: 1_000_100, meta: '{"zone":1}', carry: 'page 7' },
+        step: { type: 'grant', grant: { term: 5, nodeId: 'b', ttlMs: 3_000 } },
+      },
+    })
+  })
+
+  test('waits for a lease to its very end, and behind those who came before', () => {
+    expect(judgeCampaign(led(), claim, at(4_999))).toEqual({ answer: 'wait' })
+    expect(judgeCampaign(led(), { ...claim, isFirst: false }, at(5_000))).toEqual({ answer: 'wait' })
+    expect(judgeCampaign(led(), claim, at(5_000))).toMatchObject({ write: { step: { grant: { term: 2 } } } })
+  })
+
+  test('waits while the group is held, though nobody leads', () => {
+    const group = new Group('jobs', 1)
+    group.hold = { untilMs: 900, heldMs: 5_000 }
+    expect(judgeCampaign(group, claim, at(899))).toEqual({ answer: 'wait' })
+    const ruling = judgeCampaign(group, claim, at(900))
+    expect(ruling).toMatchObject({ write: { step: { type: 'grant' } } })
+    expect(ruling).not.toHaveProperty('write.record.heldMs')
+  })
+
+  test('of the same candidacy gets its term; in doubt only after a write', () => {
+    const same = { ...claim, nodeId: 'a', attempt: 'x' }
+    expect(judgeCampaign(led(), same, at(10))).toEqual({ answer: 'granted' })
+    expect(judgeCampaign(led(), { ...same, nodeId: 'b' }, at(10))).toEqual({ answer: 'wait' })
+    expect(judgeCampaign(led(), same, at(10, { doubtful: true }))).toMatchObject({
+      write: { record: { term: 1, node: 'a' }, step: { type: 'confirm' } },
+    })
+  })
+
+  test('is granted nothing after a higher term, a used attempt, or the last term there is', () => {
+    expect(judgeCampaign(led(), { ...claim, afterTerm: 0 }, at(5_000))).toEqual({ answer: 'refused' })
+    const once = { ...claim, attempt: 'x', attemptIsOnce: true }
+    expect(judgeCampaign(led(), once, at(5_000))).toEqual({ answer: 'refused' })
+    const last = new Group('jobs', Number.MAX_SAFE_INTEGER)
+    expect(judgeCampaign(last, claim, at(0))).toMatchObject({ answer: { code: 'CONFLICT' } })
+    expect(judgeCampaign(led(), { ...claim, afterTerm: 2 ** 33 }, at(0))).toMatchObject({
+      answer: { code: 'INVALID_REQUEST' },
+    })
+  })
+
+  test('keeps to the definition of the group', () => {
+    const group = new Group('jobs', 0)
+    group.definition = { policy: { minTtlMs: 4_000, maxTtlMs: 5_000 }, allowedNodes: ['b'] }
+    expect(judgeCampaign(group, claim, at(0))).toMatchObject({ answer: { code: 'INVALID_TTL' } })
+    expect(judgeCampaign(group, { ...claim, nodeId: 'c', ttlMs: 4_000 }, at(0))).toMatchObject({
+      answer: { code: 'UNAUTHORIZED' },
+    })
+    expect(judgeCampaign(group, { ...claim, ttlMs: 4_000 }, at(0))).toMatchObject({
+      write: { record: { min: 4_000, max: 5_000, allowed: ['b'] } },
+    })
+  })
+})
+
+describe('a renewal', () => {
+  test('needs no write as long as nothing is promised that the storage does not know', () => {
+    expect(unchanged(led(), () => judgeRenewal(led(), { ...held, extendByMs: 5_000 }, at(4_999)))).toEqual({
+      answer: 'extended',
+    })
+    expect(judgeRenewal(led(), { ...held, extendByMs: 5_001 }, at(0))).toMatchObject({
+      write: { record: { ttl: 5_001 }, step: { type: 'add', promisedMs: 5_001 } },
+    })
+    expect(judgeRenewal(led(), { ...held, extendByMs: 2_000, carry: 'p' }, at(0))).toMatchObject({
+      write: { record: { ttl: 5_000, carry: 'p' }, step: { type: 'add', promisedMs: 5_000, carry: 'p' } },
+    })
+    expect(judgeRenewal(led(), { ...held, extendByMs: 2_000 }, at(0, { doubtful: true }))).toMatchObject({
+      write: { record: { ttl: 5_000 } },
+    })
+  })
+
+  test.each([
+    ['another node', { nodeId: 'b' }, 0],
+    ['another term', { term: 2 }, 0],
+    ['another attempt', { attempt: 'z' }, 0],
+    ['another version', { version: 'run.1.1' }, 0],
+    ['a lease that has run out', {}, 5_000],
+  ])('of %s is refused', (_what, change, nowMs) => {
+    const group = led()
+    expect(unchanged(group, () => judgeRenewal(group, { ...held, extendByMs: 5_000, ...change }, at(nowMs)))).toEqual({
+      answer: 'refused',
+    })
+    expect(judgeRenewal(group, { ...held, extendByMs: 5_000, version: 'run.1.0', attempt: 'x' }, at(0))).toEqual({
+      answer: 'extended',
+    })
+  })
+})
+
+test('a resignation is written with its reason, is done if it was before, and names exactly what it ends', () => {
+  expect(judgeResignation(led(), held, at(0))).toMatchObject({
+    write: { record: { term: 1, ended: 'resigned' }, step: { type: 'end', reason: 'resigned' } },
+  })
+  expect(judgeResignation(led(), { ...held, version: 'run.1.9' }, at(0))).toEqual({ answer: 'refused' })
+  expect(judgeResignation(led(), { ...held, term: 2 }, at(0))).toEqual({ answer: 'refused' })
+  const over = led()
+  if (over.lease) over.lease.end = 'expired'
+  expect(judgeResignation(over, held, at(0))).toEqual({ answer: 'done' })
+})
+
+test('a lease that has run out is over once that is written, and not before it has', () => {
+  expect(judgeExpiry(led(), at(4_999))).toEqual({ answer: 'known' })
+  expect(judgeExpiry(led(), at(5_000))).toMatchObject({ write: { record: { ended: 'expired' } } })
+  expect(judgeExpiry(new Group('jobs', 0), at(0))).toEqual({ answer: 'known' })
+})
+
+test('a group with a leader is removed by force only, and held for what was promised', () => {
+  expect(judgeRemoval(led(), { force: false }, at(0))).toMatchObject({ answer: { code: 'CONFLICT' } })
+  const group = led()
+  group.carry = 'p'
+  const removal = unchanged(group, () => judgeRemoval(group, { force: true }, at(1_000)))
+  expect(removal).toMatchObject({
+    write: {
+      record: { term: 1, ended: 'deleted', deleted: true, heldMs: 5_000 },
+      step: { type: 'delete', hold: { untilMs: 5_000, heldMs: 5_000 } },
+    },
+  })
+  expect(removal).not.toHaveProperty('write.record.carry')
+  expect(judgeRemoval(led(), { force: false }, at(5_000))).toMatchObject({ write: { step: { hold: undefined } } })
+  // Why it ended before stays.
+  const over = led()
+  if (over.lease) over.lease.end = 'resigned'
+  expect(judgeRemoval(over, { force: false }, at(0))).toMatchObject({ write: { record: { ended: 'resigned' } } })
+})
+
+test('a definition brings no ended term back, and no group beyond the last', () => {
+  const definition = { policy: { minTtlMs: 1, maxTtlMs: 2 }, allowedNodes: undefined }
+  const over = led()
+  if (over.lease) over.lease.end = 'expired'
+  expect(judgeDefinition(over, { definition, replace: false }, at(0))).toMatchObject({
+    write: { record: { term: 1, ended: 'expired', min: 1, max: 2 }, step: { isNew: true } },
+  })
+  const deleted = led()
+  deleted.deleted = true
+  const noRoom = { code: 'RATE_LIMITED', message: '', details: {} } as const
+  expect(judgeDefinition(deleted, { definition, replace: false }, at(0, { noRoom }))).toEqual({ answer: noRoom })
+})

@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fakeClock, type FakeClock } from 'tenure/testing'
+import { onTestFinished } from 'vitest'
+import { openEmbedded, type EmbeddedOptions } from '../../src/embedded.ts'
+import type { Change } from '../../src/watch/feed.ts'
+import type { LocalGroups } from '../../src/groups/local-groups.ts'
+import type { CampaignClaim, GroupStanding } from '../../src/groups/groups.ts'
+
+const { signal } = new AbortController()
+
+export interface Scene {
+  readonly directory: string
+  readonly clock: FakeClock
+  readonly changes: string[]
+  state: LocalGroups
+  /** As after a crash: whatever is not on disk is gone. */
+  restart(more?: Partial<EmbeddedOptions>): Promise<void>
+  /** A second one on the same data. */
+  reopen(): Promise<LocalGroups>
+  campaign(nodeId: string, more?: Partial<CampaignClaim>, gone?: AbortSignal): Promise<GroupStanding>
+}
+
+/** Lets time pass. The directory is proven once a second, on a disk that knows nothing of this clock. */
+export function inSteps(time: FakeClock, state: () => LocalGroups): FakeClock['advance'] {
+  return async (ms) => {
+    let leftMs = ms
+    for (; leftMs > 1_000; leftMs -= 1_000) {
+      await time.advance(1_000)
+      await state()
+        .check()
+        .catch(() => {})
+    }
+    await time.advance(leftMs)
+  }
+}
+
+export async function open(more: Partial<EmbeddedOptions> = {}): Promise<Scene> {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-service-'))
+  const time = fakeClock()
+  const advance = inSteps(time, () => scene.state)
+  const clock: FakeClock = Object.assign(Object.create(time) as FakeClock, { advance })
+  const changes: string[] = []
+  const start = async (again: Partial<EmbeddedOptions> = {}) => {
+    const { groups: state } = await openEmbedded({
+      directory,
+      clock,
+      policy: { minTtlMs: 1_000, maxTtlMs: 60_000 },
+      implicitGroups: true,
+      maxGroups: 100,
+      maxMembersPerGroup: 3,
+      memberTtlMs: 60_000,
+      afterRestore: false,
+      ...more,
+      ...again,
+    })
+    state.serve()
+    state.follow({
+      wantsRenewals: () => false,
+      onChange: ({ type, lease, reason }: Change) =>
+        void changes.push([type, lease.nodeId, lease.term, reason].filter(Boolean).join(' ')),
+    })
+    return state
+  }
+  let claims = 0
+  const scene: Scene = {
+    directory,
+    clock,
+    changes,
+    state: await start(),
+    reopen: () => start(),
+    async restart(again) {
+      await scene.state.close()
+      scene.state = await start(again)
+    },
+    campaign: (nodeId, change = {}, gone = signal) =>
+      scene.state.campaign(
+        {
+          groupId: 'jobs',
+          nodeId,
+          attempt: `attempt ${++claims}`,
+          attemptIsOnce: false,
+          ttlMs: 5_000,
+          metadata: '{}',
+          waitMs: 0,
+          ...change,
+        },
+        gone,
+      ),
+  }
+  onTestFinished(async () => {
+    await scene.state.close()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  return scene
+}
+
+/** Lets time pass, and writes to the disk come to their end. */
+export async function pass({ clock, state }: Scene, ms: number): Promise<void> {
+  await clock.advance(ms)
+  await state.check()
+  await state.check()
+}
+
+export const held = (term: number, nodeId = 'a') => ({ groupId: 'jobs', nodeId, term })

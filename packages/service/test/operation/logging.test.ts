@@ -1,0 +1,48 @@
+import { pino } from 'pino'
+import { fakeClock } from 'tenure/testing'
+import { expect, test } from 'vitest'
+import type { Change } from '../../src/watch/feed.ts'
+import { logChanges } from '../../src/operation/logging.ts'
+import { sampleLease } from '../sample-lease.ts'
+
+interface Line {
+  readonly msg: string
+  readonly node?: string
+  readonly untold?: number
+}
+
+function scene() {
+  const lines: Line[] = []
+  const clock = fakeClock()
+  const log = logChanges(pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Line) }), clock)
+  const tell = (node: string, type: Change['type'] = 'LEADER_CHANGED') =>
+    log({ type, groupId: 'jobs', lease: { ...sampleLease, nodeId: node }, atMs: 0 })
+  return { lines, clock, tell }
+}
+
+test('a node that wins and loses all the time fills no log, and another one still has its lines', async () => {
+  const { lines, clock, tell } = scene()
+  for (let count = 0; count < 5_000; count++) tell('busy')
+  expect(lines).toHaveLength(1_000)
+  tell('other')
+  expect(lines.slice(1_000)).toMatchObject([
+    { untold: 4_000, msg: 'terms began and ended too often for a line each' },
+    { node: 'other', msg: 'elected' },
+  ])
+  await clock.advance(1_000)
+  for (let count = 0; count < 5_000; count++) tell('busy')
+  expect(lines.slice(1_002)).toHaveLength(20)
+})
+
+test('nodes without end do not fill it either', () => {
+  const { lines, tell } = scene()
+  for (let count = 0; count < 50_000; count++) tell(`node-${count}`)
+  expect(lines).toHaveLength(10_000)
+})
+
+test('renewals have no lines and cost none', () => {
+  const { lines, tell } = scene()
+  for (let count = 0; count < 5_000; count++) tell('busy', 'RENEWED')
+  tell('busy')
+  expect(lines).toMatchObject([{ node: 'busy' }])
+})

@@ -1,0 +1,165 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { startService } from '../../src/index.ts'
+
+async function start() {
+  const data = mkdtempSync(join(tmpdir(), 'tenure-metrics-'))
+  const service = await startService({ data, port: 0, policy: { minTtlMs: 20, maxTtlMs: 60_000 } })
+  onTestFinished(async () => {
+    await service.close()
+    rmSync(data, { recursive: true })
+  })
+  const ask = async (path: string, body?: object) => {
+    const response = await fetch(service.url + path, {
+      ...(body && { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    })
+    return (await response.json()) as Record<string, unknown>
+  }
+  const scrape = async () => {
+    const response = await fetch(`${service.url}/metrics`)
+    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+    return parse(await response.text())
+  }
+  return { ask, scrape }
+}
+
+interface Sample {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+interface Family {
+  readonly type: string
+  readonly samples: Sample[]
+}
+
+/** The text format by its rules, strictly: what is not understood throws. */
+function parse(text: string): Map<string, Family> {
+  const families = new Map<string, Family>()
+  const helped = new Set<string>()
+  const seen = new Set<string>()
+  expect(text.endsWith('\n')).toBe(true)
+  for (const line of text.slice(0, -1).split('\n')) {
+    if (line === '') continue
+    const [, kind, about = '', rest = ''] = /^# (HELP|TYPE) ([a-zA-Z_:][\w:]*) (.+)$/.exec(line) ?? []
+    if (kind === 'HELP') {
+      expect(helped.has(about), line).toBe(false)
+      helped.add(about)
+      continue
+    }
+    if (kind === 'TYPE') {
+      expect(families.has(about), line).toBe(false)
+      expect(['counter', 'gauge', 'histogram', 'summary', 'untyped'], line).toContain(rest)
+      families.set(about, { type: rest, samples: [] })
+      continue
+    }
+    const [, name = '', inner, number = ''] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
+    expect(number, line).toMatch(/^(?:[+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|Inf)|NaN)$/i)
+    expect(seen.has(`${name}{${inner ?? ''}}`), line).toBe(false)
+    seen.add(`${name}{${inner ?? ''}}`)
+    const family = families.get(name) ?? families.get(name.replace(/_(bucket|sum|count)$/, ''))
+    if (!family) throw new Error(`No type was told for: ${line}`)
+    family.samples.push({ name, labels: labelsOf(inner ?? '', line), value: Number(number.replace('Inf', 'Infinity')) })
+  }
+  for (const [name, family] of families) if (family.type === 'histogram') checkHistogram(name, family.samples)
+  return families
+}
+
+function labelsOf(text: string, line: string): Record<string, string> {
+  const labels: Record<string, string> = {}
+  let rest = text
+  while (rest !== '') {
+    const [all, name = '', value = ''] = /^([a-zA-Z_]\w*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)/.exec(rest) ?? []
+    if (all === undefined || Object.hasOwn(labels, name)) throw new Error(`Labels of: ${line}`)
+    labels[name] = value
+    rest = rest.slice(all.length)
+  }
+  return labels
+}
+
+/** Buckets rise, the last one holds all, and there are as many as were counted. */
+function checkHistogram(name: string, samples: readonly Sample[]): void {
+  const series = new Map<string, Sample[]>()
+  for (const sample of samples) {
+    const { le: _le, ...others } = sample.labels
+    const key = JSON.stringify(others)
+    series.set(key, [...(series.get(key) ?? []), sample])
+  }
+  for (const [key, parts] of series) {
+    const buckets = parts.filter((part) => part.name === `${name}_bucket`)
+    const bounds = buckets.map(({ labels }) => Number(labels['le']?.replace('Inf', 'Infinity')))
+    expect(bounds, key).toEqual(bounds.toSorted((a, b) => a - b))
+    expect(bounds.at(-1), key).toBe(Infinity)
+    const counts = buckets.map(({ value }) => value)
+    expect(counts, key).toEqual(counts.toSorted((a, b) => a - b))
+    expect(parts.find((part) => part.name === `${name}_count`)?.value, key).toBe(counts.at(-1))
+    expect(
+      parts.some((part) => part.name === `${name}_sum`),
+      key,
+    ).toBe(true)
+  }
+}
+
+function valueOf(families: Map<string, Family>, family: string, labels: Record<string, string> = {}, name = family) {
+  const matching = families.get(family)?.samples.filter((sample) => {
+    return sample.name === name && Object.entries(labels).every(([key, value]) => sample.labels[key] === value)
+  })
+  return matching?.reduce((sum, { value }) => sum + value, 0)
+}
+
+test('what happens is counted, in text that keeps to the rules of Prometheus', async () => {
+  const { ask, scrape } = await start()
+  const before = await scrape()
+  expect(valueOf(before, 'tenure_grants_total')).toBe(0)
+  expect(valueOf(before, 'tenure_store_healthy')).toBe(1)
+
+  const lead = (group: string, node_id: string, lease_ttl_ms = 30_000) =>
+    ask(`/v1/groups/${group}/campaign`, { node_id, lease_ttl_ms })
+  await lead('one', 'a')
+  await lead('one', 'b')
+  await ask('/v1/groups/one/renew', { node_id: 'a', term: 1, extend_by_ms: 30_000 })
+  await ask('/v1/groups/one/renew', { node_id: 'b', term: 1, extend_by_ms: 30_000 })
+  const item = { group_id: 'one', term: 1, extend_by_ms: 30_000 }
+  await ask('/v1/renew', { node_id: 'a', renewals: [item, { ...item, group_id: 'two' }] })
+  await ask('/v1/groups/one/resign', { node_id: 'a', term: 1 })
+  await lead('short', 'a', 20)
+  const { events } = (await ask('/v1/groups/short/watch')) as { events: { leader: unknown }[] }
+  // It is told as lost when that stands on disk: from then on it is counted.
+  if (events[0]?.leader !== null)
+    await ask('/v1/groups/short/campaign', { node_id: 'b', lease_ttl_ms: 20, wait_ms: 5_000 })
+
+  const after = await scrape()
+  const count = (family: string, labels: Record<string, string> = {}) => valueOf(after, family, labels)
+  expect(count('tenure_campaigns_total', { result: 'refused' })).toBe(1)
+  expect(count('tenure_renewals_total', { result: 'granted' })).toBe(2)
+  expect(count('tenure_renewals_total', { result: 'refused' })).toBe(2)
+  expect(count('tenure_terms_ended_total', { reason: 'resigned' })).toBe(1)
+  expect(count('tenure_terms_ended_total', { reason: 'expired' })).toBeGreaterThanOrEqual(1)
+  expect(count('tenure_grants_total')).toBe(count('tenure_campaigns_total', { result: 'granted' }))
+  expect(count('tenure_groups')).toBe(2)
+  expect(count('tenure_watchers')).toBe(0)
+  const renewals = { route: '/v1/groups/:group_id/renew', status: '200' }
+  const latencies = 'tenure_request_duration_seconds'
+  expect(valueOf(after, latencies, renewals, `${latencies}_count`)).toBe(1)
+  // Grants and ends are writes.
+  const writes = 'tenure_store_write_seconds'
+  expect(valueOf(after, writes, {}, `${writes}_count`)).toBeGreaterThanOrEqual(4)
+  expect(count('tenure_store_write_failures_total')).toBe(0)
+  expect(after.has('nodejs_eventloop_lag_seconds')).toBe(true)
+})
+
+test('no label has a value that somebody sent', async () => {
+  const { ask, scrape } = await start()
+  const told = 'somebody-s-own-word'
+  await ask(`/v1/groups/${told}/campaign`, { node_id: told, lease_ttl_ms: 1_000, metadata: { told }, request_id: told })
+  await ask(`/v1/groups/${told}/leader`)
+  await ask(`/${told}?${told}=${told}`)
+  await ask(`/v1/groups/${told}/${told}`, { told })
+  const families = await scrape()
+  const values = [...families.values()].flatMap(({ samples }) => samples.flatMap(({ labels }) => Object.values(labels)))
+  expect(values.length).toBeGreaterThan(50)
+  expect(values.filter((value) => value.includes(told))).toEqual([])
+})

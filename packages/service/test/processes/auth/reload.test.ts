@@ -1,0 +1,383 @@
+import { X509Certificate } from 'node:crypto'
+import { Agent, request } from 'node:https'
+import { connect, type PeerCertificate } from 'node:tls'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { makeCertificate, type Certificate } from '../../../../tenure/test/kubernetes/certificate.ts'
+import { systemClock } from '../../../src/clock.ts'
+import type { ServiceOptions } from '../../../src/index.ts'
+import { dns, makeAuthority } from '../../auth/certificates.ts'
+import { answers, expectRefused, json, open, request as message } from '../../attacks.ts'
+import { ask, startTestService, type TestService } from '../../auth/service.ts'
+import { audience, claimsOf, ecKeys, issuer, jwkOf, nowSeconds, rsaKeys, signed } from '../../auth/tokens.ts'
+
+const [one, two] = [ecKeys(), ecKeys()]
+const first = jwkOf(one.publicKey, { kid: 'one' })
+const second = jwkOf(two.publicKey, { kid: 'two' })
+const tokenOne = (claims: object = {}) =>
+  signed({ alg: 'ES256', kid: 'one' }, { ...claimsOf('node-1'), ...claims }, one.privateKey)
+const tokenTwo = () => signed({ alg: 'ES256', kid: 'two' }, claimsOf('node-2'), two.privateKey)
+
+let service: TestService
+let isShared = false
+afterEach(() => (isShared ? undefined : service.close()))
+
+/** One service for all tests of a suite, which leave it as it was. */
+function shareService(start: () => Promise<void>): void {
+  beforeAll(async () => {
+    await start()
+    isShared = true
+  })
+  afterAll(async () => {
+    isShared = false
+    await service.close()
+  })
+}
+
+const path = '/v1/groups/payments-1'
+const statusOf = async (token: string) => (await ask(service.url, token, 'GET', `${path}/leader`)).status
+
+async function startWith(keys: unknown, more: Partial<ServiceOptions> = {}): Promise<void> {
+  service = await startTestService((write) => ({
+    authentication: { jwt: { keysFile: write('keys.json', keys), issuer, audience, clockToleranceMs: 0 } },
+    ...more,
+  }))
+}
+
+const openStream = (token: string) =>
+  fetch(`${service.url}${path}/watch`, { headers: { authorization: `Bearer ${token}`, accept: 'text/event-stream' } })
+
+/** Reads until the stream ends. */
+async function readAll(response: Response): Promise<string> {
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of response.body ?? []) text += decoder.decode(chunk as Uint8Array, { stream: true })
+  return text
+}
+
+describe('keys that are read again', () => {
+  test('take effect at once: those that are gone open nothing, also for tokens that were taken before', async () => {
+    await startWith({ keys: [first] })
+    const [old, next] = [tokenOne(), tokenTwo()]
+    expect([await statusOf(old), await statusOf(next)]).toEqual([200, 401])
+    service.write('keys.json', { keys: [first, second] })
+    expect([await statusOf(old), await statusOf(next)]).toEqual([200, 401])
+    await service.running.reload()
+    expect([await statusOf(old), await statusOf(next)]).toEqual([200, 200])
+    service.write('keys.json', { keys: [second] })
+    await service.running.reload()
+    expect([await statusOf(old), await statusOf(next)]).toEqual([401, 200])
+  })
+
+  test('end streams, polls and waiting in line, so that nobody goes on by a right that is gone', async () => {
+    await startWith({ keys: [first] })
+    const token = tokenOne()
+    const campaign = (more: object) =>
+      ask(service.url, token, 'POST', `${path}/campaign`, { node_id: 'node-1', lease_ttl_ms: 60_000, ...more })
+    await campaign({})
+    const { body } = await ask(service.url, token, 'GET', `${path}/watch`)
+    const poll = ask(service.url, token, 'GET', `${path}/watch?wait_ms=60000&cursor=${String(body['cursor'])}`)
+    const stream = await openStream(token)
+    const inLine = campaign({ wait_ms: 60_000 })
+    const reader = tokenOne({ tenure: { reader: true } })
+    const figures = async () => String((await ask(service.url, reader, 'GET', '/metrics')).body['text'])
+    await expect.poll(figures).toMatch(/^tenure_watchers 2$/m)
+    await expect.poll(figures).toMatch(/^tenure_waiting_campaigns 1$/m)
+    service.write('keys.json', { keys: [second] })
+    await service.running.reload()
+    expect(await readAll(stream)).toContain('STATE')
+    expect(await poll).toMatchObject({ status: 200, body: { events: [] } })
+    expect(await inLine).toMatchObject({ status: 200, body: { is_leader: false } })
+    expect((await openStream(token)).status).toBe(401)
+    const fresh = await openStream(tokenTwo())
+    expect(fresh.status).toBe(200)
+    await fresh.body?.cancel()
+  })
+
+  test('may be PEM, and several, each by its thumbprint', async () => {
+    const rsa = rsaKeys()
+    const pem = [one, rsa].map(({ publicKey }) => publicKey.export({ type: 'spki', format: 'pem' }).toString())
+    await startWith(pem[0])
+    const bare = signed({ alg: 'ES256' }, claimsOf('node-1'), one.privateKey)
+    expect(await statusOf(bare)).toBe(200)
+    service.write('keys.json', pem.join(''))
+    await service.running.reload()
+    expect(await statusOf(bare)).toBe(200)
+    const { calculateJwkThumbprint } = await import('jose')
+    const kid = await calculateJwkThumbprint(rsa.publicKey.export({ format: 'jwk' }))
+    expect(await statusOf(signed({ alg: 'RS256', kid }, claimsOf('node-1'), rsa.privateKey, 'RS256'))).toBe(200)
+  })
+})
+
+/** Sends the head of a request, and its body once `finish` is called. */
+async function begin(token: string, line: string, body: object) {
+  const text = JSON.stringify(body)
+  const socket = open(service.url)
+  const headers = [json, `Authorization: Bearer ${token}`, `Content-Length: ${text.length}`]
+  socket.write(message(service.url, line, headers))
+  const answer = answers(socket, 1)
+  // Until this one is answered, the head that was sent before has been read.
+  await statusOf(token)
+  return {
+    async finish() {
+      socket.write(text)
+      return (await answer)[0]
+    },
+  }
+}
+
+describe('a request whose body comes late', () => {
+  const claim = { node_id: 'node-1', lease_ttl_ms: 60_000 }
+
+  test('is judged by the keys of when it is whole', async () => {
+    await startWith({ keys: [first] })
+    const slow = [
+      await begin(tokenOne(), `POST ${path}/campaign`, claim),
+      await begin(tokenOne(), `POST ${path}/campaign`, { ...claim, wait_ms: 60_000 }),
+      await begin(tokenOne({ tenure: { admin: true } }), `PUT ${path}`, { allowed_nodes: [] }),
+    ]
+    service.write('keys.json', { keys: [second] })
+    await service.running.reload()
+    for (const { finish } of slow) expectRefused(await finish(), 401)
+    const { body } = await ask(service.url, tokenTwo(), 'GET', `${path}/leader`)
+    expect(body).toMatchObject({ leader: null, highest_term: 0 })
+  })
+
+  test('goes on if its key is still there', async () => {
+    await startWith({ keys: [first] })
+    const { finish } = await begin(tokenOne(), `POST ${path}/campaign`, claim)
+    service.write('keys.json', { keys: [first, second] })
+    await service.running.reload()
+    expect(await finish()).toMatchObject({ status: 200, body: { is_leader: true } })
+  })
+
+  test('comes to nothing if its token has run out meanwhile', async () => {
+    let aheadMs = 0
+    await startWith({ keys: [first] }, { clock: { ...systemClock, wallMs: () => Date.now() + aheadMs } })
+    const { finish } = await begin(tokenOne(), `POST ${path}/campaign`, claim)
+    aheadMs = 600_000
+    expectRefused(await finish(), 401)
+  })
+})
+
+describe('keys that make no sense', () => {
+  shareService(() => startWith({ keys: [first] }))
+
+  test.each<[string, unknown, RegExp]>([
+    ['no JSON', '{ "keys": [', /keysFile/],
+    ['nothing', '', /no key/],
+    ['no keys', { keys: [] }, /no key/],
+    ['a private key', jwkOf(one.privateKey), /private/],
+    ['a private key in PEM', one.privateKey.export({ type: 'pkcs8', format: 'pem' }), /private/],
+    ['a shared secret', { keys: [{ kty: 'oct', alg: 'HS256', k: 'A'.repeat(43) }] }, /secret/],
+    ['a key with alg none', { keys: [{ ...first, alg: 'none' }] }, /unknown kind/],
+    ['a key with the alg of another kind', { keys: [{ ...first, alg: 'RS256' }] }, /unknown kind/],
+    ['a key on an unknown curve', { keys: [{ ...first, crv: 'secp256k1' }] }, /unknown kind/],
+    ['a key that is no point', { keys: [{ ...first, x: 'AAAA' }] }, /cannot be used/],
+    ['an RSA key of 1024 bits', { keys: [jwkOf(rsaKeys(1024).publicKey)] }, /less than 2048/],
+    ['two keys by one name', { keys: [first, { ...second, kid: 'one' }] }, /two keys/],
+    ['a name that stands there twice', '{"keys":[],"keys":[]}', /twice/],
+    ['a key for encryption only', { keys: [{ ...first, use: 'enc' }] }, /no key/],
+    ['a key that may not verify', { keys: [{ ...first, key_ops: ['sign'] }] }, /key_ops/],
+    ['a list', [first], /no key/],
+  ])('are refused, and everything stays as it was: %s', async (_what, content, message) => {
+    service.write('keys.json', content)
+    await expect(service.running.reload()).rejects.toThrow(message)
+    expect(await statusOf(tokenOne())).toBe(200)
+    await expect(
+      startTestService((write) => ({
+        authentication: { jwt: { keysFile: write('keys.json', content), issuer, audience } },
+      })),
+    ).rejects.toThrow(message)
+  })
+})
+
+describe('a token that runs out', () => {
+  test('ends the renewals of a leader', async () => {
+    await startWith({ keys: [first] })
+    const token = tokenOne({ exp: nowSeconds() + 1.5 })
+    const held = { node_id: 'node-1', term: 1, extend_by_ms: 60_000 }
+    const renew = () => ask(service.url, token, 'POST', `${path}/renew`, held)
+    await ask(service.url, token, 'POST', `${path}/campaign`, { node_id: 'node-1', lease_ttl_ms: 60_000 })
+    expect(await renew()).toMatchObject({ status: 200 })
+    await expect.poll(async () => (await renew()).status, { interval: 100, timeout: 5_000 }).toBe(401)
+    // The same leader with a new token goes on.
+    expect(await ask(service.url, tokenOne(), 'POST', `${path}/renew`, held)).toMatchObject({ status: 200 })
+  })
+
+  test('ends the stream that it opened, soon', async () => {
+    await startWith({ keys: [first] })
+    const exp = nowSeconds() + 1.5
+    const stream = await openStream(tokenOne({ exp }))
+    expect(stream.status).toBe(200)
+    expect(await readAll(stream)).toContain('STATE')
+    expect(nowSeconds()).toBeGreaterThan(exp - 0.05)
+    expect(nowSeconds() - exp).toBeLessThan(10)
+  })
+
+  test('ends a poll, and the wait of a campaign in line', async () => {
+    await startWith({ keys: [first] })
+    await ask(service.url, tokenOne(), 'POST', `${path}/campaign`, { node_id: 'node-1', lease_ttl_ms: 60_000 })
+    const exp = nowSeconds() + 1
+    const token = tokenOne({ exp })
+    const { body } = await ask(service.url, token, 'GET', `${path}/watch`)
+    const answers = await Promise.all([
+      ask(service.url, token, 'GET', `${path}/watch?wait_ms=60000&cursor=${String(body['cursor'])}`),
+      ask(service.url, token, 'POST', `${path}/campaign`, { node_id: 'node-1', lease_ttl_ms: 60_000, wait_ms: 60_000 }),
+    ])
+    expect(answers).toMatchObject([
+      { status: 200, body: { events: [] } },
+      { status: 200, body: { is_leader: false } },
+    ])
+    expect(nowSeconds() - exp).toBeLessThan(10)
+  })
+
+  test('is judged by the wall clock of the service', async () => {
+    let aheadMs = 0
+    await startWith({ keys: [first] }, { clock: { ...systemClock, wallMs: () => Date.now() + aheadMs } })
+    const token = tokenOne()
+    expect(await statusOf(token)).toBe(200)
+    aheadMs = 601_000
+    expect(await statusOf(token)).toBe(401)
+    aheadMs = -60_000
+    expect(await statusOf(token)).toBe(401)
+  })
+})
+
+describe('TLS that is read again', () => {
+  const [serverOne, serverTwo] = [makeCertificate(), makeCertificate()]
+  const [authorityOne, authorityTwo] = [makeAuthority(), makeAuthority()]
+  const entry = (groups: string[]) => ({ certificates: [{ san: 'DNS:node-1.example', groups }] })
+  const wish = { names: [dns('node-1.example')] }
+
+  const half = (pem: string) => `${pem.slice(0, Math.floor(pem.length / 2))}\n`
+  const tail = (pem: string) => pem.slice(pem.indexOf('\n') + 1)
+
+  const writeAll = (write: TestService['write']) => ({
+    tls: {
+      certFile: write('server.pem', serverOne.cert),
+      keyFile: write('server.key', serverOne.key),
+      clientCaFile: write('clients.pem', authorityOne.cert),
+    },
+    authentication: { certificates: { rightsFile: write('rights.json', entry(['payments-*'])) } },
+  })
+  async function startTls(): Promise<void> {
+    service = await startTestService(writeAll)
+  }
+  const shownCertificate = () =>
+    new Promise<PeerCertificate>((resolve, reject) => {
+      const port = Number(new URL(service.url).port)
+      const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+        resolve(socket.getPeerCertificate())
+        socket.destroy()
+      })
+      socket.on('error', reject)
+    })
+  const look = (client: Certificate, agent: Agent) =>
+    new Promise<number | string>((resolve) => {
+      const trusted = [serverOne.cert, serverTwo.cert]
+      request(`${service.url}${path}/leader`, { ca: trusted, ...client, agent }, (response) => {
+        response.resume().on('end', () => resolve(response.statusCode ?? 0))
+      })
+        .on('error', (error) => resolve(error.message))
+        .end()
+    })
+  const fingerprint = ({ cert }: Certificate) => new X509Certificate(cert).fingerprint256
+
+  test('shows the new certificate to new connections, and keeps the old ones', async () => {
+    await startTls()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const client = authorityOne.issue(wish)
+    expect(await look(client, agent)).toBe(200)
+    expect((await shownCertificate()).fingerprint256).toBe(fingerprint(serverOne))
+    service.write('server.pem', serverTwo.cert)
+    await expect(service.running.reload()).rejects.toThrow(/tls\.certFile and tls\.keyFile/)
+    expect((await shownCertificate()).fingerprint256).toBe(fingerprint(serverOne))
+    service.write('server.key', serverTwo.key)
+    await service.running.reload()
+    expect((await shownCertificate()).fingerprint256).toBe(fingerprint(serverTwo))
+    const before = Object.values(agent.freeSockets).flat()[0]
+    expect(await look(client, agent)).toBe(200)
+    expect(Object.values(agent.freeSockets).flat()[0]).toBe(before)
+    agent.destroy()
+  })
+
+  test('takes rights away from connections that are open', async () => {
+    await startTls()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const client = authorityOne.issue(wish)
+    expect(await look(client, agent)).toBe(200)
+    service.write('rights.json', entry(['billing-*']))
+    // All or nothing: one file that is wrong keeps all others from being taken.
+    service.write('server.pem', 'hello')
+    await expect(service.running.reload()).rejects.toThrow(/tls\.certFile/)
+    expect(await look(client, agent)).toBe(200)
+    service.write('server.pem', serverOne.cert)
+    await service.running.reload()
+    expect(await look(client, agent)).toBe(403)
+    service.write('rights.json', { certificates: [] })
+    await service.running.reload()
+    expect(await look(client, agent)).toBe(401)
+    agent.destroy()
+  })
+
+  test('ends connections whose authority is gone', async () => {
+    await startTls()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const client = authorityOne.issue(wish)
+    expect(await look(client, agent)).toBe(200)
+    const connection = Object.values(agent.freeSockets).flat()[0]
+    const ended = new Promise((resolve) => connection?.once('close', resolve))
+    service.write('clients.pem', authorityTwo.cert)
+    await service.running.reload()
+    await ended
+    expect(await look(client, agent)).toBe(401)
+    expect(await look(authorityTwo.issue(wish), new Agent())).toBe(200)
+    service.write('clients.pem', authorityTwo.cert + authorityOne.cert)
+    await service.running.reload()
+    expect(await look(client, new Agent())).toBe(200)
+    agent.destroy()
+  })
+
+  describe('and makes no sense', () => {
+    shareService(startTls)
+
+    test.each<[string, string, unknown, RegExp]>([
+      // Node would take it for all public authorities.
+      ['an empty file of authorities', 'clients.pem', '', /clientCaFile: there is no certificate/],
+      ['text that is no authority', 'clients.pem', 'hello', /clientCaFile: there is no certificate/],
+      ['a certificate of a client for an authority', 'clients.pem', authorityOne.issue(wish).cert, /not an authority/],
+      ['a key for an authority', 'clients.pem', serverOne.key, /not a PRIVATE KEY/],
+      ['no certificate', 'server.pem', 'hello', /tls\.certFile/],
+      ['half an authority', 'clients.pem', authorityOne.cert + half(authorityTwo.cert), /clientCaFile: .*incomplete/],
+      [
+        'half an authority before a whole one',
+        'clients.pem',
+        half(authorityTwo.cert) + authorityOne.cert,
+        /incomplete/,
+      ],
+      ['an authority without its first line', 'clients.pem', authorityOne.cert + tail(authorityTwo.cert), /incomplete/],
+      ['half a chain', 'server.pem', serverOne.cert + half(authorityTwo.cert), /certFile: .*incomplete/],
+      ['half a key', 'server.key', serverOne.key + half(serverTwo.key), /keyFile: .*incomplete/],
+      ['a wildcard', 'rights.json', { certificates: [{ san: 'DNS:*.example' }] }, /without \*/],
+      ['a name without a type', 'rights.json', { certificates: [{ san: 'node-1.example' }] }, /"DNS:"/],
+      ['a common name', 'rights.json', { certificates: [{ san: 'CN:node-1' }] }, /"DNS:"/],
+      [
+        'a right that nobody knows',
+        'rights.json',
+        { certificates: [{ san: 'DNS:a', root: true }] },
+        /unknown field "root"/,
+      ],
+      ['a name twice', 'rights.json', { certificates: [{ san: 'DNS:a' }, { san: 'DNS:a' }] }, /twice/],
+      ['a field twice', 'rights.json', '{"certificates":[{"san":"DNS:a","admin":false,"admin":true}]}', /twice/],
+      ['something beside the certificates', 'rights.json', { certificates: [], more: 1 }, /must be \{/],
+      ['no list', 'rights.json', { certificates: {} }, /must be \{/],
+    ])('leaves everything as it was if there is %s', async (_what, file, content, message) => {
+      service.write(file, content)
+      await expect(service.running.reload()).rejects.toThrow(message)
+      writeAll(service.write)
+      const agent = new Agent()
+      expect(await look(authorityOne.issue(wish), agent)).toBe(200)
+      expect(await look(authorityTwo.issue(wish), agent)).toBe(401)
+    })
+  })
+})

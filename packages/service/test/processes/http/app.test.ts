@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { answers, campaign, expectRefused, json, open, request, send, serve, type Answer } from '../../attacks.ts'
+
+let service: Awaited<ReturnType<typeof serve>>
+let url: string
+let port: string
+beforeAll(async () => {
+  service = await serve()
+  url = service.url
+  port = new URL(url).port
+  await send(url, request(url, 'POST /v1/groups/led/campaign', [json], forLong))
+})
+afterAll(() => service.stop())
+
+const forLong = JSON.stringify({ node_id: 'a', lease_ttl_ms: 3_600_000 })
+const ask = (line: string, ...headers: string[]) => send(url, request(url, line, headers))
+
+describe('a path', () => {
+  test.each([
+    'http://127.0.0.1/healthz',
+    'http://elsewhere/v1/groups/led/leader',
+    'https://elsewhere/../../healthz',
+    '*',
+  ])('is not %s', async (target) => {
+    expectRefused(await ask(`GET ${target}`), 400)
+  })
+
+  test.each([
+    '//healthz',
+    '/healthz/',
+    '/HEALTHZ',
+    '/v1//groups',
+    '/v1/groups/',
+    '//v1/groups/led/leader',
+    '/v1/groups/led//leader',
+    '/v1/groups/led/leader/',
+    '/v1/groups/led%2fleader',
+    '/v1/../healthz',
+    '/./healthz',
+    '/healthz/../metrics',
+    '/healthz;/../metrics',
+    '/healthz%00',
+    '/healthz%2f..%2fmetrics',
+    '/v1/groups/..%2f..%2fhealthz/leader',
+    '/%2e%2e/healthz',
+    '/%2fhealthz',
+    '/healthz%zz',
+    '/\\healthz',
+  ])('is taken as it stands: %s is not there', async (path) => {
+    expectRefused(await ask(`GET ${path}`), 400, 404)
+  })
+
+  test('is decoded once', async () => {
+    expect(await ask('GET /v1/groups/%6ced/leader')).toMatchObject({ status: 200, body: { leader: { node_id: 'a' } } })
+    expectRefused(await ask('GET /v1/groups/%256ced/leader'), 400)
+  })
+})
+
+describe('a method', () => {
+  test('that a path does not have is answered with those that it has', async () => {
+    for (const method of ['DELETE', 'OPTIONS', 'TRACE', 'QUERY']) {
+      const answer = await ask(`${method} /v1/groups/led/leader`, json)
+      expectRefused(answer, 405)
+      expect(answer?.headers.get('allow')).toBe('GET, HEAD')
+    }
+    const posted = await send(url, request(url, 'POST /v1/groups/led/leader', [json], '{}'))
+    expectRefused(posted, 405)
+    expectRefused(await ask('GET /v1/groups/led/campaign'), 405)
+  })
+
+  test('that nobody knows is refused', async () => {
+    expectRefused(await ask('PROPFIND /v1/groups'), 404)
+    expectRefused(await ask('GARBAGE /v1/groups'), 400)
+    expectRefused(await ask('get /healthz'), 400)
+    // A tunnel is not even refused.
+    expect(await ask('CONNECT 127.0.0.1:22')).toBeUndefined()
+  })
+
+  test('is not overridden by a header', async () => {
+    for (const header of ['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', '_method']) {
+      const answer = await ask('GET /v1/groups/led', `${header}: DELETE`)
+      expect(answer).toMatchObject({ status: 200, body: { group: { leader: { node_id: 'a' } } } })
+    }
+    const query = await ask('GET /v1/groups/led?_method=DELETE&force=true')
+    expect(query).toMatchObject({ status: 200, body: { group: { leader: { node_id: 'a' } } } })
+  })
+
+  test('HEAD is a GET without its body, and opens no stream', async () => {
+    const socket = open(url)
+    socket.write(request(url, 'HEAD /v1/groups/led/leader', ['Connection: close']))
+    const text = await new Promise<string>((resolve) => {
+      let received = ''
+      socket.on('data', (chunk) => (received += chunk.toString()))
+      socket.once('close', () => resolve(received))
+    })
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(text).toMatch(/\r\n\r\n$/)
+    const stream = open(url)
+    stream.write(request(url, 'HEAD /v1/groups/led/watch', ['Accept: text/event-stream', 'Connection: close']))
+    const head = await new Promise<string>((resolve) => stream.once('data', (chunk) => resolve(chunk.toString())))
+    expect(head).toMatch(/^HTTP\/1\.1 405 /)
+    stream.destroy()
+  })
+
+  test('a wish to talk about something else is not granted', async () => {
+    const headers = [
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: AA==',
+    ]
+    expect(await ask('GET /healthz', ...headers)).toMatchObject({ status: 200 })
+    expect(await ask('GET /healthz', 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c')).toMatchObject({
+      status: 200,
+    })
+    expectRefused(await ask('GET /healthz', 'Expect: something'), 417)
+    expect((await ask('GET /healthz', 'Expect: 100-continue'))?.status).toBe(100)
+  })
+})
+
+describe('without authentication, a page in a browser on this machine', () => {
+  const raw = (host: string, line = 'GET /v1/groups', ...headers: string[]) =>
+    send(url, [`${line} HTTP/1.1`, `Host: ${host}`, ...headers, '', ''].join('\r\n'))
+
+  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])('may ask %s', async (host) => {
+    expect(await raw(`${host}:${port}`)).toMatchObject({ status: 200 })
+    expect(await raw(host)).toMatchObject({ status: 200 })
+  })
+
+  test.each([
+    'evil.example',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    'evil.example:80@127.0.0.1',
+    '127.0.0.1@evil.example',
+    'localhost,evil.example',
+    '127.0.0.2',
+    '0.0.0.0',
+    '[::]',
+    '[::1].evil.example',
+    '[::1',
+    '2130706433',
+    ':80',
+  ])('may not ask under the name of %s', async (host) => {
+    expectRefused(await raw(host), 400, 403)
+    expectRefused(await raw(`${host}:${port}`), 400, 403)
+    expectRefused(await raw(host, 'GET /healthz'), 400, 403)
+  })
+
+  test('may ask under a name that was configured, and then no other one', async () => {
+    const other = await serve({ allowedHosts: ['elections.example'] })
+    onTestFinished(() => other.stop())
+    const as = (host: string) => send(other.url, `GET /healthz HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    expect(await as('elections.example')).toMatchObject({ status: 200 })
+    expect(await as('Elections.Example:443')).toMatchObject({ status: 200 })
+    expectRefused(await as('127.0.0.1'), 403)
+  })
+
+  test.each([
+    ['evil.example', 'http://evil.example'],
+    ['a file', 'null'],
+    ['another port', 'http://127.0.0.1:3000'],
+    ['what is no origin', 'nonsense'],
+    ['a longer name', 'http://127.0.0.1.evil.example'],
+  ])('of %s changes nothing', async (_what, origin) => {
+    const lines: [string, string?][] = [
+      ['POST /v1/groups/led/resign', '{"node_id":"a","term":1}'],
+      ['PUT /v1/groups/led', '{}'],
+      ['DELETE /v1/groups/led?force=true'],
+    ]
+    for (const [line, body] of lines) {
+      const headers = [`Origin: ${origin}`, ...(body ? [json] : [])]
+      expectRefused(await send(url, request(url, line, headers, body)), 403)
+    }
+    expect(await ask('GET /v1/groups/led/leader')).toMatchObject({ body: { leader: { node_id: 'a', term: 1 } } })
+  })
+
+  test('of this very service may do what anybody may', async () => {
+    const headers = [json, `Origin: ${url}`]
+    const answer = await send(url, request(url, 'POST /v1/groups/own/campaign', headers, campaign))
+    expect(answer).toMatchObject({ status: 200, body: { is_leader: true } })
+  })
+
+  test('is never told that it may read', async () => {
+    const origin = 'Origin: http://evil.example'
+    const preflight = ['Access-Control-Request-Method: POST', 'Access-Control-Request-Headers: content-type']
+    const seen: (Answer | undefined)[] = [
+      await ask('GET /v1/groups', origin),
+      await ask('GET /v1/groups/led/watch', origin),
+      await ask('OPTIONS /v1/groups/led/resign', origin, ...preflight),
+      await ask('GET /nowhere', origin),
+    ]
+    for (const answer of seen) {
+      const allowed = [...(answer?.headers.keys() ?? [])].filter((name) => name.startsWith('access-control-'))
+      expect(allowed).toEqual([])
+    }
+    expect(seen[2]?.status).toBeGreaterThanOrEqual(400)
+  })
+})
+
+describe('what an answer tells', () => {
+  test('is nothing of the inside', async () => {
+    const answers = [
+      await ask('GET /nowhere/<script>'),
+      await ask(`GET /v1/groups/${'%zz'}/leader`),
+      await ask('GET /v1/groups?limit=-1'),
+      await ask('GET /v1/groups?limit[]=1'),
+      await ask('GET /v1/groups?limit=1&limit=2'),
+      await ask('GET /v1/groups?__proto__[admin]=1'),
+      await send(url, request(url, 'POST /v1/groups/led/renew', [json], '{"node_id":"a","term":"1"}')),
+      await send(url, request(url, 'POST /v1/groups/led/renew', [json], 'not json')),
+    ]
+    for (const answer of answers) {
+      expectRefused(answer, 400, 404)
+      expect(answer?.text).not.toContain('<script>')
+      expect(answer?.headers.has('server')).toBe(false)
+      expect(answer?.headers.has('x-powered-by')).toBe(false)
+    }
+  })
+
+  test('in metrics is bounded, whatever was asked for', async () => {
+    const labels = async () => {
+      const text = await (await fetch(`${url}/metrics`)).text()
+      return text.split('\n').filter((line) => line.startsWith('tenure_request'))
+    }
+    for (const status of [200, 404]) await ask(status === 200 ? 'GET /v1/groups/led/leader' : 'GET /unknown-path-0')
+    await ask('PROPFIND /unknown-path-0')
+    await ask('GET /v1/groups/unknown-group-0/leader')
+    await labels()
+    const before = await labels()
+    for (let index = 1; index <= 50; index++) {
+      await ask(`GET /unknown-path-${index}`)
+      await ask(`PROPFIND /unknown-path-${index}`)
+      await ask(`GET /v1/groups/unknown-group-${index}/leader`)
+    }
+    const after = await labels()
+    expect(before.length).toBeGreaterThan(0)
+    expect(after).toHaveLength(before.length)
+    expect(after.join('\n')).not.toMatch(/unknown/)
+  })
+
+  test('comes in order when requests are sent ahead of answers, up to a bound', async () => {
+    const few = open(url)
+    few.write(Buffer.concat(Array.from({ length: 200 }, () => request(url, 'GET /v1/groups/led/leader'))))
+    expect((await answers(few, 200)).map(({ status }) => status)).toEqual(Array.from({ length: 200 }, () => 200))
+    const many = open(url)
+    const waits = JSON.stringify({ node_id: 'b', lease_ttl_ms: 5_000, wait_ms: 500 })
+    many.write(
+      Buffer.concat(Array.from({ length: 300 }, () => request(url, 'POST /v1/groups/led/campaign', [json], waits))),
+    )
+    const received = await answers(many, 300)
+    expectRefused(received.at(-1), 429)
+    expect(received).toHaveLength(257)
+  })
+})

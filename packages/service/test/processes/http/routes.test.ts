@@ -1,0 +1,335 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startService, type RunningService } from '../../../src/index.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'tenure-http-'))
+let service: RunningService
+beforeAll(async () => {
+  service = await startService({ data: directory, port: 0 })
+})
+afterAll(async () => {
+  await service.close()
+  rmSync(directory, { recursive: true })
+})
+
+interface Answer {
+  readonly status: number
+  // The shape differs from route to route; each test says what it expects.
+  readonly body: Record<string, unknown>
+}
+
+async function ask(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const response = await fetch(service.url + path, {
+    method,
+    headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+
+let groups = 0
+const newGroup = () => `group-${++groups}`
+const campaign = (group: string, node_id: string, more: object = {}) =>
+  ask('POST', `/v1/groups/${group}/campaign`, { node_id, lease_ttl_ms: 5000, ...more })
+
+describe('the document', () => {
+  test('a campaign is won with a term, and lost with the leader and a time to wait', async () => {
+    const group = newGroup()
+    const metadata = { ip: '10.0.1.7', zone: 'az-a', version: '1.4.2' }
+    const won = await campaign(group, 'node_17', { metadata })
+    const leader = { node_id: 'node_17', term: 1, lease_expires_at_ms: expect.any(Number) as number }
+    expect(won).toMatchObject({ status: 200, body: { is_leader: true, leader } })
+    const lost = await campaign(group, 'node_03')
+    expect(lost).toMatchObject({ status: 200, body: { is_leader: false, leader } })
+    expect(lost.body['retry_after_ms']).toBeGreaterThan(4_000)
+    expect(lost.body['retry_after_ms']).toBeLessThanOrEqual(5_000)
+    const shown = await ask('GET', `/v1/groups/${group}/leader`)
+    expect(shown).toMatchObject({ status: 200, body: { leader: { ...leader, metadata } } })
+  })
+
+  test('a renewal extends, and is fenced', async () => {
+    const group = newGroup()
+    await campaign(group, 'node_17')
+    const renew = (change: object) =>
+      ask('POST', `/v1/groups/${group}/renew`, { node_id: 'node_17', term: 1, extend_by_ms: 5000, ...change })
+    expect(await renew({})).toMatchObject({ status: 200, body: { ok: true, leader: { node_id: 'node_17', term: 1 } } })
+    expect(await renew({ node_id: 'node_03', term: 2 })).toMatchObject({
+      status: 409,
+      body: { ok: false, error: 'NOT_LEADER', current_leader: { node_id: 'node_17', term: 1 } },
+    })
+  })
+
+  test('resigning frees the group', async () => {
+    const group = newGroup()
+    await campaign(group, 'node_17')
+    const resign = await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'node_17', term: 1 })
+    expect(resign).toMatchObject({ status: 200, body: { ok: true } })
+    expect(await ask('GET', `/v1/groups/${group}/leader`)).toMatchObject({ body: { leader: null } })
+  })
+
+  test('a group is created with a policy', async () => {
+    const group_id = newGroup()
+    const definition = { policy: { min_ttl_ms: 2000, max_ttl_ms: 15000 }, allowed_nodes: ['node_01', 'node_02'] }
+    expect(await ask('POST', '/v1/groups', { group_id, ...definition })).toMatchObject({ status: 201 })
+    expect(await ask('POST', '/v1/groups', { group_id, ...definition })).toMatchObject({ status: 200 })
+    expect(await ask('POST', '/v1/groups', { group_id })).toMatchObject({ status: 409, body: { error: 'CONFLICT' } })
+    expect(await campaign(group_id, 'node_01', { lease_ttl_ms: 1000 })).toMatchObject({
+      status: 400,
+      body: { error: 'INVALID_TTL', min_ttl_ms: 2000, max_ttl_ms: 15000 },
+    })
+    expect(await campaign(group_id, 'node_09')).toMatchObject({ status: 403, body: { error: 'UNAUTHORIZED' } })
+  })
+
+  test('a watch tells of a change, by stream and by long poll', async () => {
+    const group = newGroup()
+    const path = `/v1/groups/${group}/watch`
+    const first = await ask('GET', path)
+    expect(first.body['events']).toMatchObject([{ type: 'STATE', group_id: group, leader: null }])
+    const stream = await fetch(service.url + path, { headers: { accept: 'text/event-stream' } })
+    const polled = ask('GET', `${path}?cursor=${String(first.body['cursor'])}`)
+    await campaign(group, 'node_09')
+    const change = { type: 'LEADER_CHANGED', group_id: group, term: 1, leader_node_id: 'node_09' }
+    expect((await polled).body['events']).toMatchObject([{ ...change, ts_ms: expect.any(Number) as number }])
+    const told: { type: string }[] = []
+    for await (const chunk of stream.body ?? []) {
+      const lines = Buffer.from(chunk as Uint8Array)
+        .toString()
+        .split('\n')
+      for (const line of lines) if (line.startsWith('data: ')) told.push(JSON.parse(line.slice(6)) as { type: string })
+      if (told.some(({ type }) => type === 'LEADER_CHANGED')) break
+    }
+    expect(told.at(-1)).toMatchObject(change)
+  })
+})
+
+describe('a watch', () => {
+  const eventsAfter = async (group: string, cursor: unknown, headers = {}) =>
+    ask('GET', `/v1/groups/${group}/watch?cursor=${String(cursor)}&wait_ms=0`, undefined, headers)
+
+  test('goes on exactly where a cursor points to', async () => {
+    const group = newGroup()
+    const { body } = await ask('GET', `/v1/groups/${group}/watch`)
+    await campaign(group, 'a')
+    await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
+    await campaign(group, 'b')
+    const types = ((await eventsAfter(group, body['cursor'])).body['events'] as { type: string }[]).map(
+      ({ type }) => type,
+    )
+    expect(types).toEqual(['LEADER_CHANGED', 'LEADER_LOST', 'LEADER_CHANGED'])
+  })
+
+  test('tells of a gap, and how things stand, where the history is gone', async () => {
+    const group = newGroup()
+    await campaign(group, 'a')
+    const { body } = await eventsAfter(group, '0123456789abcdef.7')
+    expect(body['events']).toMatchObject([{ type: 'GAP' }, { type: 'STATE', leader: { node_id: 'a' } }])
+  })
+
+  test.each(['x', '-1', '0123456789abcdef.', '0123456789abcdef.-1', '0123456789abcdef.1e9', '0123456789abcdef.1.1'])(
+    'refuses the cursor %s, which was never given out',
+    async (cursor) => {
+      expect(await eventsAfter(newGroup(), cursor)).toMatchObject({ status: 400, body: { error: 'INVALID_REQUEST' } })
+    },
+  )
+
+  test('refuses a cursor of the future', async () => {
+    const { body } = await ask('GET', `/v1/groups/${newGroup()}/watch`)
+    const [feed] = String(body['cursor']).split('.')
+    expect(await eventsAfter(newGroup(), `${feed}.999999`)).toMatchObject({ status: 400 })
+  })
+})
+
+describe('a campaign', () => {
+  test('that is strict loses with 409', async () => {
+    const group = newGroup()
+    await campaign(group, 'a')
+    expect(await campaign(group, 'b', { strict: true })).toMatchObject({
+      status: 409,
+      body: { ok: false, error: 'CONFLICT', current_leader: { node_id: 'a', term: 1 } },
+    })
+  })
+
+  test('that is strict says of the node that leads already that it does', async () => {
+    const group = newGroup()
+    const lost = async (node: string) => (await campaign(group, node, { strict: true })).body['message']
+    const { body } = await campaign(group, 'a')
+    expect(await lost('a')).toMatch(/^Node "a" leads group "[^"]+" already, from another campaign\./)
+    expect(await lost('b')).toMatch(/^Another node leads group/)
+    const { term } = body['leader'] as { term: number }
+    await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term })
+    const late = await campaign(group, 'a', { strict: true, attempt: 'x', after_term: 0 })
+    expect(late).toMatchObject({ status: 409, body: { message: expect.stringMatching(/^Nobody leads/) as string } })
+  })
+
+  test('is the same one with the same instance or the same request, and another one without', async () => {
+    for (const same of [{ instance_start_uuid: 'one' }, { request_id: 'one' }]) {
+      const group = newGroup()
+      await campaign(group, 'a', same)
+      expect(await campaign(group, 'a', same)).toMatchObject({ body: { is_leader: true, leader: { term: 1 } } })
+      expect(await campaign(group, 'a')).toMatchObject({ body: { is_leader: false } })
+      expect(await campaign(group, 'b', same)).toMatchObject({ body: { is_leader: false } })
+    }
+  })
+
+  test('waits in line', async () => {
+    const group = newGroup()
+    await campaign(group, 'a')
+    const waiting = campaign(group, 'b', { wait_ms: 10_000 })
+    await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
+    const { body } = await waiting
+    expect(body).toMatchObject({ is_leader: true, leader: { node_id: 'b', term: 2 } })
+  })
+})
+
+describe('a campaign that waits', () => {
+  test('is given up with its client, and the next in line wins', async () => {
+    const group = newGroup()
+    await campaign(group, 'a')
+    const gone = new AbortController()
+    const leaving = fetch(`${service.url}/v1/groups/${group}/campaign`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ node_id: 'gone', lease_ttl_ms: 5000, wait_ms: 60_000 }),
+      signal: gone.signal,
+    }).catch(() => undefined)
+    // In any order of the three the one that is still there must win.
+    await delay(50)
+    const waiting = campaign(group, 'b', { wait_ms: 20_000 })
+    await delay(50)
+    gone.abort()
+    await leaving
+    await delay(50)
+    await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
+    expect(await waiting).toMatchObject({ body: { is_leader: true, leader: { node_id: 'b', term: 2 } } })
+  })
+
+  test('and loses is told when to ask again, also where nobody leads', async () => {
+    const group = newGroup()
+    await campaign(group, 'a', { attempt: 'once' })
+    await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
+    const again = await campaign(group, 'a', { attempt: 'once' })
+    expect(again).toMatchObject({ status: 200, body: { is_leader: false, leader: null } })
+    expect(again.body['retry_after_ms']).toBeGreaterThan(0)
+  })
+})
+
+test('a changed definition binds new leases: who leads goes on, within the new bounds, and then campaigns no more', async () => {
+  const group = newGroup()
+  await campaign(group, 'a')
+  const policy = { min_ttl_ms: 2_000, max_ttl_ms: 9_000 }
+  expect(await ask('PUT', `/v1/groups/${group}`, { policy, allowed_nodes: ['b'] })).toMatchObject({
+    body: { ok: true },
+  })
+  const renew = (extend_by_ms: number) =>
+    ask('POST', `/v1/groups/${group}/renew`, { node_id: 'a', term: 1, extend_by_ms })
+  expect(await renew(9_000)).toMatchObject({ status: 200, body: { leader: { node_id: 'a', term: 1 } } })
+  expect(await renew(9_001)).toMatchObject({ status: 400, body: { error: 'INVALID_TTL' } })
+  await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
+  expect(await campaign(group, 'a')).toMatchObject({ status: 403 })
+  expect(await campaign(group, 'b')).toMatchObject({ body: { is_leader: true, leader: { term: 2 } } })
+})
+
+test('pages of groups show every group once, also while others come and go', async () => {
+  const own = Array.from({ length: 7 }, (_, index) => `page-${index}`)
+  for (const group_id of own) await ask('POST', '/v1/groups', { group_id })
+  const seen: string[] = []
+  for (let next: unknown = 'page-'; typeof next === 'string';) {
+    const { body } = await ask('GET', `/v1/groups?limit=2&after=${next}`)
+    const page = (body['groups'] as { group_id: string }[]).map(({ group_id }) => group_id)
+    expect(page.length).toBeLessThanOrEqual(2)
+    seen.push(...page)
+    next = body['next']
+    // Before what comes next, and out of what was last.
+    await ask('POST', '/v1/groups', { group_id: `page-0-${seen.length}` })
+    await ask('DELETE', `/v1/groups/${String(page[0])}`)
+  }
+  expect(seen.filter((id) => own.includes(id))).toEqual(own)
+})
+
+test('a group with a leader is deleted by force only, and its lease runs out before anybody else leads', async () => {
+  const group = newGroup()
+  await campaign(group, 'a', { lease_ttl_ms: 2_000 })
+  expect(await ask('DELETE', `/v1/groups/${group}`)).toMatchObject({ status: 409, body: { error: 'CONFLICT' } })
+  expect(await ask('DELETE', `/v1/groups/${group}?force=yes`)).toMatchObject({ status: 400 })
+  expect(await ask('DELETE', `/v1/groups/${group}?force=true`)).toMatchObject({ status: 200, body: { ok: true } })
+  expect(await ask('GET', `/v1/groups/${group}`)).toMatchObject({ status: 404, body: { error: 'NOT_FOUND' } })
+  expect(await campaign(group, 'b')).toMatchObject({ body: { is_leader: false, leader: null } })
+  const won = await campaign(group, 'b', { wait_ms: 10_000 })
+  expect(won).toMatchObject({ body: { is_leader: true, leader: { term: 2 } } })
+})
+
+describe('what makes no sense is refused', () => {
+  test.each([
+    ['no JSON', '{'],
+    ['no object', '[]'],
+    ['nothing', ''],
+    ['no node', { lease_ttl_ms: 5000 }],
+    ['an empty node', { node_id: '', lease_ttl_ms: 5000 }],
+    ['a node with a line break', { node_id: 'a\nb', lease_ttl_ms: 5000 }],
+    ['a node that is not normalised', { node_id: 'e\u0301', lease_ttl_ms: 5000 }],
+    ['a node of 300 bytes', { node_id: 'ü'.repeat(150), lease_ttl_ms: 5000 }],
+    ['a duration in words', { node_id: 'a', lease_ttl_ms: '5000' }],
+    ['half a millisecond', { node_id: 'a', lease_ttl_ms: 0.5 }],
+    ['no end', '{"node_id":"a","lease_ttl_ms":1e400}'],
+    ['a field that is not known', { node_id: 'a', lease_ttl_ms: 5000, admin: true }],
+    ['a prototype', '{"node_id":"a","lease_ttl_ms":5000,"__proto__":{"admin":true}}'],
+    ['metadata without end', { node_id: 'a', lease_ttl_ms: 5000, metadata: { text: 'x'.repeat(5_000) } }],
+    [
+      'metadata without bottom',
+      { node_id: 'a', lease_ttl_ms: 5000, metadata: JSON.parse('{"a":'.repeat(9) + '1' + '}'.repeat(9)) as object },
+    ],
+  ])('%s', async (_what, body) => {
+    const answer = await ask('POST', `/v1/groups/${newGroup()}/campaign`, body)
+    expect(answer).toMatchObject({ status: 400, body: { ok: false, error: 'INVALID_REQUEST' } })
+  })
+
+  test.each(['..', '%2e%2e', 'a%2Fb', '%00', 'a%0Ab', '__proto__', '-', 'ä', 'x'.repeat(129)])(
+    'the group %s',
+    async (id) => {
+      const { status } = await ask('GET', `/v1/groups/${id}/leader`)
+      expect([400, 404]).toContain(status)
+    },
+  )
+
+  test('a body that is too large', async () => {
+    const answer = await ask('POST', `/v1/groups/${newGroup()}/campaign`, JSON.stringify({ a: 'x'.repeat(70_000) }))
+    expect(answer).toMatchObject({ status: 413, body: { ok: false, error: 'TOO_LARGE' } })
+  })
+})
+
+test('many leases are renewed in one request, each with its own result', async () => {
+  const [mine, other, theirs] = [newGroup(), newGroup(), newGroup()]
+  await campaign(mine, 'a')
+  await campaign(other, 'a')
+  await campaign(theirs, 'b')
+  const item = (group_id: string, extend_by_ms = 5000) => ({ group_id, term: 1, extend_by_ms })
+  const { status, body } = await ask('POST', '/v1/renew', {
+    node_id: 'a',
+    renewals: [item(mine), item(theirs), item('nobody'), item(other, 1), item(mine)],
+  })
+  expect(status).toBe(200)
+  expect(body['results']).toMatchObject([
+    { group_id: mine, ok: true, term: 1 },
+    { group_id: theirs, ok: false, error: 'NOT_LEADER', current_term: 1 },
+    { group_id: 'nobody', ok: false, error: 'NOT_LEADER' },
+    { group_id: other, ok: false, error: 'INVALID_TTL' },
+    { group_id: mine, ok: true, term: 1 },
+  ])
+})
+
+test('the service tells how it is', async () => {
+  expect(await ask('GET', '/healthz')).toMatchObject({ status: 200, body: { ok: true } })
+  expect(await ask('GET', '/readyz')).toMatchObject({ status: 200, body: { ok: true } })
+  const metrics = await (await fetch(`${service.url}/metrics`)).text()
+  expect(metrics).toMatch(/^tenure_campaigns_total\{result="granted"\} \d+$/m)
+  const { body } = await ask('GET', '/openapi.json')
+  expect(Object.keys(body['paths'] as object)).toContain('/v1/groups/{group_id}/campaign')
+})

@@ -1,0 +1,167 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { makeCertificate } from '../../../../../tenure/test/kubernetes/certificate.ts'
+import type { ServiceOptions } from '../../../../src/index.ts'
+import {
+  answers,
+  campaign,
+  closed,
+  expectRefused,
+  json,
+  open,
+  renewing,
+  request,
+  send,
+  serve,
+} from '../../../attacks.ts'
+
+const limits = { headersTimeoutMs: 1_000, requestTimeoutMs: 2_000 }
+
+async function start(more: ServiceOptions['limits'] = {}, tls?: ServiceOptions['tls']) {
+  const service = await serve({ limits: { ...limits, ...more }, tls })
+  onTestFinished(() => service.stop())
+  return service.url
+}
+
+function startTls(more: ServiceOptions['limits'] = {}) {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-attacks-tls-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const { cert, key } = makeCertificate()
+  const tls = { certFile: join(directory, 'cert.pem'), keyFile: join(directory, 'key.pem') }
+  writeFileSync(tls.certFile, cert)
+  writeFileSync(tls.keyFile, key)
+  return start(more, tls)
+}
+
+/** Sends what `next` gives, every 100 ms, until the connection is closed. Resolves with how long it was open. */
+async function trickle(socket: Socket, first: string | Buffer, next: string): Promise<number> {
+  const openedMs = performance.now()
+  socket.resume()
+  socket.write(first)
+  const timer = setInterval(() => socket.write(next), 100)
+  await closed(socket)
+  clearInterval(timer)
+  return performance.now() - openedMs
+}
+
+test('while 600 connections send their headers byte by byte, renewals go on, and all 600 are cut', async () => {
+  const url = await start()
+  const leader = await renewing(url, 'steady')
+  const head = `GET /healthz HTTP/1.1\r\nHost: ${new URL(url).host}\r\nX-Slow: `
+  const openMs = await Promise.all(Array.from({ length: 600 }, () => trickle(open(url), head, 'x')))
+  // A leader that renews every third of its lease of 5 s has time for two more.
+  expect(await leader.slowestMs()).toBeLessThan(1_600)
+  await leader.stop()
+  expect(Math.min(...openMs)).toBeGreaterThan(900)
+  expect(Math.max(...openMs)).toBeLessThan(6_000)
+})
+
+const schemes = [
+  ['HTTP', start],
+  ['HTTPS', startTls],
+] as const
+
+describe.each(schemes)('%s', (_name, begin) => {
+  test('a request in two pieces is answered', async () => {
+    const url = await begin()
+    const bytes = request(url, 'POST /v1/groups/g/campaign', [json], campaign)
+    const socket = open(url)
+    socket.write(bytes.subarray(0, 40))
+    setTimeout(() => socket.write(bytes.subarray(40)), 300)
+    expect((await answers(socket, 1))[0]).toMatchObject({ status: 200 })
+  })
+
+  test('a connection that says nothing is closed', async () => {
+    const url = await begin()
+    expect(await trickle(open(url), '', '')).toBeLessThan(5_000)
+  })
+
+  test('slow headers are refused', async () => {
+    const url = await begin()
+    const socket = open(url)
+    const answer = answers(socket, 1)
+    await trickle(socket, 'GET /healthz HTTP/1.1\r\n', 'X: y\r\n')
+    expectRefused((await answer)[0], 408)
+  })
+
+  test.each([
+    ['with a length', 'Content-Length: 1000', 'x'],
+    ['in chunks', 'Transfer-Encoding: chunked', '1\r\nx\r\n'],
+  ])('a slow body %s is refused', async (_how, header, piece) => {
+    const url = await begin()
+    const socket = open(url)
+    const answer = answers(socket, 1)
+    const openMs = await trickle(socket, request(url, 'POST /v1/groups/g/campaign', [json, header]), piece)
+    expectRefused((await answer)[0], 408)
+    expect(openMs).toBeLessThan(8_000)
+  })
+
+  test('a slow body to a route that reads none is cut as well', async () => {
+    const url = await begin()
+    const socket = open(url)
+    const answer = answers(socket, 1)
+    await trickle(socket, request(url, 'GET /healthz', ['Transfer-Encoding: chunked']), '1\r\nx\r\n')
+    expectRefused((await answer)[0], 400)
+  })
+})
+
+test('a handshake that does not go on is cut', async () => {
+  const url = await startTls()
+  const { hostname, port } = new URL(url)
+  const socket = connect({ host: hostname, port: Number(port) })
+  // The first bytes of a greeting that never ends.
+  expect(await trickle(socket, Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]), '')).toBeLessThan(5_000)
+})
+
+test.each(schemes)(
+  'over %s who reads nothing is cut off after a while, who reads slowly is not',
+  async (_name, begin) => {
+    const url = await begin({ answerTimeoutMs: 1_000, headersTimeoutMs: 10_000, requestTimeoutMs: 10_000 })
+    const body = JSON.stringify({ node_id: 'a', lease_ttl_ms: 60_000, metadata: { text: 'x'.repeat(4_000) } })
+    const groups = Array.from({ length: 200 }, (_, index) => `POST /v1/groups/g${index}/campaign`)
+    const filling = open(url)
+    for (const line of groups) filling.write(request(url, line, [json], body))
+    expect(await answers(filling, groups.length)).toHaveLength(groups.length)
+    const page = request(url, 'GET /v1/groups?limit=200')
+    const idle = open(url)
+    idle.pause()
+    for (let index = 0; index < 20; index++) idle.write(page)
+    const slow = open(url)
+    slow.write(Buffer.concat(Array.from({ length: 4 }, () => page)))
+    const pause = setInterval(() => {
+      slow.pause()
+      setTimeout(() => slow.resume(), 100)
+    }, 150)
+    // Whoever does not read learns only by writing that nobody listens any more.
+    const knock = setInterval(() => idle.write(page), 200)
+    onTestFinished(() => {
+      clearInterval(pause)
+      clearInterval(knock)
+    })
+    const [received] = await Promise.all([answers(slow, 4), closed(idle)])
+    expect(received.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  },
+)
+
+describe.each(schemes)('connections over %s', (_name, begin) => {
+  const answered = (socket: Socket) => answers(socket, 1).then(([answer]) => answer?.status === 200)
+
+  test.each([
+    ['from one address', { maxConnectionsPerAddress: 20 }],
+    ['in all', { maxConnections: 20 }],
+  ])('are bounded %s, and their places are free again afterwards', async (_which, bound) => {
+    const url = await begin(bound)
+    const first = Array.from({ length: 20 }, () => open(url))
+    await Promise.all(first.map((socket) => once(socket, 'connect')))
+    const refused = open(url)
+    refused.write(request(url, 'GET /healthz'))
+    expect(await answered(refused)).toBe(false)
+    for (const socket of first) socket.write(request(url, 'GET /healthz'))
+    expect(await Promise.all(first.map(answered))).toEqual(first.map(() => true))
+    await expect.poll(() => send(url, request(url, 'GET /healthz'))).toMatchObject({ status: 200 })
+  })
+})

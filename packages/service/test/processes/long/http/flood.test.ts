@@ -1,0 +1,117 @@
+/** One subject floods the service with batches. The renewals of others go on, and no lease lasts much too long. */
+import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { end } from '../../../../../../test/servers/process.ts'
+import { serve } from '../../../../../cli/test/tenure.ts'
+import { ask } from '../../../auth/service.ts'
+import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from '../../../auth/tokens.ts'
+import { newDirectory } from '../../../service-process.ts'
+
+const keys = ecKeys()
+const tokenFor = (sub: string, tenure: object) =>
+  signed({ alg: 'ES256', kid: 'one' }, claimsOf(sub, { tenure }), keys.privateKey)
+
+/** 3.5 MB of keys that mean nothing. */
+function junkKeys(): string {
+  const keys = Array.from({ length: 99_000 }, (_, index) => `"${`key-${index}-`.padEnd(30, 'x')}":1`)
+  return `{${keys.join()}}`
+}
+
+function batchOf(node_id: string, groups: string): string {
+  const renewals = Array.from({ length: 20_000 }, (_, index) => ({
+    group_id: `${groups}-${index}`,
+    term: 1,
+    extend_by_ms: 5_000,
+  }))
+  return JSON.stringify({ node_id, renewals })
+}
+
+async function scene(isAuthenticated: boolean) {
+  const directory = newDirectory()
+  const keysFile = join(directory, 'keys.json')
+  writeFileSync(keysFile, JSON.stringify({ keys: [jwkOf(keys.publicKey, { kid: 'one', alg: 'ES256' })] }))
+  const flags = ['--jwt-keys', keysFile, '--jwt-issuer', issuer, '--jwt-audience', audience]
+  const { url } = await serve(join(directory, 'data'), isAuthenticated ? flags : [])
+  return {
+    url,
+    /** Begins, and gives what ends it. */
+    async flood(body: string, token: string) {
+      const file = join(directory, 'body.json')
+      writeFileSync(file, body)
+      const script = join(import.meta.dirname, '../../../flood.mjs')
+      const args = [script, url, '48', file, ...(isAuthenticated ? [token] : [])]
+      const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+      onTestFinished(() => end(child, 'SIGKILL'))
+      return async () => {
+        const said = once(child.stdout, 'data')
+        child.stdin.end()
+        return JSON.parse(String((await said)[0])) as Record<string, number>
+      }
+    },
+  }
+}
+
+/** Half of them took no longer than this. */
+const median = (values: readonly number[]) =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Infinity
+const passed = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** How long renewals of somebody else take, until a lease of two seconds that nobody renews has ended. */
+async function measure(url: string) {
+  const token = tokenFor('other', { groups: ['other-*'] })
+  const post = (path: string, body: object) => ask(url, token, 'POST', path, { node_id: 'other', ...body })
+  expect(await post('/v1/groups/other-kept/campaign', { lease_ttl_ms: 60_000 })).toMatchObject({ status: 200 })
+  const renewalsMs: number[] = []
+  const timed = async () => {
+    const sentMs = performance.now()
+    const renewal = await post('/v1/groups/other-kept/renew', { term: 1, extend_by_ms: 60_000 })
+    expect(renewal).toMatchObject({ status: 200 })
+    renewalsMs.push(performance.now() - sentMs)
+  }
+  await timed()
+  const won = await post('/v1/groups/other-lost/campaign', { lease_ttl_ms: 2_000 })
+  const wonMs = performance.now()
+  expect(won).toMatchObject({ body: { is_leader: true } })
+  const lasted = { ms: 0 }
+  const looking = (async () => {
+    while (lasted.ms === 0) {
+      const { body } = await ask(url, token, 'GET', '/v1/groups/other-lost/leader')
+      if (body['leader'] === null) lasted.ms = performance.now() - wonMs
+      await passed(20)
+    }
+  })()
+  while (lasted.ms === 0 || renewalsMs.length < 50) {
+    await timed()
+    await passed(20)
+  }
+  await looking
+  return { renewalMs: median(renewalsMs), lastedMs: lasted.ms }
+}
+
+const noRights = tokenFor('flooder', {})
+const otherRights = tokenFor('flooder', { groups: ['mine-*'] })
+
+describe.each([
+  ['with authentication', true],
+  ['without authentication', false],
+])('%s', (how, isAuthenticated) => {
+  test.each([
+    ['3.5 MB of keys that mean nothing', junkKeys(), noRights],
+    ['3.5 MB of keys that mean nothing, by somebody with rights', junkKeys(), otherRights],
+    ['20,000 groups of others, by somebody without any right', batchOf('flooder', 'other'), noRights],
+    ['20,000 groups of others, by somebody with other rights', batchOf('flooder', 'other'), otherRights],
+    ['20,000 groups in the name of another node', batchOf('other', 'other'), otherRights],
+  ])('a flood of %s', { timeout: 120_000 }, async (what, body, token) => {
+    const { url, flood } = await scene(isAuthenticated)
+    const stop = await flood(body, token)
+    await passed(1_000)
+    const { renewalMs, lastedMs } = await measure(url)
+    const answered = await stop()
+    console.info(`${how}, ${what}: a renewal took ${renewalMs} ms, the lease ${lastedMs} ms`, answered)
+    expect(renewalMs).toBeLessThan(250)
+    expect(lastedMs).toBeLessThan(3_000)
+  })
+})

@@ -1,0 +1,111 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { freePort, ServiceProcess, type Answer } from '../../../disk/service-process.ts'
+import { unexplained, type Operation } from '../../../linearizable.ts'
+
+const restarts = Number(process.env['TENURE_CRASHES'] ?? 15)
+const clients = 32
+const groups = ['one', 'two', 'three', 'four']
+
+/**
+ * The service, killed and started again while 32 clients use it. All that they were told must be explained by one
+ * service that does one thing at a time and never forgets.
+ */
+test(
+  `no term is reused, lost or brought back over ${restarts} crashes`,
+  { timeout: 120_000 + restarts * 10_000 },
+  async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'tenure-crash-'))
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+    const port = await freePort()
+    let service = await ServiceProcess.start({ directory, port })
+    const history = new Map(groups.map((group): [string, Operation[]] => [group, []]))
+    const failures: string[] = []
+    const stop = new AbortController()
+    let onAnswer = (_call: Operation['call'], _answer: NonNullable<Operation['answer']>) => {}
+
+    onTestFinished(() => stop.abort())
+    const running = Array.from({ length: clients }, (_, index) => takePart(index))
+    for (let crash = 0; crash < restarts; crash++) {
+      const exited = once(service.child, 'exit')
+      await delay(50 + Math.random() * 200)
+      // A grant or an end that somebody was just told must be on the disk by then; else the moment is chance.
+      if (crash % 3 > 0) await answered(crash % 3 === 1 ? 'campaign' : 'resign')
+      service.child.kill('SIGKILL')
+      await exited
+      service = await ServiceProcess.start({ directory, port })
+    }
+    await delay(200)
+    stop.abort()
+    await Promise.all(running)
+    await service.kill()
+
+    expect(failures).toEqual([])
+    for (const [group, operations] of history) expect(unexplained(operations), group).toBeUndefined()
+    // A run in which nothing happened proves nothing.
+    const told = [...history.values()].flat().filter(({ answer }) => answer?.ok)
+    for (const type of ['campaign', 'renew', 'resign', 'leader']) {
+      expect(told.filter(({ call }) => call.type === type).length, type).toBeGreaterThan(restarts / 3)
+    }
+
+    function answered(type: Operation['call']['type']): Promise<void> {
+      return new Promise((resolve) => {
+        onAnswer = (call, answer) => {
+          if (call.type === type && answer.ok) resolve()
+        }
+      })
+    }
+
+    async function takePart(index: number): Promise<void> {
+      const group = groups[index % groups.length] ?? ''
+      const node = `node-${index}`
+      // Those who resign have leases that outlast a restart.
+      const resigns = index % 3 === 0
+      const ttlMs = resigns ? 30_000 : 150 + (index % 5) * 50
+      while (!stop.signal.aborted) {
+        const before = service
+        const won = await ask({ type: 'campaign', ttlMs }, { lease_ttl_ms: ttlMs })
+        const term = won?.leader?.term
+        // Its own, and not granted: the answer to an earlier campaign was lost.
+        const mine = won?.ok || won?.leader?.node === node
+        if (!mine || term === undefined) {
+          await delay(5 + (index % 7))
+          if (index % 4 === 0) await ask({ type: 'leader' })
+          continue
+        }
+        for (let renewal = 0; renewal < index % 4; renewal++) {
+          await delay(30)
+          const extendByMs = ttlMs + (renewal % 2) * 100
+          const renewed = await ask({ type: 'renew', term, ttlMs: extendByMs }, { term, extend_by_ms: extendByMs })
+          if (!renewed?.ok) break
+        }
+        // A lease that outlives a crash lasts seconds longer, and others are to come to lead before the next one.
+        if (resigns || !won?.ok || service !== before) await ask({ type: 'resign', term }, { term })
+      }
+
+      async function ask(call: Operation['call'], body?: object): Promise<Operation['answer']> {
+        const sentMs = performance.now()
+        const path = `/v1/groups/${group}/${call.type}`
+        const got = await (body ? service.ask('POST', path, { node_id: node, ...body }) : service.ask('GET', path))
+        const answer = got && answerOf(got)
+        if (got && got.status >= 500) failures.push(`${call.type}: ${JSON.stringify(got.body)}`)
+        const answeredMs = performance.now()
+        history.get(group)?.push({ sentMs, answeredMs, node, call, answer })
+        if (answer) onAnswer(call, answer)
+        else await delay(10)
+        return answer
+      }
+    }
+  },
+)
+
+function answerOf({ status, body }: Answer): Operation['answer'] {
+  const shown = 'leader' in body ? body['leader'] : body['current_leader']
+  const leader = shown as { node_id: string; term: number } | null | undefined
+  const ok = status === 200 && body['is_leader'] !== false
+  return { ok, leader: leader ? { node: leader.node_id, term: leader.term } : leader }
+}

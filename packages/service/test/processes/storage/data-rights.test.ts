@@ -1,0 +1,181 @@
+/** Who may use a data directory, and what other users of the machine can do to it. */
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { backupData, restoreData } from '../../../src/storage/backup.ts'
+import { openStorage } from '../../storage/data.ts'
+
+const isRoot = process.getuid?.() === 0
+const stranger = 65_534
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-rights-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Starts and stops. Returns what it warned of. */
+async function use(directory: string): Promise<readonly string[]> {
+  const storage = await openStorage(directory)
+  await storage.close()
+  return storage.warnings
+}
+
+const modeOf = (path: string) => statSync(path).mode & 0o777
+
+describe.skipIf(process.platform === 'win32')('a data directory', () => {
+  test('is made for its owner alone', async () => {
+    const directory = join(newFolder(), 'data')
+    expect(await use(directory)).toEqual([])
+    expect(modeOf(directory)).toBe(0o700)
+    for (const name of ['lock', 'elections.mdb', 'elections.mdb-lock']) {
+      expect(modeOf(join(directory, name)), name).toBe(0o600)
+    }
+  })
+
+  test('that others may read is used with a warning that says what to do', async () => {
+    const directory = join(newFolder(), 'data')
+    await use(directory)
+    chmodSync(directory, 0o755)
+    chmodSync(join(directory, 'lock'), 0o644)
+    const warnings = await use(directory)
+    expect(warnings).toEqual([
+      expect.stringMatching(/other users .+ chmod 700 .+data$/),
+      expect.stringMatching(/other users .+ chmod 600 .+lock$/),
+    ])
+  })
+
+  test('that everybody may write is refused', async () => {
+    const directory = join(newFolder(), 'data')
+    mkdirSync(directory)
+    chmodSync(directory, 0o777)
+    await expect(use(directory)).rejects.toThrow(/every user can write to .+data.+chmod 700 .+data/)
+    chmodSync(directory, 0o700)
+    await use(directory)
+    chmodSync(join(directory, 'elections.mdb'), 0o666)
+    await expect(use(directory)).rejects.toThrow(/every user can write to .+elections\.mdb.+chmod 600/)
+  })
+
+  test.each(['lock', 'elections.mdb', 'elections.mdb-lock'])('with a link in place of %s is refused', async (name) => {
+    const folder = newFolder()
+    const directory = join(folder, 'data')
+    await use(directory)
+    renameSync(join(directory, name), join(folder, 'elsewhere'))
+    symlinkSync(join(folder, 'elsewhere'), join(directory, name))
+    await expect(use(directory)).rejects.toThrow(`${name} is not a plain file`)
+  })
+
+  test('that is itself a link is followed: systemd makes such', async () => {
+    const folder = newFolder()
+    mkdirSync(join(folder, 'data'), { mode: 0o700 })
+    symlinkSync(join(folder, 'data'), join(folder, 'link'))
+    expect(await use(join(folder, 'link'))).toEqual([])
+  })
+})
+
+describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
+  const asStranger = { uid: stranger, gid: stranger }
+
+  /** Starts and stops a service. Returns what went wrong. */
+  async function serveAsStranger(directory: string): Promise<string> {
+    const code = `import('@tenure/service').then(async ({ startService }) => {
+      // So that all is loaded: the other user may have no right to read it.
+      const early = await startService({ data: ${JSON.stringify(`${directory}-of-root`)}, port: 0 })
+      await early.close()
+      process.setgroups([])
+      process.setgid(${stranger})
+      process.setuid(${stranger})
+      const service = await startService({ data: ${JSON.stringify(directory)}, port: 0 })
+      await service.close()
+    })`
+    const child = spawn(process.execPath, ['-e', code], {
+      cwd: import.meta.dirname,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const said = text(child.stderr)
+    await once(child, 'exit')
+    return said
+  }
+
+  /** Data of the stranger, without the files that are made anew where they are missing. */
+  async function bareData(): Promise<string> {
+    const folder = newFolder()
+    chmodSync(folder, 0o755)
+    const directory = join(folder, 'data')
+    await use(directory)
+    for (const name of ['lock', 'elections.mdb-lock']) rmSync(join(directory, name))
+    for (const path of [directory, join(directory, 'elections.mdb')]) chownSync(path, stranger, stranger)
+    return directory
+  }
+
+  test.each<[string, (data: string) => Promise<void>]>([
+    ['restore', (data) => restoreData({ data })],
+    ['backup', (data) => backupData({ data, to: `${data}-backup` })],
+  ])('can serve the data after a %s by root: new files get the owner of the directory', async (_name, call) => {
+    const directory = await bareData()
+    await call(directory)
+    expect(readdirSync(directory)).toEqual(['elections.mdb', 'elections.mdb-lock', 'lock'])
+    for (const name of readdirSync(directory)) {
+      expect(statSync(join(directory, name)), name).toMatchObject({ uid: stranger, gid: stranger })
+    }
+    expect(await serveAsStranger(directory)).not.toContain('Error')
+  })
+
+  test('is given no file of root that was there before', async () => {
+    const directory = await bareData()
+    // Such as one of the system, linked into the directory.
+    writeFileSync(join(directory, 'lock'), '', { mode: 0o600 })
+    await use(directory)
+    expect(statSync(join(directory, 'lock'))).toMatchObject({ uid: 0, gid: 0 })
+  })
+
+  test.each(['lock', 'elections.mdb', 'elections.mdb-lock', '.'])(
+    'who may not use %s is told what to do',
+    async (name) => {
+      const directory = await bareData()
+      await use(directory)
+      chownSync(join(directory, name), 0, 0)
+      expect(await serveAsStranger(directory)).toMatch(
+        /cannot be used: EACCES.+Give the directory and its files to the user that serves them: chown -R 65534 .+data\n/,
+      )
+    },
+  )
+
+  test('can neither read, lock nor add anything', async () => {
+    const directory = join(newFolder(), 'data')
+    chmodSync(join(directory, '..'), 0o755)
+    await use(directory)
+    for (const command of [`cat ${directory}/lock`, `ls ${directory}`, `touch ${directory}/planted`]) {
+      expect(() => execFileSync('sh', ['-c', command], { ...asStranger, stdio: 'pipe' }), command).toThrow(/denied/)
+    }
+  })
+
+  test('who owns the directory could replace the data: it is refused', async () => {
+    const folder = newFolder()
+    chmodSync(folder, 0o755)
+    const directory = join(folder, 'data')
+    mkdirSync(directory)
+    chownSync(directory, 1_234, 1_234)
+    chmodSync(directory, 0o775)
+    chownSync(directory, 1_234, stranger)
+    expect(await serveAsStranger(directory)).toMatch(/belongs to the user with the number 1234.+chown 65534/s)
+    // Root can do everything anyway, and is warned.
+    expect(await use(directory)).toEqual([expect.stringContaining('belongs to the user with the number 1234')])
+  })
+})

@@ -1,0 +1,131 @@
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { restoreData } from '../../../src/storage/backup.ts'
+import { ServiceProcess } from '../../disk/service-process.ts'
+import type { KeptGroup } from '../../../src/storage/storage.ts'
+import { openStorage, read, write } from '../../storage/data.ts'
+import { writeFormat1 } from '../../storage/format-1.ts'
+
+const groups = 500
+
+/** Data with something done to their file. */
+async function damaged(damage: (path: string) => void, format: 1 | 2 = 2): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-damaged-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const lease = { node: 'a', attempt: 'x', ttl: 60_000, at: 1 }
+  const all = Array.from({ length: groups }, (_, index) => ({
+    id: `group-${index}`,
+    record: { term: 7_000 + index, ...lease },
+  }))
+  if (format === 1) await writeFormat1(directory, all)
+  else await writeFormat2(directory, all)
+  damage(join(directory, 'elections.mdb'))
+  return directory
+}
+
+async function writeFormat2(directory: string, all: readonly KeptGroup[]): Promise<void> {
+  const storage = await openStorage(directory)
+  await write(storage, ...all)
+  await storage.close()
+}
+
+function edit(path: string, change: (bytes: Buffer) => void): void {
+  const bytes = readFileSync(path)
+  change(bytes)
+  writeFileSync(path, bytes)
+}
+
+describe('data that is damaged is not served:', () => {
+  const commitOf = (bytes: Buffer, page: number) => Number(bytes.readBigUInt64LE(page * 4_096 + 152))
+  const setCommit = (bytes: Buffer, page: number, commit: number) =>
+    bytes.writeBigUInt64LE(BigInt(commit), page * 4_096 + 152)
+
+  test.each([
+    ['a pointer to the commit before, with a higher number', (newest: number) => newest + 1, 2],
+    ['a pointer to the newest commit, with a lower number', (newest: number) => newest - 2, 2],
+    ['a pointer to the commit before, of data that are to be upgraded', (newest: number) => newest + 1, 1],
+  ] as const)('%s', async (_name, wrong, format) => {
+    const change = (bytes: Buffer) => {
+      const newest = Math.max(commitOf(bytes, 0), commitOf(bytes, 1))
+      const number = wrong(newest)
+      setCommit(bytes, number % 2, number)
+    }
+    const directory = await damaged((path) => edit(path, change), format)
+    const state = openStorage(directory).then(async (storage) => {
+      onTestFinished(() => storage.close())
+      return read(storage)
+    })
+    await expect(state).rejects.toThrow(/newest commit is|older than what this directory has had/)
+  })
+
+  const jsonOf = (term: number) => `{"term":${term},"node":"a","attempt":"x","ttl":60000,"at":1}`
+  // With all that stands between the key and it.
+  const recordOf = (bytes: Buffer, term: number) =>
+    new RegExp(`(?<=group-${term - 7_000}).{8}[0-9a-z.]+${jsonOf(term)}`).exec(bytes.toString('latin1'))?.[0] ?? ''
+
+  test.each([
+    ['a single digit of a term', (bytes: Buffer) => recordOf(bytes, 7_123).replace('7123', '6123')],
+    ['a record in the place of another', (bytes: Buffer) => recordOf(bytes, 7_124)],
+  ])('%s', async (_name, instead) => {
+    const directory = await damaged((path) =>
+      edit(path, (bytes) => {
+        const record = recordOf(bytes, 7_123)
+        const other = instead(bytes)
+        expect(other).toHaveLength(record.length)
+        // More than once: pages that were split still have what has moved.
+        for (let at = bytes.indexOf(record); at > 0; at = bytes.indexOf(record)) bytes.write(other, at)
+      }),
+    )
+    const storage = await openStorage(directory)
+    onTestFinished(() => storage.close())
+    await expect(read(storage)).rejects.toThrow(/record of group "group-123" is damaged.+tenure restore --data/)
+  })
+
+  test('a group that stands there twice, in the place of another', async () => {
+    const directory = await damaged((path) =>
+      edit(path, (bytes) => {
+        const record = `group-123${recordOf(bytes, 7_123)}`
+        const other = `group-124${recordOf(bytes, 7_124)}`
+        for (let at = bytes.indexOf(record); at > 0; at = bytes.indexOf(record)) bytes.write(other, at)
+      }),
+    )
+    const storage = await openStorage(directory)
+    onTestFinished(() => storage.close())
+    await expect(read(storage)).rejects.toThrow(/groups are missing/)
+  })
+
+  test.each<[string, (path: string) => void]>([
+    ['a file that was cut off', (path) => truncateSync(path, 40_960)],
+    ['a file that begins with something else', (path) => edit(path, (bytes) => bytes.fill(0xa5, 0, 8_192))],
+    ['a file that is gone', (path) => rmSync(path)],
+    ['a file that is empty', (path) => truncateSync(path)],
+    ['pages that are empty', (path) => edit(path, (bytes) => bytes.fill(0, 12_288))],
+  ])('%s', async (_name, damage) => {
+    await expect(ServiceProcess.start({ directory: await damaged(damage) })).rejects.toThrow(
+      /data directory .+ cannot be used: .+\. Put a backup in its place, then run "tenure restore --data .+" once\./,
+    )
+  })
+})
+
+test('data that was put back is noticed, and served after it was said to be', async () => {
+  const directory = await damaged(() => {})
+  const path = join(directory, 'elections.mdb')
+  const older = readFileSync(path)
+  const first = await openStorage(directory)
+  await write(first, { id: 'group-1', record: { term: 9_000 } })
+  await first.close()
+  // Into the same file, which is no copy then.
+  writeFileSync(path, older)
+  await expect(openStorage(directory)).rejects.toThrow(/older than what this directory has had.+tenure restore --data/)
+  await restoreData({ data: directory })
+  const again = await openStorage(directory)
+  onTestFinished(() => again.close())
+  expect((await again.head()).restores).toBe(1)
+  expect(await read(again)).toHaveLength(groups)
+})
+
+test.skipIf(process.platform !== 'linux')('a place in which no directory can be made is refused at once', async () => {
+  await expect(openStorage('/proc/nowhere/data')).rejects.toThrow(/ENOENT/)
+})

@@ -1,0 +1,363 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
+import { startService, type RunningService, type ServiceOptions } from '../../../src/index.ts'
+import { EventSource, type Told } from '../../watch/event-source.ts'
+
+/** Others may use this machine too. */
+const patienceMs = 10_000
+let service: RunningService
+beforeAll(async () => {
+  service = await start({})
+})
+afterAll(() => service.close())
+
+async function start(options: Partial<ServiceOptions>): Promise<RunningService> {
+  const data = mkdtempSync(join(tmpdir(), 'tenure-watch-'))
+  const running = await startService({ data, port: 0, policy: { minTtlMs: 20, maxTtlMs: 60_000 }, ...options })
+  return {
+    ...running,
+    async close() {
+      await running.close()
+      rmSync(data, { recursive: true })
+    },
+  }
+}
+
+let groups = 0
+const newGroup = () => `watched-${++groups}`
+
+async function ask(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
+  const response = await fetch(service.url + path, {
+    method,
+    ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+  })
+  return (await response.json()) as Record<string, unknown>
+}
+const campaign = async (group: string, more: object = {}): Promise<number> => {
+  const { leader } = await ask('POST', `/v1/groups/${group}/campaign`, { node_id: 'a', lease_ttl_ms: 60_000, ...more })
+  return (leader as { term: number } | null)?.term ?? 0
+}
+const resign = (group: string, term: number) => ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term })
+const poll = (group: string, query: Record<string, string>) =>
+  ask('GET', `/v1/groups/${group}/watch?${new URLSearchParams(query).toString()}`)
+
+function watch(path: string, options: { lastEventId?: string } = {}): EventSource {
+  const source = new EventSource(service.url + path, options)
+  onTestFinished(() => source.close())
+  return source
+}
+const types = (told: readonly Told[]) => told.map(({ data }) => data.type)
+
+async function watchers(): Promise<number> {
+  const text = await (await fetch(`${service.url}/metrics`)).text()
+  return Number(/^tenure_watchers (\d+)$/m.exec(text)?.[1])
+}
+
+test('a stream tells how things stand, then every change', async () => {
+  const group = newGroup()
+  const source = watch(`/v1/groups/${group}/watch`)
+  await source.until((told) => told.length === 1)
+  const term = await campaign(group)
+  await resign(group, term)
+  await source.until((told) => told.length === 3)
+  expect(types(source.told)).toEqual(['STATE', 'LEADER_CHANGED', 'LEADER_LOST'])
+  expect(source.told[2]?.data).toMatchObject({ term, leader_node_id: 'a', reason: 'resigned', leader: null })
+  expect(source.parser.retryMs).toBe(2000)
+})
+
+test('a stream of many groups begins with one picture, and only its end has an id', async () => {
+  const three = [newGroup(), newGroup(), newGroup()]
+  await campaign(three[1] ?? '')
+  const source = watch(`/v1/watch?groups=${three.join(',')}`)
+  await source.until((told) => told.length === 3)
+  expect(source.told.map(({ data }) => [data['type'], data['group_id']])).toEqual(three.map((id) => ['STATE', id]))
+  expect(source.told.map(({ id }) => id !== '')).toEqual([false, false, true])
+  await campaign(three[2] ?? '')
+  await source.until((told) => told.length === 4)
+  expect(source.told[3]?.data).toMatchObject({ type: 'LEADER_CHANGED', group_id: three[2] })
+})
+
+test('a gap has no id: who is cut off behind it is told of it again', async () => {
+  const group = newGroup()
+  const old = 'another-feed.17'
+  const source = watch(`/v1/groups/${group}/watch`, { lastEventId: old })
+  await source.until((told) => told.length === 2)
+  expect(types(source.told)).toEqual(['GAP', 'STATE'])
+  expect(source.told[0]?.id).toBe(old)
+  expect(source.told[1]?.id).not.toBe(old)
+})
+
+test('the last id of a browser comes before the cursor that stands in its address', async () => {
+  const group = newGroup()
+  const { cursor } = await poll(group, {})
+  const source = watch(`/v1/groups/${group}/watch?cursor=${String(cursor)}`)
+  await campaign(group)
+  await source.until((told) => told.length === 1)
+  source.break()
+  await source.until(() => source.connections === 2)
+  await resign(group, 1)
+  await source.until((told) => told.length === 2)
+  expect(types(source.told)).toEqual(['LEADER_CHANGED', 'LEADER_LOST'])
+})
+
+/**
+ * Leases that end by time and by hand, in the middle of reads of their state, and readers whose connections break all
+ * the time. Each must see each term begin and end once, in order.
+ */
+test(
+  'no reader is told anything twice, too late or not at all, however often it is cut off',
+  { timeout: 60_000 },
+  async () => {
+    const five = Array.from({ length: 5 }, newGroup)
+    const sources = Array.from({ length: 12 }, () => watch(`/v1/watch?groups=${five.join(',')}`))
+    const polled: Record<string, unknown>[] = []
+    let over = false
+    const polling = (async () => {
+      let { events, cursor } = await ask('GET', `/v1/watch?groups=${five.join(',')}`)
+      for (;;) {
+        polled.push(...(events as Record<string, unknown>[]))
+        if (over) return
+        ;({ events, cursor } = await ask(
+          'GET',
+          `/v1/watch?groups=${five.join(',')}&wait_ms=50&cursor=${String(cursor)}`,
+        ))
+      }
+    })()
+    const connections = () => sources.reduce((sum, source) => sum + source.connections, 0)
+    // A run in which nobody was cut off proves nothing.
+    const goesOn = () => connections() < 150
+    const living = five.map(async (group, index) => {
+      while (goesOn()) {
+        const term = await campaign(group, { lease_ttl_ms: 20 + index, wait_ms: 1_000 })
+        if (index % 2 === 0) await resign(group, term)
+      }
+    })
+    const breaking = (async () => {
+      for (let turn = 0; goesOn(); turn++) {
+        await delay(7)
+        sources[turn % sources.length]?.break()
+      }
+    })()
+    await Promise.all([...living, breaking])
+    const last = new Map<string, number>()
+    for (const group of five) {
+      const { highest_term } = await ask('GET', `/v1/groups/${group}/leader`)
+      last.set(group, Number(highest_term) * 2 + 1)
+    }
+    const complete = (progress: Map<string, number[]>) =>
+      five.every((group) => progress.get(group)?.at(-1) === last.get(group))
+    for (const source of sources) await source.until((told) => complete(progressOf(told.map(({ data }) => data))))
+    await vi.waitFor(() => expect(complete(progressOf(polled))).toBe(true), patienceMs)
+    over = true
+    await polling
+    for (const events of [polled, ...sources.map(({ told }) => told.map(({ data }) => data))]) {
+      for (const [group, progress] of progressOf(events)) {
+        const [first = 0] = progress
+        // From what it was told first, without a step left out or made twice.
+        expect(progress, group).toEqual(progress.map((_, index) => first + index))
+      }
+    }
+    for (const { told } of sources) {
+      const ids = told.map(({ id }) => id).filter((id, index, all) => id !== '' && id !== all[index - 1])
+      // Sealed, so that they show no order: none of them comes back.
+      expect(new Set(ids).size).toBe(ids.length)
+    }
+  },
+)
+
+/** A group's terms begin and end in one order. */
+function progressOf(events: readonly Record<string, unknown>[]): Map<string, number[]> {
+  const progress = new Map<string, number[]>()
+  for (const event of events) {
+    const steps = progress.get(String(event['group_id'])) ?? []
+    progress.set(String(event['group_id']), steps)
+    const leader = event['leader'] as { term: number } | null
+    const previous = event['previous_leader'] as { term: number } | undefined
+    // How things stand is what was told before, to who comes back without an id.
+    const step = leader ? leader.term * 2 : previous ? previous.term * 2 + 1 : 1
+    if (event['type'] !== 'STATE' || steps.at(-1) !== step) steps.push(step)
+  }
+  return progress
+}
+
+test('renewals are told only to those who ask, and have no id', async () => {
+  const group = newGroup()
+  const term = await campaign(group)
+  const [all, some] = [watch(`/v1/groups/${group}/watch?renewals=true`), watch(`/v1/groups/${group}/watch`)]
+  await Promise.all([all, some].map((source) => source.until((told) => told.length === 1)))
+  await ask('POST', `/v1/groups/${group}/renew`, { node_id: 'a', term, extend_by_ms: 60_000 })
+  await resign(group, term)
+  await Promise.all([all, some].map((source) => source.until((told) => told.at(-1)?.data.type === 'LEADER_LOST')))
+  expect(types(all.told)).toEqual(['STATE', 'RENEWED', 'LEADER_LOST'])
+  expect(types(some.told)).toEqual(['STATE', 'LEADER_LOST'])
+  // The id of what came before it.
+  expect(all.told[1]?.id).toBe(all.told[0]?.id)
+})
+
+test('a long poll waits for a renewal if it is asked to, and its cursor leaves nothing out', async () => {
+  const group = newGroup()
+  const term = await campaign(group)
+  const { cursor } = await poll(group, {})
+  const waiting = poll(group, { cursor: String(cursor), renewals: 'true', wait_ms: '10000' })
+  await vi.waitFor(async () => expect(await watchers()).toBeGreaterThan(0), patienceMs)
+  await ask('POST', `/v1/groups/${group}/renew`, { node_id: 'a', term, extend_by_ms: 60_000 })
+  const renewed = await waiting
+  expect(renewed['events']).toMatchObject([{ type: 'RENEWED', term }])
+  await resign(group, term)
+  const { events } = await poll(group, { cursor: String(renewed['cursor']), wait_ms: '0' })
+  expect(events).toMatchObject([{ type: 'LEADER_LOST', term }])
+})
+
+test('a long poll without news moves on with the feed', async () => {
+  const [quiet, busy] = [newGroup(), newGroup()]
+  const { cursor } = await poll(quiet, {})
+  await campaign(busy)
+  const answer = await poll(quiet, { cursor: String(cursor), wait_ms: '0' })
+  expect(answer['events']).toEqual([])
+  expect(answer['cursor']).not.toBe(cursor)
+})
+
+test('a poll of much that was missed answers with a part of it, and the next one goes on there', async () => {
+  const group = newGroup()
+  const terms = 160
+  let { cursor } = await poll(group, {})
+  // Half of them small, half of them large.
+  for (let turn = 1; turn <= terms; turn++) {
+    await resign(group, await campaign(group, { metadata: turn <= terms / 2 ? {} : { text: 'x'.repeat(4_000) } }))
+  }
+  const told: string[] = []
+  const parts: { events: number; bytes: number }[] = []
+  while (told.length < 2 * terms) {
+    const answer = await poll(group, { cursor: String(cursor), wait_ms: '0' })
+    const events = answer['events'] as Record<string, unknown>[]
+    expect(events).not.toEqual([])
+    told.push(...events.map(({ type, term }) => `${String(type)} ${String(term)}`))
+    parts.push({ events: events.length, bytes: JSON.stringify(events).length })
+    cursor = answer['cursor']
+  }
+  expect(told).toEqual(
+    Array.from({ length: terms }, (_, at) => [`LEADER_CHANGED ${at + 1}`, `LEADER_LOST ${at + 1}`]).flat(),
+  )
+  expect(Math.max(...parts.map(({ events }) => events))).toBeLessThanOrEqual(256)
+  expect(Math.max(...parts.map(({ bytes }) => bytes))).toBeLessThan(270_000)
+  expect(await poll(group, { cursor: String(cursor), wait_ms: '0' })).toMatchObject({ events: [] })
+})
+
+test('a poll is not told of more renewals at once than of anything else', async () => {
+  const group = newGroup()
+  const term = await campaign(group)
+  const { cursor } = await poll(group, {})
+  const before = await watchers()
+  const polled = poll(group, { cursor: String(cursor), renewals: 'true' })
+  await vi.waitFor(async () => expect(await watchers()).toBe(before + 1), patienceMs)
+  const renewals = Array.from({ length: 1_000 }, () => ({ group_id: group, term, extend_by_ms: 60_000 }))
+  await ask('POST', '/v1/renew', { node_id: 'a', renewals })
+  const { events, cursor: next } = (await polled) as { events: { type: string }[]; cursor: string }
+  expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['RENEWED']))
+  expect(events).toHaveLength(256)
+  expect(next).toBe(cursor)
+})
+
+test('who has gone is forgotten at once', async () => {
+  const before = await watchers()
+  const group = newGroup()
+  const sources = Array.from({ length: 20 }, () => watch(`/v1/groups/${group}/watch`))
+  await Promise.all(sources.map((source) => source.until((told) => told.length === 1)))
+  const { cursor } = await poll(group, {})
+  const waiting = request(`${service.url}/v1/groups/${group}/watch?cursor=${String(cursor)}&wait_ms=60000`).end()
+  waiting.on('error', () => {})
+  await vi.waitFor(async () => expect(await watchers()).toBe(before + 21), patienceMs)
+  for (const source of sources) source.close()
+  waiting.destroy()
+  await vi.waitFor(async () => expect(await watchers()).toBe(before), patienceMs)
+})
+
+test('who goes before the first word is forgotten, and so are streams that stand behind each other', async () => {
+  const before = await watchers()
+  const { port } = new URL(service.url)
+  const head = `GET /v1/groups/${newGroup()}/watch HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n`
+  for (let turn = 0; turn < 50; turn++) {
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(turn % 2 === 0 ? head : head.repeat(3))
+    socket.once('connect', () => setTimeout(() => socket.destroy(), turn % 5))
+  }
+  await delay(100)
+  await vi.waitFor(async () => expect(await watchers()).toBe(before), patienceMs)
+})
+
+test('there is a limit to watchers', async () => {
+  const small = await start({ maxWatchers: 2 })
+  onTestFinished(() => small.close())
+  const sources = [1, 2].map(() => new EventSource(`${small.url}/v1/groups/g/watch`))
+  onTestFinished(() => sources.forEach((source) => source.close()))
+  await Promise.all(sources.map((source) => source.until((told) => told.length === 1)))
+  const third = await fetch(`${small.url}/v1/groups/g/watch`)
+  expect(third.status).toBe(429)
+  expect(await third.json()).toMatchObject({ error: 'RATE_LIMITED', retry_after_ms: 5_000 })
+  sources[0]?.close()
+  await vi.waitFor(async () => expect((await fetch(`${small.url}/v1/groups/g/watch`)).status).toBe(200), patienceMs)
+})
+
+test('a watch of many groups takes the place of several', async () => {
+  const small = await start({ maxWatchers: 3 })
+  onTestFinished(() => small.close())
+  const many = Array.from({ length: 101 }, (_, at) => `g${at}`).join()
+  const source = new EventSource(`${small.url}/v1/watch?groups=${many}`)
+  onTestFinished(() => source.close())
+  await source.until((told) => told.length === 101)
+  expect((await fetch(`${small.url}/v1/groups/g/watch`)).status).toBe(429)
+  expect(await (await fetch(`${small.url}/metrics`)).text()).toMatch(/^tenure_watchers 1$/m)
+  source.close()
+  await vi.waitFor(async () => expect((await fetch(`${small.url}/v1/groups/g/watch`)).status).toBe(200), patienceMs)
+})
+
+test('a quiet stream shows that it lives, and keeps its cursor young', async () => {
+  const speed = 50
+  const quick = await start({
+    clock: {
+      ...systemClock,
+      monotonicMs: () => systemClock.monotonicMs() * speed,
+      setTimer: (delayMs, callback, options) => systemClock.setTimer(delayMs / speed, callback, options),
+    },
+  })
+  onTestFinished(() => quick.close())
+  const source = new EventSource(`${quick.url}/v1/groups/quiet/watch`)
+  onTestFinished(() => source.close())
+  await source.until((told) => told.length === 1)
+  const body = JSON.stringify({ node_id: 'a', lease_ttl_ms: 60_000 })
+  const headers = { 'content-type': 'application/json' }
+  await fetch(`${quick.url}/v1/groups/busy/campaign`, { method: 'POST', headers, body })
+  await vi.waitFor(() => expect(source.parser.comments).toBeGreaterThan(0), patienceMs)
+  expect(source.parser.lastEventId).not.toBe(source.told[0]?.id)
+  expect(source.told).toHaveLength(1)
+})
+
+test('a service that stops ends its streams and long polls, and those who wait in line', async () => {
+  const stopping = await start({})
+  const source = new EventSource(`${stopping.url}/v1/groups/g/watch`)
+  onTestFinished(() => source.close())
+  await source.until((told) => told.length === 1)
+  const post = (node_id: string, more: object = {}) =>
+    fetch(`${stopping.url}/v1/groups/g/campaign`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ node_id, lease_ttl_ms: 60_000, ...more }),
+    })
+  await post('a')
+  await source.until((told) => told.length === 2)
+  const polled = fetch(`${stopping.url}/v1/groups/g/watch?wait_ms=60000&cursor=${source.parser.lastEventId}`)
+  const waiting = post('b', { wait_ms: 60_000 })
+  await delay(100)
+  const began = performance.now()
+  await stopping.close()
+  expect(performance.now() - began).toBeLessThan(3_000)
+  expect(await (await polled).json()).toMatchObject({ events: [] })
+  expect(await (await waiting).json()).toMatchObject({ is_leader: false })
+})

@@ -1,0 +1,133 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Edit } from '../../../../../test/mutants/mutant.ts'
+import { bundleWith } from '../../disk/bundle.ts'
+import { programs } from '../../../../../test/servers/programs.ts'
+import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
+import { faultyDisk } from '../../disk/faulty-disk.ts'
+import { ServiceProcess } from '../../disk/service-process.ts'
+import { readFormat1, writeFormat1 } from '../../storage/format-1.ts'
+
+const shortMs = 30_000
+const longMs = 60_000
+
+/** What a client was told of a group that nobody else uses. */
+interface Told {
+  term: number
+  promisedMs: number
+  /** Asked for, and perhaps done. */
+  resigning: boolean
+  ended: boolean
+}
+
+/**
+ * Uses the service until the power fails, then looks at what is left of what was told. `torn`: sectors that were not
+ * synced yet may be there or not.
+ */
+async function lossesAtPowerCut(options: { seed: number; torn: boolean; entry?: string }): Promise<string[]> {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-power-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const environment = faultyDisk({ syncMs: 5, seed: options.seed })
+  const before = await ServiceProcess.start({ directory, entry: options.entry, environment })
+  const lock = join(directory, 'lock')
+  const synced = readFileSync(lock)
+  const told = new Map<string, Told>()
+  const gone = new AbortController()
+  let enough = () => {}
+  const clients = Array.from({ length: 8 }, async (_, client) => {
+    for (let round = 0; !gone.signal.aborted; round++) {
+      await takePart(before, `group-${client}-${round}`, (client + round) % 3, told)
+      if (told.size >= 50 + options.seed) enough()
+    }
+  })
+  await new Promise<void>((resolve) => (enough = resolve))
+  // At once: what was answered last has had the least time to come to the disk.
+  await before.cutPower(options.torn ? 't' : 'c')
+  gone.abort()
+  await Promise.all(clients)
+
+  // What it has said of the data since the start was not synced either.
+  writeFileSync(lock, synced)
+  const after = await ServiceProcess.start({ directory }).catch((error: unknown) => String(error))
+  if (typeof after === 'string') return [after]
+  const losses: string[] = []
+  for (const [group, { term, promisedMs, resigning, ended }] of told) {
+    const answer = await after.ask('GET', `/v1/groups/${group}/leader`)
+    const leader = answer?.body['leader'] as { term: number; lease_remaining_ms: number } | null
+    const kept = leader?.term === term && leader.lease_remaining_ms > promisedMs - 10_000
+    if (answer?.body['highest_term'] !== term) losses.push(`${group}: term ${term} is forgotten`)
+    else if (ended && leader) losses.push(`${group}: term ${term} has come back`)
+    else if (!resigning && !kept) losses.push(`${group}: ${promisedMs} ms of term ${term} were promised`)
+  }
+  await after.kill()
+  return losses
+}
+
+async function takePart(service: ServiceProcess, group: string, kind: number, all: Map<string, Told>): Promise<void> {
+  const path = `/v1/groups/${group}`
+  const won = await service.ask('POST', `${path}/campaign`, { node_id: 'a', lease_ttl_ms: shortMs })
+  if (won?.status !== 200) return
+  const told: Told = { term: 1, promisedMs: shortMs, resigning: false, ended: false }
+  all.set(group, told)
+  if (kind === 1) {
+    const renewed = await service.ask('POST', `${path}/renew`, { node_id: 'a', term: 1, extend_by_ms: longMs })
+    if (renewed?.status === 200) told.promisedMs = longMs
+  }
+  if (kind === 2) {
+    told.resigning = true
+    told.ended = (await service.ask('POST', `${path}/resign`, { node_id: 'a', term: 1 }))?.status === 200
+  }
+}
+
+describeWithPrograms([programs.cc], 'when the power fails', () => {
+  test.each([1, 2])('nothing that was answered is lost with the writes that were not synced (%i)', async (seed) => {
+    expect(await lossesAtPowerCut({ seed, torn: false })).toEqual([])
+  })
+
+  test.each([3, 4])('a last write that is torn leaves what was answered before it (%i)', async (seed) => {
+    expect(await lossesAtPowerCut({ seed, torn: true })).toEqual([])
+  })
+
+  test('data of the format before are upgraded for good before anything is answered', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'tenure-power-'))
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+    const lease = { node: 'a', attempt: 'x', ttl: longMs, at: 1 }
+    const ids = Array.from({ length: 100 }, (_, index) => `group-${index}`)
+    await writeFormat1(
+      directory,
+      ids.map((id, index) => ({ id, record: { term: index + 1, ...lease } })),
+    )
+    const before = await ServiceProcess.start({ directory, environment: faultyDisk({ syncMs: 5 }) })
+    await before.cutPower('c')
+    await expect(readFormat1(directory)).rejects.toThrow('it has format 2')
+    const after = await ServiceProcess.start({ directory })
+    for (const [index, id] of ids.entries()) {
+      expect(await after.ask('GET', `/v1/groups/${id}/leader`)).toMatchObject({ body: { leader: { term: index + 1 } } })
+    }
+  })
+
+  test.each<Edit & { name: string }>([
+    {
+      name: 'answers before the commit',
+      file: 'groups/group-driver.ts',
+      find: 'this.#journal.write(group.id, kept).then(',
+      replace: 'Promise.resolve(void this.#journal.write(group.id, kept)).then(',
+    },
+    { name: 'never syncs', file: 'storage/lmdb-storage.ts', find: 'overlappingSync: false', replace: 'noSync: true' },
+    {
+      name: 'syncs all but the page that points to a commit',
+      file: 'storage/lmdb-storage.ts',
+      find: 'overlappingSync: false',
+      replace: 'overlappingSync: false, noMetaSync: true',
+    },
+  ])('a service that $name is found out', async (mistake) => {
+    const entry = await bundleWith(mistake)
+    let losses: string[] = []
+    for (let seed = 1; losses.length === 0 && seed <= 5; seed++) {
+      losses = await lossesAtPowerCut({ seed, torn: false, entry })
+    }
+    expect(losses).not.toEqual([])
+  })
+})

@@ -1,0 +1,109 @@
+/**
+ * A volume that is moved to another host while the service on it runs: real file systems, real processes. The first
+ * service is cut off from its disk by freezing it; the second has a copy of the whole volume, as the other host would
+ * see it, so no lock of the first is in its way.
+ */
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, onTestFinished, test, type TestContext } from 'vitest'
+import { bundleWith } from '../../disk/bundle.ts'
+import { ServiceProcess } from '../../disk/service-process.ts'
+
+const ttlMs = 1_000
+const run = (command: string, ...words: string[]) => execFileSync(command, words, { stdio: 'pipe' })
+
+/** A volume in a file, mounted. Ends the test where that is not allowed. */
+function makeVolume(context: TestContext) {
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-volume-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const mount = (image: string, name: string): string => {
+    const directory = join(folder, name)
+    mkdirSync(directory)
+    run('mount', '-o', 'loop', image, directory)
+    onTestFinished(() => void run('umount', '--lazy', directory))
+    return directory
+  }
+  const image = join(folder, 'image')
+  try {
+    run('truncate', '--size=16M', image)
+    run('mkfs.ext4', '-q', image)
+    return { directory: mount(image, 'first'), image, mount }
+  } catch (error) {
+    const reason = `this machine does not allow to mount a file: ${String(error)}`
+    console.warn(reason)
+    return context.skip(reason)
+  }
+}
+
+/** Moves the volume while "a" leads. Returns when the first service confirmed "a" last, until then, and the next grant. */
+async function move(context: TestContext, entry?: string) {
+  const volume = makeVolume(context)
+  const first = await ServiceProcess.start({ directory: join(volume.directory, 'data'), entry })
+  await first.ask('POST', '/v1/groups/jobs/campaign', { node_id: 'a', lease_ttl_ms: ttlMs })
+  let confirmedUntilMs = 0
+  let last: number | undefined
+  const stop = new AbortController()
+  const renewing = (async () => {
+    while (!stop.signal.aborted) {
+      const sentMs = performance.now()
+      const answer = await first.ask('POST', '/v1/groups/jobs/renew', { node_id: 'a', term: 1, extend_by_ms: ttlMs })
+      last = answer?.status
+      if (last === 200) confirmedUntilMs = sentMs + ttlMs
+      await delay(50)
+    }
+  })()
+  await delay(1_500)
+  run('fsfreeze', '--freeze', volume.directory)
+  // Until then not even a signal ends the first.
+  let thaw = () => {
+    thaw = () => {}
+    run('fsfreeze', '--unfreeze', volume.directory)
+  }
+  onTestFinished(() => thaw())
+  const copy = `${volume.image}-moved`
+  copyFileSync(volume.image, copy)
+  const second = await ServiceProcess.start({ directory: join(volume.mount(copy, 'second'), 'data'), entry })
+  let grantedMs = 0
+  for (const untilMs = performance.now() + 12_000; grantedMs === 0 && performance.now() < untilMs;) {
+    const won = await second.ask('POST', '/v1/groups/jobs/campaign', { node_id: 'b', lease_ttl_ms: 60_000 })
+    if (won?.body['is_leader'] === true) grantedMs = performance.now()
+    else await delay(20)
+  }
+  const ready = await first.ask('GET', '/readyz')
+  stop.abort()
+  await renewing
+  thaw()
+  await first.kill()
+  return { grantedMs, confirmedUntilMs, last, ready: ready?.status }
+}
+
+test('at no time two services confirm a leader of one group', { timeout: 40_000 }, async (context) => {
+  const { grantedMs, confirmedUntilMs, last, ready } = await move(context)
+  expect(grantedMs).toBeGreaterThan(0)
+  expect(confirmedUntilMs).toBeLessThan(grantedMs)
+  expect(last).toBe(503)
+  expect(ready).toBe(503)
+})
+
+for (const mistake of [
+  {
+    name: 'takes its last proof for valid for ever',
+    file: 'storage/ownership.ts',
+    find: 'this.#ageMs() < provenForMs',
+    replace: 'this.#ageMs() >= 0',
+  },
+  {
+    name: 'gives no grace after a move',
+    file: 'storage/ownership.ts',
+    find: 'const moveGraceMs = 5_000',
+    replace: 'const moveGraceMs = 0',
+  },
+]) {
+  test(`a service that ${mistake.name} is found out`, { timeout: 40_000 }, async (context) => {
+    const { grantedMs, confirmedUntilMs } = await move(context, await bundleWith(mistake))
+    expect(confirmedUntilMs).toBeGreaterThan(grantedMs)
+  })
+}

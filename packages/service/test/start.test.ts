@@ -1,0 +1,96 @@
+import { chmodSync } from 'node:fs'
+import { expect, onTestFinished, test } from 'vitest'
+import { makeCertificate } from '../../tenure/test/kubernetes/certificate.ts'
+import { makeAuthority } from './auth/certificates.ts'
+import { ask, startTestService } from './auth/service.ts'
+import { audience, ecKeys, issuer, jwkOf } from './auth/tokens.ts'
+
+const { publicKey } = ecKeys()
+
+test.each(['0.0.0.0', '::', '192.0.2.1', '10.0.0.1', '::ffff:10.0.0.1'])(
+  'without authentication the service does not listen on %s',
+  async (host) => {
+    const started = startTestService(() => ({ host }))
+    const rule = 'without authentication the service listens on loopback only (127.0.0.1, ::1 or localhost).'
+    const refusal = { name: 'TypeError', option: 'host', rule, message: `host is "${host}"; ${rule}` }
+    await expect(started).rejects.toMatchObject(refusal)
+  },
+)
+
+test.each(['127.0.0.1', 'localhost', '127.0.0.2'])('without authentication the service listens on %s', async (host) => {
+  const service = await startTestService(() => ({ host }))
+  expect(await ask(service.url, undefined, 'GET', '/v1/groups')).toMatchObject({ status: 200 })
+  await service.close()
+})
+
+test('with authentication the service listens everywhere, and warns of tokens without TLS', async () => {
+  const service = await startTestService((write) => ({
+    host: '0.0.0.0',
+    authentication: { jwt: { keysFile: write('keys.json', jwkOf(publicKey)), issuer, audience } },
+  }))
+  expect(await ask(service.url, undefined, 'GET', '/v1/groups')).toMatchObject({ status: 401 })
+  expect(service.log.join('')).toContain('tokens are accepted without TLS')
+  await service.close()
+})
+
+test.each<[string, object, RegExp]>([
+  ['nothing to go by', {}, /authentication is empty/],
+  ['no issuer', { jwt: { issuer: '' } }, /authentication\.jwt\.issuer is ""/],
+  ['no audience', { jwt: { audience: undefined } }, /authentication\.jwt\.audience is undefined/],
+  [
+    'a tolerance of a minute',
+    { jwt: { clockToleranceMs: 60_000 } },
+    /clockToleranceMs is 60000; it must be 0 to 30000/,
+  ],
+  ['no life', { jwt: { maxLifetimeMs: 0 } }, /maxLifetimeMs is 0/],
+  ['a life without end', { jwt: { maxLifetimeMs: Infinity } }, /maxLifetimeMs is Infinity/],
+  ['a life that is no number', { jwt: { maxLifetimeMs: Number.NaN } }, /maxLifetimeMs is NaN/],
+  ['a file that is not there', { jwt: { keysFile: 'missing.json' } }, /authentication\.jwt\.keysFile: ENOENT/],
+  ['certificates without authorities', { certificates: { rightsFile: 'x' } }, /needs tls\.clientCaFile/],
+])('authentication with %s is refused', async (_what, { jwt, ...rest }: { jwt?: object }, message) => {
+  const started = startTestService((write) => {
+    const sound = { keysFile: write('keys.json', jwkOf(publicKey)), issuer, audience }
+    return { authentication: { ...(jwt && { jwt: { ...sound, ...jwt } }), ...rest } }
+  })
+  await expect(started).rejects.toThrow(message)
+})
+
+test('authorities of certificates that mean nothing are refused', async () => {
+  const { cert, key } = makeCertificate()
+  const started = startTestService((write) => ({
+    tls: {
+      certFile: write('server.pem', cert),
+      keyFile: write('server.key', key),
+      clientCaFile: write('clients.pem', makeAuthority().cert),
+    },
+  }))
+  await expect(started).rejects.toThrow(/tls\.clientCaFile needs authentication\.certificates/)
+})
+
+test.each([
+  [0o644, 1],
+  [0o600, 0],
+  [0o640, 0],
+])('a key that is readable as %o is warned of, as often as it is read', async (mode, warnings) => {
+  const { cert, key } = makeCertificate()
+  let keyFile = ''
+  const service = await startTestService((write) => {
+    keyFile = write('server.key', key)
+    chmodSync(keyFile, mode)
+    return { tls: { certFile: write('server.pem', cert), keyFile } }
+  })
+  onTestFinished(() => service.close())
+  const warned = () => service.log.filter((line) => line.includes('everybody on this machine can read the key'))
+  expect(warned()).toHaveLength(warnings)
+  await service.running.reload()
+  expect(warned()).toHaveLength(2 * warnings)
+})
+
+test('half of a public key beside a whole one is refused', async () => {
+  const pem = String(publicKey.export({ type: 'spki', format: 'pem' }))
+  const started = startTestService((write) => {
+    const keysFile = write('keys.pem', pem + pem.slice(0, 60))
+    return { authentication: { jwt: { keysFile, issuer, audience } } }
+  })
+  await expect(started).rejects.toThrow(/keysFile: a PEM block in it is incomplete/)
+})

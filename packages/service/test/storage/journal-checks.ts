@@ -1,0 +1,167 @@
+/** What the one who appends must do, on a storage whose answers can be lost. */
+import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict'
+import type { Journal } from '../../src/storage/journal.ts'
+import { batchAfter, read } from './data.ts'
+import { MemoryStorage, type Fault } from './memory-storage.ts'
+
+export interface JournalCheck {
+  readonly name: string
+  run(open: OpenJournal): Promise<void>
+}
+
+export type OpenJournal = (...options: ConstructorParameters<typeof Journal>) => Journal
+
+interface Scene {
+  readonly storage: MemoryStorage
+  readonly journal: Journal
+  /** What is kept of each group. */
+  terms(): Promise<Record<string, number>>
+}
+
+async function sceneOf(open: OpenJournal, ...faults: (Fault | undefined)[]): Promise<Scene> {
+  const storage = new MemoryStorage()
+  storage.faults.push(...faults)
+  let ids = 0
+  const journal = open(storage, await storage.head(), () => `batch-${++ids}`)
+  const terms = async () => Object.fromEntries((await read(storage)).map(({ id, record }) => [id, record.term]))
+  return { storage, journal, terms }
+}
+
+const unavailable = { code: 'BACKEND_UNAVAILABLE' }
+
+export const journalChecks: readonly JournalCheck[] = [
+  {
+    name: 'one batch at a time, each with all that came meanwhile',
+    async run(open) {
+      const { storage, journal, terms } = await sceneOf(open)
+      let release = () => {}
+      storage.gate = new Promise((resolve) => (release = resolve))
+      const first = [journal.write('a', { term: 1 }), journal.write('b', { term: 1 })]
+      while (storage.handedIn.length === 0) await turn()
+      const second = [journal.write('c', { term: 1 }), journal.write('d', { term: 1 })]
+      for (let turns = 0; turns < 5; turns++) await turn()
+      release()
+      await Promise.all([...first, ...second])
+      deepStrictEqual(storage.handedIn, [
+        ['a', 'b'],
+        ['c', 'd'],
+      ])
+      strictEqual(storage.mostUnderWay, 1)
+      deepStrictEqual(await terms(), { a: 1, b: 1, c: 1, d: 1 })
+    },
+  },
+  {
+    name: 'nobody is answered before the batch is there',
+    async run(open) {
+      const { storage, journal, terms } = await sceneOf(open)
+      let release = () => {}
+      storage.gate = new Promise((resolve) => (release = resolve))
+      let answered = false
+      const write = journal.write('a', { term: 1 }).then(() => (answered = true))
+      for (let turns = 0; turns < 5; turns++) await turn()
+      strictEqual(answered, false)
+      release()
+      await write
+      deepStrictEqual(await terms(), { a: 1 })
+    },
+  },
+  {
+    name: 'no batch is larger than the storage takes, in number or in bytes',
+    async run(open) {
+      const { storage, journal } = await sceneOf(open)
+      storage.maxBatch = { groups: 3, bytes: 100 }
+      const carry = 'x'.repeat(60)
+      const ids = ['a', 'b', 'c', 'd', 'e']
+      await Promise.all([
+        ...ids.map((id) => journal.write(id, { term: 1 })),
+        ...['f', 'g', 'h'].map((id) => journal.write(id, { term: 1, carry })),
+      ])
+      deepStrictEqual(storage.handedIn, [['a', 'b', 'c'], ['d', 'e'], ['f'], ['g'], ['h']])
+    },
+  },
+  {
+    name: 'a batch that was lost fails its writers at once, and is given up before the next',
+    async run(open) {
+      const { storage, journal, terms } = await sceneOf(open, 'lost')
+      await rejects(journal.write('a', { term: 1 }), unavailable)
+      deepStrictEqual(storage.handedIn, [['a']])
+      await journal.write('b', { term: 1 })
+      deepStrictEqual(storage.handedIn, [['a'], [], ['b']])
+      deepStrictEqual(await terms(), { b: 1 })
+    },
+  },
+  {
+    name: 'a batch that was carried out unheard is confirmed by a write, and the next follows it',
+    async run(open) {
+      const { storage, journal, terms } = await sceneOf(open, 'unheard')
+      await rejects(journal.write('a', { term: 1 }), unavailable)
+      await journal.write('b', { term: 1 })
+      deepStrictEqual(storage.handedIn, [['a'], [], ['a'], ['b']])
+      deepStrictEqual(await terms(), { a: 1, b: 1 })
+    },
+  },
+  {
+    name: 'a batch that arrives late changes nothing once it was given up',
+    async run(open) {
+      const { storage, journal, terms } = await sceneOf(open, 'late')
+      await rejects(journal.write('a', { term: 1, ended: 'resigned' }), unavailable)
+      await journal.write('a', { term: 2 })
+      deepStrictEqual(storage.deliver(), ['fenced'])
+      deepStrictEqual(await terms(), { a: 2 })
+    },
+  },
+  {
+    name: 'what gives a batch up is repeated until it is answered, and nothing else is sent',
+    async run(open) {
+      const { storage, journal, terms } = await sceneOf(open, 'lost', 'unheard', 'lost')
+      await rejects(journal.write('a', { term: 1 }), unavailable)
+      await rejects(journal.write('b', { term: 1 }), unavailable)
+      await rejects(journal.write('c', { term: 1 }), unavailable)
+      deepStrictEqual(storage.handedIn, [['a'], [], []])
+      await journal.write('d', { term: 1 })
+      deepStrictEqual(await terms(), { d: 1 })
+    },
+  },
+  {
+    name: 'another writer ends it for good',
+    async run(open) {
+      const { storage, journal, terms } = await sceneOf(open)
+      await journal.write('a', { term: 1 })
+      const head = await storage.head()
+      strictEqual(await storage.append(head, batchAfter(head, [{ id: 'a', record: { term: 9 } }], { term: 7 })), 'done')
+      await rejects(journal.write('a', { term: 2 }), unavailable)
+      const before = storage.handedIn.length
+      await rejects(journal.write('b', { term: 1 }), unavailable)
+      strictEqual(storage.handedIn.length, before)
+      deepStrictEqual(await terms(), { a: 9 })
+    },
+  },
+  {
+    name: 'a check fails as long as the next write would',
+    async run(open) {
+      const { storage, journal, terms } = await sceneOf(open, 'unheard', 'lost')
+      await rejects(journal.write('a', { term: 1 }), unavailable)
+      await rejects(journal.check(), unavailable)
+      await journal.check()
+      deepStrictEqual(storage.handedIn, [['a'], [], [], ['a']])
+      const head = await storage.head()
+      strictEqual(await storage.append(head, batchAfter(head, [], { term: 7 })), 'done')
+      await rejects(journal.write('a', { term: 2 }), unavailable)
+      await rejects(journal.check(), unavailable)
+      deepStrictEqual(await terms(), { a: 1 })
+    },
+  },
+  {
+    name: 'a check comes after what was asked for before',
+    async run(open) {
+      const { journal, terms } = await sceneOf(open)
+      const writes = [journal.write('a', { term: 1 }), journal.write('b', { term: 1 })]
+      await journal.check()
+      deepStrictEqual(await terms(), { a: 1, b: 1 })
+      await Promise.all(writes)
+      await journal.idle()
+    },
+  },
+]
+
+const turn = () => new Promise<void>((resolve) => void setImmediate(resolve))

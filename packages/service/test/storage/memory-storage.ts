@@ -1,0 +1,92 @@
+import {
+  isSameHead,
+  type Appended,
+  type Batch,
+  type FoundGroup,
+  type Loaded,
+  type Storage,
+  type StorageHead,
+} from '../../src/storage/storage.ts'
+
+/**
+ * What becomes of an append: `lost` does nothing and rejects, `unheard` is carried out and rejects, `late` rejects and is
+ * tried when {@link MemoryStorage.deliver} is called.
+ */
+export type Fault = 'lost' | 'unheard' | 'late'
+
+const pageGroups = 100
+
+/** The port in memory: what outlives the process is the object itself. */
+export class MemoryStorage implements Storage {
+  maxBatch = { groups: Infinity, bytes: Infinity }
+  /** For the next appends, in this order. */
+  readonly faults: (Fault | undefined)[] = []
+  /** The ids of each batch that was handed in. */
+  readonly handedIn: string[][] = []
+  /** The most appends that were under way at once. */
+  mostUnderWay = 0
+  /** Every append waits for it. */
+  gate: Promise<void> = Promise.resolve()
+  #underWay = 0
+  #late: (() => Appended)[] = []
+  protected stored: StorageHead = {
+    term: 0,
+    seq: 0,
+    batch: '',
+    clusterId: 'cluster',
+    restores: 0,
+    incarnation: 'memory',
+    secret: 'secret',
+  }
+  protected groups = new Map<string, FoundGroup>()
+
+  async head(): Promise<StorageHead> {
+    return this.stored
+  }
+
+  async append(expected: StorageHead, batch: Batch): Promise<Appended> {
+    this.handedIn.push(batch.groups.map(({ id }) => id))
+    this.#underWay += 1
+    this.mostUnderWay = Math.max(this.mostUnderWay, this.#underWay)
+    await this.gate
+    this.#underWay -= 1
+    const fault = this.faults.shift()
+    if (fault === 'late') this.#late.push(() => this.apply(expected, batch))
+    const appended = fault === undefined || fault === 'unheard' ? this.apply(expected, batch) : undefined
+    if (fault !== undefined || appended === undefined) throw new Error(`no answer: ${fault}`)
+    return appended
+  }
+
+  /** Lets what was late arrive. */
+  deliver(): Appended[] {
+    return this.#late.splice(0).map((arrive) => arrive())
+  }
+
+  protected apply(expected: StorageHead, batch: Batch): Appended {
+    if (this.isAt(batch.head)) return 'done'
+    if (!this.isAt(expected)) return 'fenced'
+    this.put(batch)
+    return 'done'
+  }
+
+  protected isAt(head: StorageHead): boolean {
+    return isSameHead(this.stored, head)
+  }
+
+  protected put({ head, groups }: Batch): void {
+    this.stored = head
+    for (const { id, record } of groups) this.groups.set(id, { id, record, seq: head.seq })
+  }
+
+  async load(): Promise<Loaded> {
+    return { head: this.stored, pages: this.pages([...this.groups.values()]) }
+  }
+
+  protected async *pages(groups: readonly FoundGroup[]): AsyncGenerator<readonly FoundGroup[]> {
+    for (let from = 0; from < groups.length; from += pageGroups) yield groups.slice(from, from + pageGroups)
+  }
+
+  async check(): Promise<void> {}
+
+  async close(): Promise<void> {}
+}

@@ -1,0 +1,242 @@
+/** Whether a service still owns its data directory: the rule itself, in virtual time, and on a real directory. */
+import {
+  closeSync,
+  cpSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fakeClock } from 'tenure/testing'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { DirectoryLock } from '../../src/storage/directory-lock.ts'
+import { momentOf, Ownership } from '../../src/storage/ownership.ts'
+import { held, open, pass, type Scene } from '../groups/scene.ts'
+
+const unavailable = { code: 'BACKEND_UNAVAILABLE' }
+
+/** Proofs that end when the test says so. */
+function proofs() {
+  const clock = fakeClock()
+  const underWay: (() => void)[] = []
+  const ownership = new Ownership({
+    clock,
+    servedMs: () => clock.monotonicMs(),
+    provenAt: momentOf(clock),
+    prove: () => new Promise((resolve) => underWay.push(resolve)),
+  })
+  ownership.start()
+  const succeed = async () => {
+    underWay.shift()?.()
+    await clock.advance(0)
+  }
+  return { clock, ownership, underWay, succeed }
+}
+
+describe('a proof', () => {
+  test('is sent every second, one at a time', async () => {
+    const { clock, underWay, succeed } = proofs()
+    await clock.advance(999)
+    expect(underWay).toHaveLength(0)
+    await clock.advance(1)
+    expect(underWay).toHaveLength(1)
+    await clock.advance(3_000)
+    expect(underWay).toHaveLength(1)
+    await succeed()
+    await clock.advance(1_000)
+    expect(underWay).toHaveLength(1)
+  })
+
+  test('counts from when it was sent, however late its answer is', async () => {
+    const { clock, ownership, succeed } = proofs()
+    await clock.advance(1_000)
+    await clock.advance(3_500)
+    await succeed()
+    // Sent at 1,000, answered at 4,500.
+    await clock.advance(1_399)
+    expect(ownership.isProven()).toBe(true)
+    await clock.advance(1)
+    expect(ownership.isProven()).toBe(false)
+    expect(() => ownership.assert()).toThrow(expect.objectContaining(unavailable))
+  })
+
+  test('that was sent before it was too late and answered after proves nothing', async () => {
+    const { clock, ownership, succeed } = proofs()
+    await clock.advance(7_000)
+    await succeed()
+    expect(ownership.isProven()).toBe(false)
+    await clock.advance(1_000)
+    await succeed()
+    expect(ownership.isProven()).toBe(true)
+  })
+
+  test('is outdated by a sleep of the machine, and not by a wall clock that somebody set', async () => {
+    const { clock, ownership } = proofs()
+    await clock.advance(500)
+    clock.setWall(clock.wallMs() + 86_400_000)
+    expect(ownership.isProven()).toBe(true)
+    clock.setWall(clock.wallMs() - 2 * 86_400_000)
+    expect(ownership.isProven()).toBe(true)
+    clock.sleep(4_300)
+    expect(ownership.isProven()).toBe(true)
+    clock.sleep(200)
+    expect(ownership.isProven()).toBe(false)
+  })
+})
+
+test('no proof is sent once they have been stopped, not even for those who waited for one', async () => {
+  const { clock, ownership, underWay, succeed } = proofs()
+  await clock.advance(7_000)
+  // The one under way was sent too early, so that another is needed.
+  const refused = expect(ownership.soon()).rejects.toMatchObject(unavailable)
+  const stopped = ownership.stop()
+  await succeed()
+  await Promise.all([stopped, refused])
+  await expect(ownership.prove()).rejects.toMatchObject(unavailable)
+  expect(underWay).toHaveLength(0)
+})
+
+describe('when the directory', () => {
+  const renew = (scene: Scene) => scene.state.renew({ ...held(1), extendByMs: 5_000 })
+
+  /** Renews until it is refused. Returns how long that took, in virtual time. */
+  async function confirmedForMs(scene: Scene): Promise<number> {
+    const startMs = scene.clock.monotonicMs()
+    for (;;) {
+      try {
+        expect(await renew(scene)).toMatchObject({ granted: true })
+      } catch (error) {
+        expect(error).toMatchObject(unavailable)
+        return scene.clock.monotonicMs() - startMs
+      }
+      await scene.clock.advance(100)
+      await scene.state.check().catch(() => {})
+    }
+  }
+
+  test.each<[string, (directory: string) => void]>([
+    ['is moved away', (directory) => renameSync(directory, `${directory}-moved`)],
+    ['is deleted', (directory) => rmSync(directory, { recursive: true })],
+    [
+      'is replaced by a copy',
+      (directory) => {
+        renameSync(directory, `${directory}-moved`)
+        cpSync(`${directory}-moved`, directory, { recursive: true })
+      },
+    ],
+    [
+      'has another data file',
+      (directory) => {
+        const path = join(directory, 'elections.mdb')
+        cpSync(path, `${path}.new`)
+        renameSync(`${path}.new`, path)
+      },
+    ],
+    [
+      'was signed by another process, whose lock this kernel does not know',
+      (directory) => {
+        const file = openSync(join(directory, 'lock'), 'r+')
+        writeSync(file, 'f'.repeat(32), 32)
+        closeSync(file)
+      },
+    ],
+  ])('%s, nothing is confirmed from the next proof on, and readiness says so', async (_what, lose) => {
+    const scene = await open()
+    onTestFinished(() => rmSync(`${scene.directory}-moved`, { recursive: true, force: true }))
+    await scene.campaign('a', { attempt: 'start 1' })
+    await scene.state.check()
+    lose(scene.directory)
+    await expect(scene.state.check()).rejects.toMatchObject(unavailable)
+    await expect(async () => renew(scene)).rejects.toMatchObject(unavailable)
+    await expect(async () => scene.state.leader('jobs')).rejects.toMatchObject(unavailable)
+    // Neither a new grant, nor the holder's own again, nor anything else that would be written.
+    await expect(scene.campaign('b', { groupId: 'new' })).rejects.toMatchObject(unavailable)
+    await expect(scene.campaign('a', { attempt: 'start 1' })).rejects.toMatchObject(unavailable)
+    await expect(scene.state.resign(held(1))).rejects.toMatchObject(unavailable)
+  })
+
+  test('is replaced, nothing is granted that was written where nobody looks, even before a proof shows it', async () => {
+    const scene = await open()
+    onTestFinished(() => rmSync(`${scene.directory}-moved`, { recursive: true, force: true }))
+    await scene.campaign('a')
+    await scene.state.check()
+    renameSync(scene.directory, `${scene.directory}-moved`)
+    await expect(scene.campaign('b', { groupId: 'new' })).rejects.toMatchObject(unavailable)
+  })
+
+  test('does not answer, its last proof lasts less than 5 s', async () => {
+    const clock = fakeClock()
+    const ownership = new Ownership({
+      clock,
+      servedMs: () => clock.monotonicMs(),
+      provenAt: momentOf(clock),
+      prove: () => Promise.reject(new Error('EIO')),
+    })
+    await ownership.prove().catch(() => {})
+    await clock.advance(4_800)
+    expect(ownership.isProven()).toBe(true)
+    await clock.advance(200)
+    expect(ownership.isProven()).toBe(false)
+  })
+
+  test('comes back as it was, the service goes on', async () => {
+    const scene = await open()
+    await scene.campaign('a')
+    renameSync(scene.directory, `${scene.directory}-moved`)
+    await confirmedForMs(scene)
+    renameSync(`${scene.directory}-moved`, scene.directory)
+    await pass(scene, 1_000)
+    expect(await renew(scene)).toMatchObject({ granted: true })
+  })
+})
+
+describe('a service that starts', () => {
+  test('grants no lease that it finds before the last that its predecessor may have confirmed is over', async () => {
+    const scene = await open()
+    await scene.campaign('a', { ttlMs: 3_000 })
+    await scene.restart()
+    // The predecessor confirmed for less than 5 s more, each time for 3 s.
+    await pass(scene, 7_999)
+    expect(await scene.campaign('b')).toMatchObject({ granted: false, lease: { nodeId: 'a' } })
+    await pass(scene, 1)
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
+  })
+})
+
+test('a stall of the process counts, and the renewal that waited for it is confirmed after a proof', async () => {
+  let stalledMs = 0
+  const clock = fakeClock()
+  const scene = await open({ clock: { ...clock, monotonicMs: () => clock.monotonicMs() + stalledMs } })
+  await scene.campaign('a', { ttlMs: 60_000 })
+  await scene.state.check()
+  const renewal = { ...held(1), extendByMs: 60_000 }
+  stalledMs = 30_000
+  const before = statSync(join(scene.directory, 'lock'), { bigint: true }).mtimeNs
+  expect(await scene.state.renew(renewal)).toMatchObject({ granted: true })
+  expect(statSync(join(scene.directory, 'lock'), { bigint: true }).mtimeNs).toBeGreaterThan(before)
+  stalledMs = 60_000
+  renameSync(scene.directory, `${scene.directory}-moved`)
+  onTestFinished(() => renameSync(`${scene.directory}-moved`, scene.directory))
+  await expect(scene.state.renew(renewal)).rejects.toMatchObject(unavailable)
+})
+
+test('a proof that was under way when another process signed does not undo that', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-signed-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const lock = await DirectoryLock.take(directory)
+  onTestFinished(() => lock.release())
+  lock.note(1)
+  lock.sign()
+  const proof = lock.prove([]).catch((error: unknown) => error)
+  const file = openSync(join(directory, 'lock'), 'r+')
+  writeSync(file, 'b'.repeat(32), 32)
+  closeSync(file)
+  await proof
+  await expect(lock.prove([])).rejects.toThrow('another process has taken it over')
+  expect(readFileSync(join(directory, 'lock'), 'utf8')).toContain('b'.repeat(32))
+})

@@ -1,0 +1,22 @@
+/** A reader that comes back is told of metadata that are still there. */
+import { expect, onTestFinished, test } from 'vitest'
+import { ask } from '../auth/service.ts'
+import { serve } from '../attacks.ts'
+
+test('what was missed comes with the metadata of the newest term, and without those of terms before it', async () => {
+  const service = await serve()
+  onTestFinished(() => service.stop())
+  const at = (path: string, body?: object) => ask(service.url, undefined, body ? 'POST' : 'GET', path, body)
+  const group = '/v1/groups/jobs'
+  const { body: begin } = await at(`${group}/watch`)
+  const lead = (zone: string) => at(`${group}/campaign`, { node_id: 'a', lease_ttl_ms: 60_000, metadata: { zone } })
+  await lead('old')
+  await at(`${group}/resign`, { node_id: 'a', term: 1 })
+  await lead('new')
+  const { body } = await at(`${group}/watch?cursor=${String(begin['cursor'])}`)
+  expect(body['events']).toMatchObject([
+    { type: 'LEADER_CHANGED', term: 1, leader: { metadata: {} } },
+    { type: 'LEADER_LOST', term: 1, previous_leader: { metadata: {} } },
+    { type: 'LEADER_CHANGED', term: 2, leader: { metadata: { zone: 'new' } } },
+  ])
+})
