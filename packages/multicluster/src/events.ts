@@ -1,0 +1,61 @@
+import type { Clock } from 'tenure'
+import type { KubernetesClient } from 'tenure/kubernetes'
+import { postEvent, resourceType } from 'tenure/stores/multicluster'
+import type { LeadershipReport } from './observer.ts'
+
+/** Who writes Events, and where failures go. */
+export interface EventsOptions {
+  readonly client: KubernetesClient
+  readonly identity: string
+  readonly clock: Clock
+  report(error: unknown): void
+}
+
+const timeoutMs = 5_000
+/** More are not kept for an API server that is slow: an election goes on without them. */
+const mostWaiting = 1_000
+
+/** Writes changes of leadership as Events about the resource, one after another. */
+export function leadershipEvents({ client, identity, clock, report }: EventsOptions) {
+  const signal = new AbortController().signal
+  let last = Promise.resolve()
+  let waiting = 0
+  return (change: LeadershipReport): void => {
+    const words = wordsFor(change)
+    if (!words || waiting >= mostWaiting) return
+    const [reason, message] = words
+    waiting += 1
+    const { namespace, name, uid } = change
+    const about = {
+      apiVersion: `${resourceType.group}/${resourceType.version}`,
+      kind: resourceType.kind,
+      namespace,
+      name,
+      uid,
+    }
+    const said = { type: 'Normal', reason, message, component: 'tenure-controller', host: identity } as const
+    const advice = 'Elections go on without Events. Bind the Role of deploy/multicluster to the controller.'
+    const event = { about, ...said, wallMs: clock.wallMs(), advice }
+    last = last
+      .then(() => postEvent(client, event, { signal, timeoutMs }))
+      .catch(report)
+      .finally(() => (waiting -= 1))
+  }
+}
+
+function wordsFor({
+  change,
+  identity,
+  term,
+}: LeadershipReport): readonly [reason: string, message: string] | undefined {
+  switch (change) {
+    case 'elected':
+      return ['Elected', `"${identity}" of this cluster leads in term ${term}.`]
+    case 'released':
+      return ['Released', `"${identity}" of this cluster gave term ${term} back.`]
+    case 'lost':
+      return ['Lost', `"${identity}" of this cluster leads no more: term ${term} has ended.`]
+    case 'moved':
+      return identity === '' ? undefined : ['Moved', `"${identity}" leads in term ${term}.`]
+  }
+}

@@ -1,0 +1,34 @@
+import type { ResourceKey } from 'tenure/stores/multicluster'
+
+/** A call on the global store. */
+export interface GlobalCallReport extends ResourceKey {
+  /** `look`: to see who leads, for nobody's request. */
+  readonly verb: 'read' | 'acquire' | 'renew' | 'release' | 'look'
+  readonly result: 'granted' | 'refused' | 'found' | 'failed'
+  readonly durationMs: number
+  readonly error?: unknown
+}
+
+/** Who leads has changed, as a status that was written here shows it. */
+export interface LeadershipReport extends ResourceKey {
+  readonly uid: string
+  /** `elected`, `lost` and `released` are about a candidate of this cluster; `moved` about those of others. */
+  readonly change: 'elected' | 'lost' | 'released' | 'moved'
+  /** The candidate of this cluster; for `moved`, who leads now, empty if nobody does. */
+  readonly identity: string
+  readonly term: number
+}
+
+/** What a relay reports. Nothing waits for it, and what it throws is contained. */
+export interface RelayObserver {
+  onCall?(report: GlobalCallReport): void
+  /** A status was written, with this many answers. */
+  onWritten?(report: ResourceKey & { readonly answers: number; readonly durationMs: number }): void
+  /** A status had changed meanwhile, so that it is judged again. */
+  onConflict?(resource: ResourceKey): void
+  onLeadership?(report: LeadershipReport): void
+  /** The global store answered after it had failed, or fails. */
+  onBackend?(report: { readonly healthy: boolean; readonly error?: unknown }): void
+  /** Watching or writing resources failed. It is tried again. */
+  onError?(error: unknown, during: string): void
+}

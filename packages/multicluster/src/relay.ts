@@ -1,0 +1,152 @@
+/**
+ * The relay of one cluster: it turns each request in a resource into one call on the global store, and writes the answer
+ * into the resource's status. It holds no lease and no belief, and confirms nothing from memory.
+ *
+ * Why it is safe: a candidate counts from the sending of its request, which precedes the global call, from which on every
+ * other contender waits for the whole duration. Ids, attempts, terms and versions bind every answer to its question. A
+ * relay that crashes, restarts, sleeps or runs twice is nothing but calls that are late, lost or doubled, which the
+ * port's contract covers. A relay of the past can free nothing: a release names attempt, term and version.
+ */
+import type { Clock, LeaseStore } from 'tenure'
+import { keepWatching, type MultiClusterLease, type ResourceChange, type Resources } from 'tenure/stores/multicluster'
+import type { RelayObserver } from './observer.ts'
+import { Queue } from './queue.ts'
+import { ResourceRelay } from './resource-relay.ts'
+import { report, type Shared } from './shared.ts'
+
+/** What a {@link Relay} takes. */
+export interface RelayOptions {
+  readonly resources: Resources
+  /** The global store. */
+  readonly store: LeaseStore
+  /** The name of this cluster: no other one that shares the store may have it. */
+  readonly cluster: string
+  readonly clock: Clock
+  /** Only resources of this namespace. All, unless given. */
+  readonly namespace?: string | undefined
+  /** Whether this relay answers first. Others answer what stays unanswered. */
+  readonly isFirst: () => boolean
+  readonly observer?: RelayObserver | undefined
+  /** How many calls on the global store may be under way. Default: 64. */
+  readonly callLimit?: number | undefined
+  /** How many writes of statuses may be under way. Default: 32. */
+  readonly writeLimit?: number | undefined
+}
+
+/** How much there is to do. */
+export interface RelayLoad {
+  readonly resources: number
+  readonly calls: { readonly running: number; readonly waiting: number }
+  readonly writes: { readonly running: number; readonly waiting: number }
+}
+
+/** Relays for all resources of a cluster, from `start()` to `stop()`. */
+export class Relay {
+  readonly #options: RelayOptions
+  readonly #shared: Shared
+  readonly #relays = new Map<string, ResourceRelay>()
+  readonly #ended = new AbortController()
+  #isHealthy = true
+  #isSynced = false
+  #running: Promise<void> | undefined
+
+  constructor(options: RelayOptions) {
+    this.#options = options
+    const { resources, store, cluster, clock, isFirst, observer = {} } = options
+    this.#shared = {
+      resources,
+      store,
+      cluster,
+      clock,
+      isFirst,
+      observer,
+      calls: new Queue(options.callLimit ?? 64),
+      writes: new Queue(options.writeLimit ?? 32),
+      backend: {
+        noteAnswer: () => this.#noteHealth(true),
+        noteFailure: (error) => this.#noteHealth(false, error),
+      },
+    }
+  }
+
+  start(): void {
+    this.#running ??= this.#follow()
+  }
+
+  async stop(): Promise<void> {
+    this.#ended.abort()
+    for (const relay of this.#relays.values()) relay.stop()
+    this.#relays.clear()
+    await this.#running
+  }
+
+  /** Whether it has seen all resources, and follows them now. */
+  get isSynced(): boolean {
+    return this.#isSynced
+  }
+
+  /** Whether the global store answered the newest call. */
+  get isBackendHealthy(): boolean {
+    return this.#isHealthy
+  }
+
+  load(): RelayLoad {
+    const { calls, writes } = this.#shared
+    return {
+      resources: this.#relays.size,
+      calls: { running: calls.running, waiting: calls.waiting },
+      writes: { running: writes.running, waiting: writes.waiting },
+    }
+  }
+
+  async #follow(): Promise<void> {
+    const { resources, namespace, clock } = this.#options
+    const { signal } = this.#ended
+    const onEnd = (error: unknown) => {
+      this.#isSynced = false
+      report(() => this.#shared.observer.onError?.(error, 'watching the resources'))
+    }
+    const scope = namespace === undefined ? {} : { namespace }
+    for await (const change of keepWatching(resources, scope, { clock, signal, report: onEnd })) this.#take(change)
+  }
+
+  #take(change: ResourceChange): void {
+    if (change.type === 'all') return this.#takeAll(change.resources)
+    if (change.type === 'put') this.#see(change.resource, false)
+    else this.#drop(idOf(change.resource))
+  }
+
+  #takeAll(resources: readonly MultiClusterLease[]): void {
+    const there = new Set(resources.map((resource) => idOf(resource)))
+    for (const id of this.#relays.keys()) if (!there.has(id)) this.#drop(id)
+    for (const resource of resources) this.#see(resource, true)
+    this.#isSynced = true
+  }
+
+  #see(resource: MultiClusterLease, isCurrent: boolean): void {
+    const id = idOf(resource)
+    const relay = this.#relays.get(id)
+    try {
+      if (relay) relay.see(resource, isCurrent)
+      else this.#relays.set(id, new ResourceRelay(this.#shared, resource))
+    } catch (error) {
+      // One resource must not end the watch of all.
+      report(() => this.#shared.observer.onError?.(error, 'reading a resource'))
+    }
+  }
+
+  #drop(id: string): void {
+    this.#relays.get(id)?.stop()
+    this.#relays.delete(id)
+  }
+
+  #noteHealth(healthy: boolean, error?: unknown): void {
+    if (this.#isHealthy === healthy) return
+    this.#isHealthy = healthy
+    report(() => this.#shared.observer.onBackend?.({ healthy, ...(error !== undefined && { error }) }))
+  }
+}
+
+function idOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
+  return `${namespace}/${name}`
+}

@@ -1,0 +1,146 @@
+/** What a candidate asks for, read from a resource: everything is bounded here, and the holder is set here. */
+import { isHarmless, isObject } from '@tenure/internal/objects'
+import type { AcquireClaim, HeldClaim, Metadata } from 'tenure'
+import type { MultiClusterRequest } from 'tenure/stores/multicluster'
+import { globalHolderOf, isIdentity } from './names.ts'
+
+/** One call on the global store. */
+export type GlobalCall =
+  | { readonly verb: 'read' }
+  | { readonly verb: 'acquire'; readonly claim: AcquireClaim }
+  | { readonly verb: 'renew' | 'release'; readonly claim: HeldClaim }
+
+/** A request that can be carried out. */
+export interface SoundRequest {
+  readonly call: GlobalCall
+  readonly timeoutMs: number
+  /** Undefined for a read of a candidate that has no lease in mind. */
+  readonly leaseDurationMs: number | undefined
+}
+
+/** Why a request cannot be carried out. */
+export interface MalformedRequest {
+  readonly malformed: string
+}
+
+const longestMs = 2 ** 31 - 1
+const longestVersionBytes = 512
+const longestIdBytes = 128
+const longestTextBytes = 256
+const longestMetadataBytes = 4096
+const longestCarryBytes = 4096
+const deepestMetadata = 8
+
+/** Reads a request as data that anybody may have written. */
+export function readRequest(
+  request: MultiClusterRequest,
+  { election, cluster }: { readonly election: string; readonly cluster: string },
+): SoundRequest | MalformedRequest {
+  try {
+    const fields = asFields(request, 'the request')
+    text(fields, 'id', longestIdBytes)
+    const timeoutMs = duration(fields, 'timeoutMs')
+    const claim = asFields(fields['claim'], 'its claim')
+    const { holder } = claim
+    if (!isIdentity(cluster, holder)) throw new Flaw('"holder" must be an identity without "/" and control characters')
+    const asked = { election, holder: globalHolderOf(cluster, holder) }
+    const call = callOf(fields['verb'], claim, asked)
+    const hasDuration = call.verb !== 'read' || isGiven(claim['leaseDurationMs'])
+    return { call, timeoutMs, leaseDurationMs: hasDuration ? duration(claim, 'leaseDurationMs') : undefined }
+  } catch (error) {
+    if (error instanceof Flaw) return { malformed: error.message }
+    throw error
+  }
+}
+
+/** What is wrong with a request. */
+class Flaw extends Error {}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function callOf(verb: unknown, claim: Fields, asked: { election: string; holder: string }): GlobalCall {
+  switch (verb) {
+    case 'read':
+      return { verb }
+    case 'acquire':
+      return { verb, claim: { ...asked, ...acquireFields(claim) } }
+    case 'renew':
+    case 'release':
+      return { verb, claim: { ...asked, ...heldFields(claim, verb) } }
+    default:
+      throw new Flaw('"verb" must be read, acquire, renew or release')
+  }
+}
+
+function acquireFields(claim: Fields): Omit<AcquireClaim, 'election' | 'holder'> {
+  return {
+    ...commonFields(claim),
+    afterTerm: term(claim, 'afterTerm'),
+    // An empty version means something: that the record is not there.
+    ...(isGiven(claim['expiredVersion']) && { expiredVersion: text(claim, 'expiredVersion', longestVersionBytes, 0) }),
+    metadata: metadata(claim['metadata']),
+  }
+}
+
+function heldFields(claim: Fields, verb: 'renew' | 'release'): Omit<HeldClaim, 'election' | 'holder'> {
+  const carries = verb === 'renew' && isGiven(claim['carry'])
+  return {
+    ...commonFields(claim),
+    term: term(claim, 'term'),
+    version: text(claim, 'version', longestVersionBytes),
+    ...(carries && { carry: text(claim, 'carry', longestCarryBytes, 0) }),
+  }
+}
+
+function commonFields(claim: Fields) {
+  return {
+    attempt: text(claim, 'attempt', longestTextBytes),
+    leaseDurationMs: duration(claim, 'leaseDurationMs'),
+    ...(isGiven(claim['mark']) && { mark: text(claim, 'mark', longestTextBytes) }),
+  }
+}
+
+function asFields(value: unknown, what: string): Fields {
+  if (isObject(value)) return value
+  throw new Flaw(`${what} must be an object`)
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+function text(fields: Fields, name: string, mostBytes: number, leastLength = 1): string {
+  const value = fields[name]
+  const isSound = typeof value === 'string' && value.length >= leastLength && value.isWellFormed()
+  if (isSound && Buffer.byteLength(value) <= mostBytes) return value
+  throw new Flaw(`"${name}" must be text of ${leastLength} to ${mostBytes} bytes`)
+}
+
+function duration(fields: Fields, name: string): number {
+  const value = fields[name]
+  if (typeof value === 'number' && value >= 1 && value <= longestMs) return value
+  throw new Flaw(`"${name}" must be a number of 1 to ${longestMs}`)
+}
+
+function term(fields: Fields, name: string): number {
+  const value = fields[name]
+  if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number
+  throw new Flaw(`"${name}" must be a whole number of at least 0`)
+}
+
+function metadata(value: unknown): Metadata {
+  const rule = `"metadata" must be an object as JSON of at most ${longestMetadataBytes} bytes and ${deepestMetadata} levels`
+  if (typeof value !== 'string' || Buffer.byteLength(value) > longestMetadataBytes) throw new Flaw(rule)
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(value)
+  } catch {
+    throw new Flaw(rule)
+  }
+  if (!isObject(parsed) || !isHarmless(parsed, deepestMetadata)) {
+    throw new Flaw(`${rule}, without a key such as __proto__`)
+  }
+  // Numbers grow when they are written out, and the status has no room for that.
+  if (Buffer.byteLength(JSON.stringify(parsed)) > longestMetadataBytes) throw new Flaw(rule)
+  return parsed as Metadata
+}

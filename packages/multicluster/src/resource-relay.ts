@@ -1,0 +1,412 @@
+/** The relay of one resource: its requests in, calls of the global store, answers out. */
+import { messageOf } from '@tenure/internal/message'
+import { absentVersion, type LeaseRecord, type Outcome, type Timer } from 'tenure'
+import type { MultiClusterLease, RelayedRecord, StatusPatch } from 'tenure/stores/multicluster'
+import { answerError, answerFound, answerOutcome } from './answer.ts'
+import type { Assessment, Assessments } from './conditions.ts'
+import { hasOwnHeartbeat, serveHeartbeat } from './document.ts'
+import { drop, dueMs, putOff, tryMs, waitOf, type Errand } from './errand.ts'
+import { callGlobal, isDefinite, isGivenUp, type GlobalAnswer } from './global-call.ts'
+import { Heartbeats, type TrackedHeartbeat } from './heartbeats.ts'
+import { leadershipChange } from './leadership-change.ts'
+import { globalElectionOf, globalHolderOf } from './names.ts'
+import { expiredVersionOf, leftMs } from './sights.ts'
+import type { GlobalCall, SoundRequest } from './request.ts'
+import { Requests, type Tracked } from './requests.ts'
+import { report, type Shared } from './shared.ts'
+import { Sighting } from './sighting.ts'
+import { judgeStatus, type Knowledge } from './status.ts'
+import { StatusWriter } from './status-writer.ts'
+
+/** A candidate that has not asked for this many leases no longer counts as alive. */
+const aliveLeases = 4
+const usualLeaseMs = 15_000
+const writeMs = 5_000
+/** After the lease of the one that answers first there is another first, if it is gone. */
+const standInMs = 15_000
+/** After this many failures in a row the status says so: one may be chance. */
+const unhealthyFailures = 2
+/** What went wrong with one resource must not stop it for good, nor any other. */
+const afterMistakeMs = 5_000
+
+export class ResourceRelay {
+  readonly #shared: Shared
+  readonly #election: string
+  readonly #requests = new Requests()
+  readonly #heartbeats = new Heartbeats()
+  readonly #sighting: Sighting
+  readonly #writer: StatusWriter
+  #resource: MultiClusterLease | undefined
+  #askedAtMs: number
+  /** Whether this relay has seen a candidate ask, or has waited for it for long enough. */
+  #knowsCandidates = false
+  #failures = 0
+  #failure: unknown
+  #answered = false
+  #quietSinceMs: number | undefined
+  /** Until then this relay answers at once although it is not the first. */
+  #standsInUntilMs = -Infinity
+  #timer: Timer | undefined
+  #timerAtMs = Infinity
+  #stopped = false
+  #advancing = false
+
+  constructor(shared: Shared, resource: MultiClusterLease) {
+    this.#shared = shared
+    this.#election = globalElectionOf(resource)
+    this.#askedAtMs = shared.clock.monotonicMs()
+    const { namespace, name } = resource
+    this.#sighting = new Sighting(shared, { namespace, name, election: this.#election }, () => this.#advance())
+    this.#writer = new StatusWriter(shared, {
+      current: () => this.#resource,
+      judge: (current) => this.#judge(current),
+      boundMs: () => Math.min(writeMs, Math.max(1, this.#heartbeats.leftMs(shared.clock))),
+      adopt: (found, isCurrent) => (found ? this.see(found, isCurrent) : this.#lose()),
+      onWritten: (before, after) => this.#reportLeadership(before, after),
+    })
+    this.see(resource, true)
+  }
+
+  /** The resource as it is, or as an event shows it, which may be older than what was seen already. */
+  see(resource: MultiClusterLease, isCurrent: boolean): void {
+    if (this.#stopped) return
+    const before = this.#resource
+    const isOther = before !== undefined && before.uid !== resource.uid
+    const isOlder = before !== undefined && !isOther && resource.generation < before.generation
+    if (isOlder && !isCurrent) return
+    // Another one of that name, or one from a backup, whose generations will be used again.
+    if (isOther || isOlder) this.#forget()
+    this.#resource = resource
+    const nowMs = this.#shared.clock.monotonicMs()
+    const place = { election: this.#election, cluster: this.#shared.cluster }
+    const { record, term } = resource.status
+    // What another relay of this cluster has seen.
+    if (record) this.#sighting.noteEvent(this.#globalRecord(record), term)
+    else if (term !== undefined) this.#sighting.noteEvent(undefined, term)
+    const { isAsked, isNeglected, isAnsweredElsewhere } = this.#requests.update(resource, place, nowMs)
+    if (isNeglected) this.#standIn(nowMs)
+    if (isAnsweredElsewhere) this.#standsInUntilMs = -Infinity
+    const isBeat = this.#heartbeats.update(resource, place.cluster, this.#requests.candidates.length > 0, nowMs)
+    if (isAsked || isBeat) {
+      this.#askedAtMs = nowMs
+      this.#knowsCandidates = true
+    }
+    this.#advance()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#forget()
+    this.#sighting.stop()
+    this.#writer.stop()
+    this.#timer?.cancel()
+    this.#resource = undefined
+  }
+
+  #forget(): void {
+    this.#requests.forget()
+    this.#heartbeats.forget()
+    this.#quietSinceMs = undefined
+  }
+
+  /** It is not there: the watch will say so, or show another one. */
+  #lose(): void {
+    this.#forget()
+    this.#resource = undefined
+  }
+
+  /** Does what is due. Everything that can be due is decided here, so that nothing can be forgotten. */
+  #advance(): void {
+    if (this.#stopped || this.#advancing || !this.#resource) return
+    this.#advancing = true
+    const nowMs = this.#shared.clock.monotonicMs()
+    let wakeMs = nowMs + afterMistakeMs
+    try {
+      wakeMs = this.#doWhatIsDue(nowMs)
+    } catch (error) {
+      report(() => this.#shared.observer.onError?.(error, 'serving a resource'))
+    } finally {
+      this.#advancing = false
+    }
+    this.#wakeAt(wakeMs, nowMs)
+  }
+
+  /** Says when to come again. */
+  #doWhatIsDue(nowMs: number): number {
+    let wakeMs = this.#requests.hush(nowMs)
+    for (const tracked of this.#requests.byKey.values()) {
+      wakeMs = Math.min(
+        wakeMs,
+        this.#run(tracked, nowMs, () => this.#carryOut(tracked)),
+      )
+    }
+    // A confirmation that comes too late is discarded, and its heartbeat served again.
+    const { clock } = this.#shared
+    if (this.#heartbeats.heard(clock)) wakeMs = Math.min(wakeMs, nowMs + this.#heartbeats.leftMs(clock))
+    const { current } = this.#heartbeats
+    if (current) {
+      wakeMs = Math.min(
+        wakeMs,
+        this.#run(current, nowMs, () => this.#serve(current)),
+      )
+    }
+    const aliveUntilMs = this.#askedAtMs + aliveLeases * this.#leaseMs()
+    if (nowMs >= aliveUntilMs) this.#knowsCandidates = true
+    else wakeMs = Math.min(wakeMs, aliveUntilMs)
+    wakeMs = Math.min(wakeMs, this.#sighting.advance(nowMs < aliveUntilMs ? this.#leaseMs() : undefined))
+    return Math.min(wakeMs, this.#writeIfDue(nowMs))
+  }
+
+  #wakeAt(atMs: number, nowMs: number): void {
+    if (this.#timer && this.#timerAtMs === atMs) return
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#timerAtMs = atMs
+    if (atMs === Infinity) return
+    this.#timer = this.#shared.clock.setTimer(Math.max(1, atMs - nowMs), () => {
+      this.#timer = undefined
+      this.#advance()
+    })
+  }
+
+  #leaseMs(): number {
+    const current = this.#heartbeats.current?.heartbeat.leaseDurationMs ?? 0
+    return Math.max(current, ...this.#requests.live.map(({ leaseDurationMs }) => leaseDurationMs)) || usualLeaseMs
+  }
+
+  /** Starts an errand if it is due; says when it will be. */
+  #run(errand: Errand, nowMs: number, start: () => Promise<void>): number {
+    if (errand.state === 'done') return Infinity
+    if (nowMs >= errand.endsAtMs) {
+      // The outcome stays unknown, and the candidate has stopped waiting. The call may still be in the queue.
+      drop(errand)
+      return Infinity
+    }
+    if (errand.state === 'running') return errand.endsAtMs
+    const atMs = dueMs(errand, this.#answersAtOnce(nowMs))
+    if (nowMs < atMs) return Math.min(atMs, errand.endsAtMs)
+    this.#standIn(nowMs)
+    errand.state = 'running'
+    errand.controller = new AbortController()
+    void start().then(() => this.#advance())
+    return Infinity
+  }
+
+  #answersAtOnce(nowMs: number): boolean {
+    return this.#shared.isFirst() || nowMs < this.#standsInUntilMs
+  }
+
+  /** The one that answers first has left a candidate waiting: a leader has not the time to wait for it at each try. */
+  #standIn(nowMs: number): void {
+    if (!this.#answersAtOnce(nowMs)) this.#standsInUntilMs = nowMs + standInMs
+  }
+
+  async #carryOut(tracked: Tracked): Promise<void> {
+    const { request, id, key } = tracked
+    if (!request) return
+    const { cluster } = this.#shared
+    try {
+      const answer = await this.#ask(request, tracked)
+      if (tracked.state !== 'running') return
+      tracked.state = 'done'
+      const outcome = answer.outcome
+        ? answerOutcome(id, answer.outcome, { cluster, retryAfterMs: this.#retryAfterMs(answer.outcome) })
+        : answerFound(id, answer.found, cluster)
+      this.#requests.answers.set(key, outcome)
+    } catch (error) {
+      if (tracked.state !== 'running') return
+      if (!isDefinite(error)) return this.#failed(tracked, error)
+      tracked.state = 'done'
+      this.#requests.answers.set(key, answerError(id, error.code, error.message))
+    }
+  }
+
+  /** Passes a call on as it came, an acquire with the version that was watched here for all of its duration. */
+  async #ask({ call, leaseDurationMs }: SoundRequest, tracked: Tracked): Promise<GlobalAnswer> {
+    if (call.verb !== 'acquire' || this.#shared.store.expiry === 'own-clock') {
+      return this.#call(call, tracked, leaseDurationMs)
+    }
+    const watched = expiredVersionOf(this.#sighting.seen, this.#shared.clock.monotonicMs())
+    const own = call.claim.expiredVersion
+    const claim = watched === undefined ? call.claim : { ...call.claim, expiredVersion: watched }
+    const answer = await this.#call({ ...call, claim }, tracked, leaseDurationMs)
+    const { outcome } = answer
+    // The candidate may have watched another one run out: it saw a record vanish, say, that was held here.
+    const isOthers = outcome?.ok === false && own !== undefined && own !== claim.expiredVersion
+    if (!isOthers || own !== (outcome.record?.version ?? absentVersion)) return answer
+    return this.#call(call, tracked, leaseDurationMs)
+  }
+
+  #retryAfterMs(outcome: Outcome): number | undefined {
+    if (outcome.ok) return undefined
+    if (this.#shared.store.expiry === 'own-clock') return outcome.retryAfterMs
+    if (outcome.record?.released) return undefined
+    return leftMs(this.#sighting.seen, this.#shared.clock.monotonicMs())
+  }
+
+  async #serve(tracked: TrackedHeartbeat): Promise<void> {
+    const { clock, cluster, store } = this.#shared
+    const uid = this.#resource?.uid ?? ''
+    const scene = {
+      uid,
+      cluster,
+      election: this.#election,
+      ownClock: store.expiry === 'own-clock',
+      seen: () => this.#sighting.seen,
+      nowMs: () => clock.monotonicMs(),
+      bootMs: () => clock.bootMs(),
+      mark: () => clock.randomId(),
+      call: async (call: GlobalCall) =>
+        (await this.#call(call, tracked, 2 * tracked.heartbeat.leaseDurationMs)).outcome,
+    }
+    try {
+      const readFirst = tracked.tries > 0 || !this.#shared.isFirst()
+      const served = await serveHeartbeat(tracked.heartbeat, scene, readFirst)
+      if (tracked.state === 'running') this.#heartbeats.answered(tracked, served, clock)
+    } catch (error) {
+      if (tracked.state === 'running') this.#failed(tracked, error)
+    }
+  }
+
+  async #call(call: GlobalCall, errand: Errand, leaseMs: number | undefined): Promise<GlobalAnswer> {
+    const { namespace, name } = this.#resource as MultiClusterLease
+    const controller = errand.controller as AbortController
+    const timeoutMs = tryMs(errand, this.#shared.clock.monotonicMs())
+    const answer = await callGlobal(this.#shared, { namespace, name, election: this.#election }, call, {
+      controller,
+      timeoutMs,
+    })
+    const record: LeaseRecord | undefined = answer.outcome ? answer.outcome.record : answer.found
+    const refused = answer.outcome?.ok === false ? answer.outcome : undefined
+    const absentForMs = Math.max(refused?.retryAfterMs ?? 0, leaseMs ?? 0)
+    this.#sighting.noteAnswer(record, { absentForMs, highestTerm: refused?.highestTerm })
+    this.#answered = true
+    this.#failures = 0
+    return answer
+  }
+
+  #failed(errand: Errand, error: unknown): void {
+    if (isGivenUp(error)) return
+    this.#failures += 1
+    this.#failure = error
+    putOff(errand, this.#shared.clock.monotonicMs(), this.#shared.clock)
+  }
+
+  /** What is not the answer to anybody is left to the relay that answers first, for a while. */
+  #writeIfDue(nowMs: number): number {
+    const resource = this.#resource
+    const patch = resource && this.#judge(resource)
+    if (!patch) {
+      this.#quietSinceMs = undefined
+      return Infinity
+    }
+    const isAnswer = Object.values(patch.answers ?? {}).some((answer) => answer !== null)
+    if (!isAnswer && patch.observedGeneration === undefined && !this.#shared.isFirst()) {
+      this.#quietSinceMs ??= nowMs
+      const atMs = this.#quietSinceMs + waitOf(this.#leaseMs())
+      if (nowMs < atMs) return atMs
+    }
+    this.#quietSinceMs = undefined
+    this.#writer.run(isAnswer)
+    return Infinity
+  }
+
+  #judge(resource: MultiClusterLease): StatusPatch | undefined {
+    const { cluster, clock } = this.#shared
+    const nowMs = clock.monotonicMs()
+    const isOfRequests = this.#requests.candidates.length > 0 || !hasOwnHeartbeat(resource.spec)
+    const hasRequests = isOfRequests && this.#requests.live.length > 0
+    const heard = this.#heartbeats.heard(clock)
+    const { sight } = this.#sighting.seen
+    const knowledge: Knowledge = {
+      cluster,
+      answers: this.#requests.answers,
+      record: sight && (sight.record ?? null),
+      hasRunOut: this.#sighting.hasRunOut,
+      silent: this.#requests.silent,
+      heard,
+      candidates: hasRequests ? 'requests' : heard ? 'document' : 'none',
+      isMixed: this.#isMixed(nowMs),
+      assessments: this.#assessments(nowMs),
+      wallMs: clock.wallMs(),
+    }
+    return judgeStatus(resource, knowledge)
+  }
+
+  #isMixed(nowMs: number): boolean {
+    return this.#requests.candidates.length > 0 && nowMs - this.#heartbeats.mixedAtMs < aliveLeases * this.#leaseMs()
+  }
+
+  #assessments(nowMs: number): Assessments {
+    const isSilent = nowMs - this.#askedAtMs >= aliveLeases * this.#leaseMs()
+    return {
+      Ready: this.#readyAssessment(nowMs),
+      ...(this.#failures >= unhealthyFailures && { BackendHealthy: failing(this.#failure) }),
+      ...(this.#failures === 0 && this.#answered && { BackendHealthy: answering }),
+      ...(this.#knowsCandidates && { CandidateAlive: isSilent ? silent : alive }),
+    }
+  }
+
+  #readyAssessment(nowMs: number): Assessment {
+    const malformed = this.#requests.live.find((tracked) => tracked.malformed !== undefined)
+    if (malformed) {
+      const message = `The request of "${malformed.key}" is not carried out: ${malformed.malformed}.`
+      return { status: 'False', reason: 'MalformedRequest', message }
+    }
+    if (this.#heartbeats.malformed !== undefined) {
+      const message = `The heartbeat is not served: ${this.#heartbeats.malformed}.`
+      return { status: 'False', reason: 'MalformedRequest', message }
+    }
+    return this.#isMixed(nowMs) ? mixed : relaying
+  }
+
+  #reportLeadership(before: MultiClusterLease, after: MultiClusterLease): void {
+    const { observer, cluster } = this.#shared
+    for (const change of leadershipChange(before, after, cluster)) report(() => observer.onLeadership?.(change))
+  }
+
+  /** What a status shows, as the global store has it. */
+  #globalRecord(record: RelayedRecord): LeaseRecord {
+    const { holder, cluster, metadata, ...rest } = record
+    const isOwn = cluster === this.#shared.cluster && !holder.includes('/')
+    const global = isOwn ? globalHolderOf(cluster, holder) : cluster === '' ? holder.slice(1) : holder
+    return { ...rest, election: this.#election, holder: global, metadata: parsed(metadata) }
+  }
+}
+
+function parsed(metadata: string): LeaseRecord['metadata'] {
+  try {
+    return JSON.parse(metadata) as LeaseRecord['metadata']
+  } catch {
+    return {}
+  }
+}
+
+const relaying: Assessment = {
+  status: 'True',
+  reason: 'Relaying',
+  message: 'Requests are passed on to the global store.',
+}
+const mixed: Assessment = {
+  status: 'False',
+  reason: 'MixedCandidates',
+  message:
+    'Candidates with requests and candidates that know only the document share this resource. The latter are not served: give them a resource of their own.',
+}
+const answering: Assessment = { status: 'True', reason: 'Answering', message: 'The global store answers.' }
+const alive: Assessment = { status: 'True', reason: 'Asking', message: 'A candidate of this cluster asks.' }
+const silent: Assessment = {
+  status: 'False',
+  reason: 'Silent',
+  message: 'No candidate of this cluster has asked for four leases. Nothing is renewed on its behalf.',
+}
+
+function failing(error: unknown): Assessment {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'UNAVAILABLE'
+  const reason = code
+    .toLowerCase()
+    .replace(/(?:^|[^a-z0-9]+)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+    .replace(/[^A-Za-z0-9]/g, '')
+  // Clients of some stores have numbers for codes, which the API server does not take for a reason.
+  return { status: 'False', reason: /^[A-Z]/.test(reason) ? reason : 'Unavailable', message: messageOf(error) }
+}

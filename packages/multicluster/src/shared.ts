@@ -1,0 +1,56 @@
+import type { Clock, LeaseStore } from 'tenure'
+import { TenureError } from 'tenure'
+import type { Resources } from 'tenure/stores/multicluster'
+import type { RelayObserver } from './observer.ts'
+import type { Queue } from './queue.ts'
+
+/** What the relays of all resources share. */
+export interface Shared {
+  readonly resources: Resources
+  readonly store: LeaseStore
+  readonly cluster: string
+  readonly clock: Clock
+  readonly isFirst: () => boolean
+  readonly observer: RelayObserver
+  /** Calls on the global store. */
+  readonly calls: Queue
+  /** Writes of statuses. */
+  readonly writes: Queue
+  readonly backend: { noteAnswer(): void; noteFailure(error: unknown): void }
+}
+
+/** Ends work that takes too long. What it had sent may still be carried out. */
+export async function within<T>(
+  clock: Clock,
+  timeoutMs: number,
+  controller: AbortController,
+  work: (call: { signal: AbortSignal; timeoutMs: number }) => Promise<T>,
+): Promise<T> {
+  const { signal } = controller
+  signal.throwIfAborted()
+  const late = () =>
+    controller.abort(
+      new TenureError('TIMEOUT', `There was no answer within ${Math.ceil(timeoutMs)} ms.`, { retryable: true }),
+    )
+  const timer = clock.setTimer(timeoutMs, late)
+  let onAbort: (() => void) | undefined
+  try {
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = () => reject(signal.reason)
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+    return await Promise.race([work({ signal, timeoutMs }), aborted])
+  } finally {
+    timer.cancel()
+    if (onAbort) signal.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Reports something. An observer that fails changes nothing. */
+export function report(tell: () => void): void {
+  try {
+    tell()
+  } catch {
+    // It is the observer's own mistake, and must not cost a renewal.
+  }
+}

@@ -1,0 +1,154 @@
+import type { LeaseRecord } from 'tenure'
+import type { ResourceKey } from 'tenure/stores/multicluster'
+import { newErrand, pauseMs, putOff, type Errand } from './errand.ts'
+import { callGlobal } from './global-call.ts'
+import { isHeldIn } from './names.ts'
+import { expiredVersionOf, leftMs, nothingSeen, withSight, type ElectionSights, type Showing } from './sights.ts'
+import { report, type Shared } from './shared.ts'
+
+/** How long one look may take. */
+const lookMs = 5_000
+/** Looks are paid for. A candidate may ask for a lease of a millisecond, and must not cost thousands of them. */
+const shortestPaceMs = 100
+
+/** Keeps an eye on one election while a candidate of this cluster lives: by the store's watch, else by looks. */
+export class Sighting {
+  readonly #shared: Shared
+  readonly #about: ResourceKey & { readonly election: string }
+  readonly #onChange: () => void
+  seen: ElectionSights = nothingSeen
+  /** When the store itself answered last. */
+  #answeredAtMs = -Infinity
+  /** The version that ran out here and that a look found after that. */
+  #goneVersion: string | undefined
+  #watch: AbortController | undefined
+  #watchFailures = 0
+  #watchAgainAtMs = 0
+  #look: Errand | undefined
+  #absentForMs = 0
+
+  constructor(shared: Shared, about: ResourceKey & { readonly election: string }, onChange: () => void) {
+    this.#shared = shared
+    this.#about = about
+    this.#onChange = onChange
+  }
+
+  /** It ran out here, and is still there. */
+  get hasRunOut(): boolean {
+    return this.#goneVersion !== undefined && this.#goneVersion === this.seen.sight?.version
+  }
+
+  /** The store answered: called when the answer arrives, and not before. The caller goes on with it. */
+  noteAnswer(
+    record: LeaseRecord | undefined,
+    { absentForMs = this.#absentForMs, highestTerm }: { absentForMs?: number; highestTerm?: number | undefined } = {},
+  ): void {
+    const nowMs = this.#nowMs()
+    this.#answeredAtMs = nowMs
+    this.#note({ record, by: 'answer', absentForMs, highestTerm })
+    const gone = this.#shared.store.expiry === 'observed' ? expiredVersionOf(this.seen, nowMs) : undefined
+    if (gone !== undefined && record) this.#goneVersion = gone
+  }
+
+  /** A watch, or a status that another relay has written, shows this. It may be of the past, but terms only rise. */
+  noteEvent(record: LeaseRecord | undefined, highestTerm?: number): void {
+    const before = this.seen
+    this.#note({ record, by: 'event', absentForMs: this.#absentForMs, highestTerm })
+    if (this.seen !== before) this.#onChange()
+  }
+
+  /** Does what is due; says when to come again. `leaseMs`: of the candidates that live, undefined if none does. */
+  advance(leaseMs: number | undefined): number {
+    if (leaseMs === undefined) {
+      this.stop()
+      return Infinity
+    }
+    this.#absentForMs = leaseMs
+    const nowMs = this.#nowMs()
+    // What is held here shows itself by its renewals.
+    const isFollowed = !this.#isHeldHere(nowMs)
+    if (!isFollowed) this.#endWatch()
+    else if (this.#shared.store.watch && !this.#watch && nowMs >= this.#watchAgainAtMs) void this.#follow()
+    const dueMs = this.#lookDueMs(nowMs, leaseMs, isFollowed)
+    if (this.#look?.state === 'running') return Infinity
+    const isWatchDue = isFollowed && this.#shared.store.watch !== undefined && !this.#watch
+    if (nowMs < dueMs) return Math.min(dueMs, isWatchDue ? this.#watchAgainAtMs : Infinity)
+    void this.#lookOnce(nowMs)
+    return Infinity
+  }
+
+  stop(): void {
+    this.#endWatch()
+    this.#look?.controller?.abort(new DOMException('Nobody waits for this any more.', 'AbortError'))
+    this.#look = undefined
+  }
+
+  #nowMs(): number {
+    return this.#shared.clock.monotonicMs()
+  }
+
+  #note(showing: Omit<Showing, 'nowMs'>): void {
+    this.seen = withSight(this.seen, { ...showing, nowMs: this.#nowMs() })
+  }
+
+  #isHeldHere(nowMs: number): boolean {
+    const record = this.seen.sight?.record
+    if (!record || record.released || !isHeldIn(this.#shared.cluster, record.holder)) return false
+    return (leftMs(this.seen, nowMs) ?? 0) > 0
+  }
+
+  #lookDueMs(nowMs: number, leaseMs: number, isFollowed: boolean): number {
+    const { sight } = this.seen
+    const endMs = sight ? sight.seenAtMs + sight.holdsForMs : Infinity
+    const holdsMs = sight?.holdsForMs ?? leaseMs
+    // A moment later, because those who wait ask at that moment.
+    const isOpen = sight?.record && !sight.record.released && !this.hasRunOut
+    const endDueMs = isOpen ? endMs + Math.min(1_000, holdsMs / 10) : Infinity
+    const isTold = this.#watch !== undefined || !isFollowed
+    const paceMs = Math.max(shortestPaceMs, holdsMs / 5)
+    const lookDueMs = isTold ? Infinity : Math.max(this.#answeredAtMs, nowMs - paceMs) + paceMs
+    return Math.max(Math.min(endDueMs, lookDueMs), this.#look?.tryAtMs ?? 0)
+  }
+
+  async #lookOnce(nowMs: number): Promise<void> {
+    const look = (this.#look ??= newErrand(nowMs, Infinity, undefined))
+    const controller = new AbortController()
+    look.state = 'running'
+    look.controller = controller
+    try {
+      const bound = { controller, timeoutMs: lookMs, isLook: true }
+      const { found } = (await callGlobal(this.#shared, this.#about, { verb: 'read' }, bound)) as { found: LeaseRecord }
+      if (this.#look !== look) return
+      this.#look = undefined
+      this.noteAnswer(found)
+    } catch {
+      if (this.#look === look) putOff(look, this.#nowMs(), this.#shared.clock)
+    }
+    this.#onChange()
+  }
+
+  async #follow(): Promise<void> {
+    const { store, clock, observer } = this.#shared
+    const controller = new AbortController()
+    this.#watch = controller
+    try {
+      for await (const record of store.watch?.(this.#about.election, { signal: controller.signal }) ?? []) {
+        if (controller.signal.aborted) return
+        this.#watchFailures = 0
+        this.noteEvent(record)
+      }
+    } catch (error) {
+      if (!controller.signal.aborted) report(() => observer.onError?.(error, 'watching the global store'))
+    }
+    if (controller.signal.aborted) return
+    this.#watch = undefined
+    this.#watchFailures += 1
+    this.#watchAgainAtMs = this.#nowMs() + pauseMs(this.#watchFailures, clock)
+    this.#onChange()
+  }
+
+  #endWatch(): void {
+    this.#watch?.abort()
+    this.#watch = undefined
+  }
+}

@@ -1,0 +1,130 @@
+import { pause } from '@tenure/internal/pause'
+import type { MultiClusterLease, StatusPatch } from 'tenure/stores/multicluster'
+import { pauseMs } from './errand.ts'
+import { report, within, type Shared } from './shared.ts'
+
+/** What a writer asks of the resource whose status it writes. */
+export interface Written {
+  current(): MultiClusterLease | undefined
+  /** Asked again before each try, because time has passed. */
+  judge(resource: MultiClusterLease): StatusPatch | undefined
+  /** How long a write may take. */
+  boundMs(): number
+  /**
+   * The resource was read or written. It is current if nothing was seen since it was asked for: what is older then comes
+   * from a backup that was restored. Otherwise the answer may be late.
+   */
+  adopt(found: MultiClusterLease | undefined, isCurrent: boolean): void
+  onWritten(before: MultiClusterLease, after: MultiClusterLease): void
+}
+
+const mostConflicts = 3
+
+/** Writes the status of one resource, one write at a time; what is to be written meanwhile is written together. */
+export class StatusWriter {
+  readonly #shared: Shared
+  readonly #of: Written
+  #busy = false
+  #again = false
+  #failures = 0
+  #stopped = new AbortController()
+
+  constructor(shared: Shared, of: Written) {
+    this.#shared = shared
+    this.#of = of
+  }
+
+  /** There is something to write. */
+  run(isUrgent: boolean): void {
+    if (this.#busy) this.#again = true
+    else void this.#loop(isUrgent)
+  }
+
+  stop(): void {
+    this.#stopped.abort()
+  }
+
+  async #loop(isUrgent: boolean): Promise<void> {
+    const { clock, observer } = this.#shared
+    this.#busy = true
+    do {
+      this.#again = false
+      try {
+        await this.#settle(isUrgent)
+        this.#failures = 0
+      } catch (error) {
+        if (this.#stopped.signal.aborted) break
+        this.#failures += 1
+        report(() => observer.onError?.(error, 'writing a status'))
+        this.#again = true
+        await pause(clock, pauseMs(this.#failures, clock), this.#stopped.signal)
+        // It may have been carried out.
+        await this.#read().catch(() => undefined)
+      }
+    } while (this.#again && !this.#stopped.signal.aborted)
+    this.#busy = false
+  }
+
+  /** Over the version that was judged; after some conflicts the answers alone, which their ids bind, as it is. */
+  async #settle(isUrgent: boolean): Promise<void> {
+    for (let conflicts = 0; ; conflicts += 1) {
+      const isForced = conflicts >= mostConflicts
+      const done = await this.#shared.writes.run(isUrgent, this.#stopped.signal, () => this.#write(isForced))
+      if (done === 'nothing' || (done === 'written' && !isForced)) return
+      if (done === 'written') conflicts = -1
+      else if (!(await this.#read())) return
+      if (conflicts >= 2 * mostConflicts) throw new Error('The resource changes faster than its status is written.')
+    }
+  }
+
+  async #write(isForced: boolean): Promise<'nothing' | 'written' | 'conflict'> {
+    const { resources, clock, observer } = this.#shared
+    const before = this.#of.current()
+    const judged = before && this.#of.judge(before)
+    const patch = isForced && judged?.answers ? { answers: judged.answers } : judged
+    if (!before || !patch) return 'nothing'
+    const { namespace, name, uid, resourceVersion } = before
+    const over = patch === judged ? resourceVersion : undefined
+    const startedAtMs = clock.monotonicMs()
+    const after = await this.#bounded(this.#of.boundMs(), (call) =>
+      resources.patchStatus({ namespace, name, uid }, patch, over, call),
+    )
+    if (!after) {
+      report(() => observer.onConflict?.({ namespace, name }))
+      return 'conflict'
+    }
+    const durationMs = clock.monotonicMs() - startedAtMs
+    const answers = Object.values(patch.answers ?? {}).filter((answer) => answer !== null).length
+    report(() => observer.onWritten?.({ namespace, name, answers, durationMs }))
+    this.#of.adopt(after, false)
+    this.#of.onWritten(before, after)
+    return 'written'
+  }
+
+  /** Whether it is still there. */
+  async #read(): Promise<boolean> {
+    const before = this.#of.current()
+    if (!before) return false
+    const { namespace, name, uid } = before
+    const found = await this.#bounded(readMs, (call) => this.#shared.resources.get({ namespace, name }, call))
+    const isSame = found?.uid === uid
+    this.#of.adopt(isSame ? found : undefined, this.#of.current() === before)
+    return isSame
+  }
+
+  /** A call of its own that ends with the writer. */
+  async #bounded<T>(timeoutMs: number, work: Parameters<typeof within<T>>[3]): Promise<T> {
+    const controller = new AbortController()
+    const { signal } = this.#stopped
+    const onStop = () => controller.abort(signal.reason)
+    if (signal.aborted) onStop()
+    signal.addEventListener('abort', onStop, { once: true })
+    try {
+      return await within(this.#shared.clock, timeoutMs, controller, work)
+    } finally {
+      signal.removeEventListener('abort', onStop)
+    }
+  }
+}
+
+const readMs = 5_000

@@ -1,0 +1,189 @@
+/** What is to be written into a status: a pure function of the resource as it is and of what a relay knows. */
+import { microTime } from '@tenure/internal/micro-time'
+import type { LeaseRecord } from 'tenure'
+import type {
+  MultiClusterAnswer,
+  MultiClusterLease,
+  MultiClusterLeaseStatus,
+  Patch,
+  RelayedRecord,
+  StatusPatch,
+} from 'tenure/stores/multicluster'
+import { relayedRecord } from './answer.ts'
+import { conditionsAfter, type Assessments } from './conditions.ts'
+
+/** What a relay knows about one resource. */
+export interface Knowledge {
+  readonly cluster: string
+  /** By key: what global calls gave, and what can never be carried out. */
+  readonly answers: ReadonlyMap<string, MultiClusterAnswer>
+  /** The global record as it was last seen; null if it was seen to be missing. */
+  readonly record: LeaseRecord | null | undefined
+  /** It ran out here, and a look after that still found it. */
+  readonly hasRunOut: boolean
+  /** Keys whose request has been the same for long. */
+  readonly silent: ReadonlySet<string>
+  /** A heartbeat of the document that a global call has answered. */
+  readonly heard: Heard | undefined
+  /** `requests` if candidates of both kinds are there: those that know only the document are not served then. */
+  readonly candidates: 'requests' | 'document' | 'none'
+  /** The heartbeat is not of one of the requests. */
+  readonly isMixed: boolean
+  readonly assessments: Assessments
+  readonly wallMs: number
+}
+
+/** What became of a heartbeat: a global call was sent after it was seen, and answered. */
+export interface Heard {
+  readonly generation: number
+  /** Empty if it gave the lease back. */
+  readonly identity: string
+  /** The term that it holds now; undefined if it does not hold one. */
+  readonly term: number | undefined
+}
+
+/** What differs from what is to be there; undefined if nothing does. */
+export function judgeStatus(resource: MultiClusterLease, knowledge: Knowledge): StatusPatch | undefined {
+  const { status, generation } = resource
+  const answers = answersAfter(resource, knowledge)
+  const shown = shownAfter(status, knowledge, answers !== undefined)
+  const observedGeneration = generationAfter(resource, knowledge, shown)
+  const assessments = { ...knowledge.assessments, ...leadingAssessment(shown, status, knowledge) }
+  const conditions = conditionsAfter(status.conditions ?? [], assessments, { generation, wallMs: knowledge.wallMs })
+  const silent = silentAfter(resource, knowledge)
+  const patch: StatusPatch = {
+    ...shown,
+    ...(answers && { answers }),
+    ...(observedGeneration !== undefined && { observedGeneration }),
+    ...(conditions && { conditions }),
+    ...(silent && { silent }),
+  }
+  return Object.keys(patch).length > 0 ? patch : undefined
+}
+
+/** Only answers of requests that are there: an id binds them. Those of keys that are gone, or silent, go as well. */
+function answersAfter({ spec, status }: MultiClusterLease, { answers, silent }: Knowledge): StatusPatch['answers'] {
+  // A candidate may choose a key that every other object has.
+  const changes = Object.create(null) as Record<string, Patch<MultiClusterAnswer> | null>
+  for (const [key, answer] of answers) {
+    const isAsked = spec.requests[key]?.id === answer.id && !silent.has(key)
+    if (isAsked && status.answers[key]?.id !== answer.id) changes[key] = wholeAnswer(answer)
+  }
+  for (const key of Object.keys(status.answers)) {
+    if (!Object.hasOwn(spec.requests, key) || silent.has(key)) changes[key] = null
+  }
+  return Object.keys(changes).length > 0 ? changes : undefined
+}
+
+/** A merge patch keeps what it does not name, so that it names everything. */
+function wholeAnswer({ record, ...answer }: MultiClusterAnswer): Patch<MultiClusterAnswer> {
+  const unset = { validForMs: null, highestTerm: null, retryAfterMs: null, error: null }
+  return { ...unset, ...answer, record: record ? wholeRecord(record) : null }
+}
+
+function wholeRecord(record: RelayedRecord): Patch<RelayedRecord> {
+  return { mark: null, ...record }
+}
+
+type Shown = Pick<
+  StatusPatch,
+  | 'leader'
+  | 'globalHolderIdentity'
+  | 'cluster'
+  | 'term'
+  | 'acquireTime'
+  | 'renewTime'
+  | 'leaseDurationSeconds'
+  | 'record'
+>
+
+/**
+ * Who leads. Renewals of other clusters are not written: only changes of leadership, releases, and what comes with an
+ * answer that is written anyway.
+ */
+function shownAfter(status: MultiClusterLeaseStatus, knowledge: Knowledge, isWritten: boolean): Shown {
+  const { cluster, hasRunOut } = knowledge
+  if (knowledge.record === null) return status.record ? vanished : {}
+  if (!knowledge.record || isBefore(knowledge.record, status)) return {}
+  const record = relayedRecord(knowledge.record, cluster)
+  const old = status.record
+  // Another relay may have seen this version for longer: what ran out for one has run out.
+  const isOver = record.released || hasRunOut || (status.leader === '' && old?.version === record.version)
+  const leader = isOver ? '' : record.holder
+  const isNews = status.term !== record.term || status.leader !== leader || old?.released !== record.released
+  const isOwn = record.cluster === cluster || isWritten
+  if (!isNews && !(isOwn && old?.version !== record.version)) return {}
+  return {
+    leader,
+    globalHolderIdentity: leader,
+    cluster: leader === '' ? '' : record.cluster,
+    term: record.term,
+    acquireTime: microTime(record.acquiredAt),
+    renewTime: microTime(record.renewedAt),
+    leaseDurationSeconds: Math.max(1, Math.ceil(record.leaseDurationMs / 1000)),
+    record: wholeRecord(record),
+  }
+}
+
+/** Its term stays: a lower one must not follow. */
+const vanished: Shown = { leader: '', globalHolderIdentity: '', cluster: '', record: null }
+
+/** Whether it is of the past: a term never follows a higher one, and what was released stays so. */
+function isBefore({ term, released }: LeaseRecord, status: MultiClusterLeaseStatus): boolean {
+  if (term < (status.term ?? 0)) return true
+  return term === status.term && status.record?.released === true && !released
+}
+
+/** Everything that the generation asks for was asked of the global store after it was seen. */
+function generationAfter(resource: MultiClusterLease, knowledge: Knowledge, shown: Shown): number | undefined {
+  const { status, generation } = resource
+  const before = status.observedGeneration ?? 0
+  const observed = observedOf(resource, knowledge, { ...status, ...shown })
+  if (observed === undefined || observed > generation) return undefined
+  // An API server that was restored from a backup begins at a lower one.
+  return observed > before || before > generation ? observed : undefined
+}
+
+function observedOf(
+  resource: MultiClusterLease,
+  knowledge: Knowledge,
+  { leader, term }: Pick<Shown, 'leader' | 'term'>,
+): number | undefined {
+  const { candidates, heard } = knowledge
+  if (candidates === 'requests') {
+    const requests = Object.entries(resource.spec.requests)
+    const isWhole = !knowledge.isMixed && requests.every(([key, { id }]) => isCarriedOut(key, id, resource, knowledge))
+    return isWhole ? resource.generation : undefined
+  }
+  if (candidates === 'none' || !heard) return undefined
+  // Such a candidate reads its name beside the generation as a confirmation: the two must tell of the same grant.
+  const isConfirmed = leader === heard.identity && heard.identity !== ''
+  return isConfirmed === (heard.term !== undefined) && (!isConfirmed || term === heard.term)
+    ? heard.generation
+    : undefined
+}
+
+function isCarriedOut(key: string, id: string, { status }: MultiClusterLease, { answers }: Knowledge): boolean {
+  const answer = [answers.get(key), status.answers[key]].find((one) => one?.id === id)
+  return answer !== undefined && !answer.error
+}
+
+function silentAfter({ spec, status }: MultiClusterLease, { silent }: Knowledge): readonly string[] | undefined {
+  const after = [...silent].filter((key) => Object.hasOwn(spec.requests, key)).sort()
+  const before = status.silent ?? []
+  return after.length === before.length && after.every((key, index) => key === before[index]) ? undefined : after
+}
+
+function leadingAssessment(shown: Shown, status: MultiClusterLeaseStatus, { cluster }: Knowledge): Assessments {
+  const leader = shown.leader ?? status.leader
+  const of = shown.cluster ?? status.cluster
+  if (leader === undefined) return {}
+  if (leader === '') {
+    return { Leading: { status: 'False', reason: 'NobodyLeads', message: 'Nobody holds the global lease.' } }
+  }
+  if (of === cluster) {
+    return { Leading: { status: 'True', reason: 'LedHere', message: `"${leader}" of this cluster leads.` } }
+  }
+  const message = `"${leader}" leads, which is not a candidate of this cluster.`
+  return { Leading: { status: 'False', reason: 'LedElsewhere', message } }
+}

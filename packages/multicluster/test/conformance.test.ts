@@ -1,0 +1,32 @@
+import { describe, test } from 'vitest'
+import { storeConformance } from '../../tenure/src/conformance/index.ts'
+import { leaseNameOf } from '../../tenure/src/kubernetes/codec/lease-name.ts'
+import { memoryResources } from '../../tenure/src/multicluster/memory-resources.ts'
+import { relayedStore } from '../../tenure/src/multicluster/relayed-store.ts'
+import { simulatedSwap } from '../../tenure/src/simulation/simulated-swap.ts'
+import { swapStore } from '../../tenure/src/stores/swap.ts'
+import { fakeClock } from '../../tenure/src/testing/index.ts'
+import { Relay } from '../src/relay.ts'
+
+/** What is otherwise with a relay: it judges expiry for candidates that do not, and watches no lease held in its cluster. */
+const otherwise = ['a held lease is not free to a candidate that watched nothing', 'a watch shows a removal']
+
+describe('the lock conforms on a relay', () => {
+  const makeStore = () => {
+    const clock = fakeClock()
+    const server = simulatedSwap()
+    const resources = memoryResources(() => clock.randomId())
+    const relay = new Relay({ resources, store: swapStore(server, clock), cluster: 'east', clock, isFirst: () => true })
+    relay.start()
+    const open = () => relayedStore(resources, 'jobs', clock)
+    return {
+      store: open(),
+      open,
+      remove: (election: string) => server.delete(`jobs/${leaseNameOf(election)}`),
+      pass: clock.advance,
+      close: () => relay.stop(),
+    }
+  }
+  const cases = storeConformance(makeStore).filter(({ name }) => !otherwise.includes(name))
+  for (const { name, run } of cases) test(name, run)
+})

@@ -1,0 +1,139 @@
+/** Candidates that know only the document's fields. */
+import { expect, test } from 'vitest'
+import { relayedStore } from '../../tenure/src/multicluster/relayed-store.ts'
+import { call, key, twoClusters } from './two-clusters.ts'
+
+test('a changed heartbeat is a renewal, and one that stays as it is renews nothing', async () => {
+  const { clock, east, record } = twoClusters()
+  const first = await east.beat('a')
+  await clock.advance(100)
+  const granted = await record()
+  expect(granted).toMatchObject({ holder: 'east/a', term: 1, leaseDurationMs: 30_000 })
+  expect((await east.shown()).status).toMatchObject({ leader: 'a', term: 1, observedGeneration: first.generation })
+  await clock.advance(10_000)
+  expect((await record())?.version).toBe(granted?.version)
+  // Another field of the spec is not a sign of life, and nothing is confirmed for it.
+  await east.resources.patchSpec(key, { leaseDurationSeconds: 20, requests: {} }, call)
+  await clock.advance(100)
+  expect((await record())?.version).toBe(granted?.version)
+  expect((await east.shown()).status.observedGeneration).toBe(first.generation)
+  const second = await east.beat('a')
+  await clock.advance(100)
+  expect(await record()).toMatchObject({ term: 1, attempt: granted?.attempt })
+  expect((await record())?.version).not.toBe(granted?.version)
+  expect((await east.shown()).status.observedGeneration).toBe(second.generation)
+})
+
+test('a lease that ran out by the relay’s own observation is asked for again, with another term', async () => {
+  const { clock, east, record } = twoClusters()
+  await east.beat('a')
+  await clock.advance(40_000)
+  expect((await east.shown()).status.leader).toBe('')
+  await east.beat('a')
+  await clock.advance(100)
+  expect(await record()).toMatchObject({ holder: 'east/a', term: 2 })
+})
+
+test('an empty identity gives back what the resource holds, and nothing else', async () => {
+  const { clock, east, west, record } = twoClusters()
+  await east.beat('a')
+  await clock.advance(100)
+  await west.beat('')
+  await clock.advance(100)
+  expect(await record()).toMatchObject({ holder: 'east/a', released: false })
+  await east.beat('')
+  await clock.advance(100)
+  expect(await record()).toMatchObject({ holder: 'east/a', released: true })
+  expect((await east.shown()).status.leader).toBe('')
+  expect(east.changes.map(({ change }) => change)).toEqual(['elected', 'released', 'moved'])
+})
+
+test('what a resource of the same name was granted is not theirs after it was created again', async () => {
+  const { clock, east, record } = twoClusters()
+  await east.beat('a')
+  await clock.advance(100)
+  east.resources.delete(key)
+  const again = await east.beat('a')
+  await clock.advance(100)
+  expect(await record()).toMatchObject({ term: 1 })
+  // It reads its own name, and no confirmation with it.
+  expect((await east.shown()).status.observedGeneration ?? 0).toBeLessThan(again.generation)
+})
+
+test('a candidate whose heartbeat another one has overwritten is not confirmed by the answer to the other', async () => {
+  const { clock, east } = twoClusters()
+  const own = await east.beat('a')
+  await clock.advance(100)
+  expect((await east.shown()).status.observedGeneration).toBe(own.generation)
+  await east.beat('a')
+  const other = await east.beat('b')
+  await clock.advance(1_000)
+  const { status } = await east.shown()
+  expect(status.leader).toBe('a')
+  expect(status.observedGeneration).toBeLessThan(other.generation - 1)
+})
+
+test('a confirmation that cannot be written within a tenth of the lease is discarded, and the call repeated', async () => {
+  let holdBack = false
+  const waiting: (() => void)[] = []
+  const { clock, east, record } = twoClusters({
+    through: (resources) => ({
+      ...resources,
+      async patchStatus(...args) {
+        if (holdBack) await new Promise<void>((resolve) => waiting.push(resolve))
+        return holdBack ? undefined : resources.patchStatus(...args)
+      },
+    }),
+  })
+  await east.beat('a')
+  await clock.advance(100)
+  holdBack = true
+  const beat = await east.beat('a')
+  await clock.advance(100)
+  const renewed = await record()
+  await clock.advance(3_000)
+  expect((await east.shown()).status.observedGeneration).toBeLessThan(beat.generation)
+  holdBack = false
+  for (const resume of waiting) resume()
+  await clock.advance(3_000)
+  expect((await record())?.version).not.toBe(renewed?.version)
+  expect((await east.shown()).status.observedGeneration).toBe(beat.generation)
+})
+
+test('both kinds of candidates in one resource are refused by a condition, and requests go on', async () => {
+  const { clock, east, record } = twoClusters()
+  const { elector } = east.candidate('a')
+  await clock.advance(1_000)
+  expect(await east.condition('Ready')).toMatchObject({ status: 'True', reason: 'Relaying' })
+  const beat = await east.beat('b')
+  await clock.advance(1_000)
+  expect(await east.condition('Ready')).toMatchObject({ status: 'False', reason: 'MixedCandidates' })
+  expect((await east.shown()).status.observedGeneration).toBeLessThan(beat.generation)
+  await clock.advance(30_000)
+  expect(elector.isLeader()).toBe(true)
+  expect(await record()).toMatchObject({ holder: 'east/a', term: 1 })
+  await clock.advance(90_000)
+  expect(await east.condition('Ready')).toMatchObject({ status: 'True', reason: 'Relaying' })
+})
+
+test('a heartbeat that cannot be served is named in a condition', async () => {
+  const { clock, east, record } = twoClusters()
+  await east.beat('west/a')
+  await clock.advance(100)
+  expect(await east.condition('Ready')).toMatchObject({ status: 'False', reason: 'MalformedRequest' })
+  expect(await record()).toBeUndefined()
+})
+
+test('somebody who only looks takes no leadership from a candidate of the document', async () => {
+  const { clock, east } = twoClusters()
+  await east.beat('a')
+  await clock.advance(1_000)
+  const reader = relayedStore(east.resources, key.namespace, clock)
+  const found = reader.read(key.name, call)
+  await clock.advance(1_000)
+  expect(await found).toMatchObject({ holder: 'a', term: 1 })
+  const { generation } = await east.beat('a')
+  await clock.advance(1_000)
+  expect((await east.shown()).status).toMatchObject({ leader: 'a', term: 1, observedGeneration: generation })
+  expect(await east.condition('Ready')).toMatchObject({ status: 'True' })
+})

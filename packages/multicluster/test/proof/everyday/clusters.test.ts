@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest'
+import { expectClustersFind } from '../../simulation/find-relay-mutant.ts'
+import { simulateClusters } from '../../simulation/index.ts'
+import { relayMutants } from '../../simulation/relay-mutants.ts'
+
+test.each([2, 14, 27, 520])(
+  'clusters of seed %i never have two leaders, and one again after every fault',
+  async (seed) => {
+    const report = await simulateClusters({ seed, minutes: 8 })
+    expect(report.ok, String(report)).toBe(true)
+  },
+)
+
+test.each(relayMutants.slice(0, 3))('the clusters find the mutant that would $name', expectClustersFind)

@@ -1,0 +1,287 @@
+/** What candidates, operators and global stores may do to a relay, and what must not come of it. */
+import { expect, onTestFinished, test } from 'vitest'
+import type { LeaseRecord, LeaseStore } from 'tenure'
+import { memoryResources } from '../../tenure/src/multicluster/memory-resources.ts'
+import type { MultiClusterRequest } from '../../tenure/src/multicluster/resource.ts'
+import { simulatedKv } from '../../tenure/src/simulation/simulated-kv.ts'
+import { simulatedSwap } from '../../tenure/src/simulation/simulated-swap.ts'
+import { casStore } from '../../tenure/src/stores/cas.ts'
+import { swapStore } from '../../tenure/src/stores/swap.ts'
+import { fakeClock, type FakeClock } from '../../tenure/src/testing/fake-clock.ts'
+import { Relay, type RelayOptions } from '../src/relay.ts'
+
+const key = { namespace: 'jobs', name: 'nightly' }
+const election = 'jobs/nightly'
+const call = { signal: new AbortController().signal }
+
+function acquire(id: string, claim: object = {}): MultiClusterRequest {
+  return {
+    id,
+    verb: 'acquire',
+    renewTime: '2030-01-01T00:00:00.000000Z',
+    timeoutMs: 5_000,
+    claim: { holder: 'a', attempt: id, leaseDurationMs: 15_000, afterTerm: 0, metadata: '{}', ...claim },
+  }
+}
+
+/** One cluster. Relays are started by the test. */
+function oneCluster(clock: FakeClock, store: LeaseStore) {
+  const memory = memoryResources(() => clock.randomId())
+  const start = (options: Partial<RelayOptions> = {}) => {
+    const relay = new Relay({ resources: memory, store, cluster: 'east', clock, isFirst: () => true, ...options })
+    relay.start()
+    onTestFinished(() => relay.stop())
+    return relay
+  }
+  const put = async (requests: Record<string, MultiClusterRequest>, fields: object = {}) =>
+    (await memory.patchSpec(key, { requests, ...fields }, call)) ??
+    (await memory.create(key, { requests, ...fields }, undefined, call))
+  let beats = 0
+  const beat = (holderIdentity: string) =>
+    put(
+      {},
+      {
+        holderIdentity,
+        leaseDurationSeconds: 15,
+        renewTime: `2030-01-01T00:00:00.${String(++beats).padStart(6, '0')}Z`,
+      },
+    )
+  const shown = async () => (await memory.get(key, call))?.status
+  return { memory, start, put, beat, shown }
+}
+
+/** A global store that remembers its highest term, and whose changes nobody is told of. */
+function quietStore(clock: FakeClock) {
+  const server = simulatedSwap()
+  const { watch: _, ...store } = swapStore(server, clock)
+  return { server, store }
+}
+
+test('a term that was granted and removed unseen is waited for, though no record was seen for long', async () => {
+  const clock = fakeClock()
+  const { server, store } = quietStore(clock)
+  const { start, put, shown } = oneCluster(clock, store)
+  start()
+  await put({ a: acquire('first') })
+  await clock.advance(100)
+  expect((await shown())?.answers['a']).toMatchObject({ ok: true, record: { term: 1 } })
+  server.delete(election)
+  await put({ a: acquire('second', { afterTerm: 1 }) })
+  await clock.advance(16_000)
+  // Another cluster leads from here on, and its record is removed as well before anybody looks.
+  const claim = { election, holder: 'west/b', attempt: 'west', leaseDurationMs: 15_000, metadata: {} }
+  const other = await store.acquire({ ...claim, afterTerm: 1, expiredVersion: '' }, call)
+  expect(other).toMatchObject({ ok: true, record: { term: 2 } })
+  server.delete(election)
+  await put({ a: acquire('third', { afterTerm: 1 }) })
+  await clock.advance(100)
+  const { highestTerm, retryAfterMs } = (await shown())?.answers['a'] ?? {}
+  expect(highestTerm).toBe(2)
+  expect(retryAfterMs).toBeGreaterThan(14_000)
+  await put({ a: acquire('fourth', { afterTerm: 2 }) })
+  await clock.advance(100)
+  expect((await shown())?.answers['a']).toMatchObject({ id: 'fourth', ok: false })
+})
+
+test('after a global store has lost everything, candidates of the document get a term above the one shown', async () => {
+  const clock = fakeClock()
+  const kv = simulatedKv({ watch: false })
+  const { start, beat, shown } = oneCluster(clock, casStore(kv, { clock }))
+  const first = start()
+  for (let terms = 1; terms <= 3; terms += 1) {
+    await beat('a')
+    await clock.advance(100)
+    await beat('')
+    await clock.advance(100)
+  }
+  kv.delete(election)
+  await clock.advance(10_000)
+  expect(await shown()).toMatchObject({ term: 3, leader: '' })
+  expect((await shown())?.record).toBeUndefined()
+  await first.stop()
+  start()
+  let led: unknown
+  for (let tries = 0; tries < 40 && !led; tries += 1) {
+    const generation = (await beat('a'))?.generation
+    await clock.advance(2_000)
+    const status = await shown()
+    if (status?.leader === 'a' && status.observedGeneration === generation) led = status.term
+  }
+  expect(led).toBe(4)
+})
+
+test('after a global store went back to a lower term, what is below the one shown is not renewed but waited for', async () => {
+  const clock = fakeClock()
+  const kv = simulatedKv({ watch: false })
+  const { start, beat, shown } = oneCluster(clock, casStore(kv, { clock }))
+  start()
+  await beat('a')
+  await clock.advance(100)
+  const backup = (await kv.get(election, call))?.value ?? ''
+  await beat('')
+  await clock.advance(100)
+  await beat('a')
+  await clock.advance(100)
+  expect(await shown()).toMatchObject({ term: 2, leader: 'a' })
+  kv.delete(election)
+  await kv.putIfVersion(election, backup, undefined, call)
+  let led: unknown
+  for (let tries = 0; tries < 40 && !led; tries += 1) {
+    const generation = (await beat('a'))?.generation
+    await clock.advance(2_000)
+    const status = await shown()
+    if (status?.leader === 'a' && status.observedGeneration === generation) led = status.term
+  }
+  expect(led).toBe(3)
+})
+
+test('a record with a time that no calendar has is shown all the same', async () => {
+  const clock = fakeClock()
+  const { store } = quietStore(clock)
+  const odd = <T extends LeaseRecord | undefined>(record: T) =>
+    record && { ...record, acquiredAt: 1e18, renewedAt: -1e18 }
+  const { start, put, shown } = oneCluster(clock, {
+    ...store,
+    read: async (...args) => odd(await store.read(...args)),
+    async acquire(...args) {
+      const outcome = await store.acquire(...args)
+      return outcome.ok ? { ...outcome, record: odd(outcome.record) } : outcome
+    },
+  })
+  start()
+  await put({ a: acquire('first') })
+  await clock.advance(1_000)
+  const status = await shown()
+  expect(status?.answers['a']).toMatchObject({ id: 'first', ok: true })
+  expect(status?.acquireTime).toMatch(/^\d{4}-\d\d-\d\dT/)
+  expect(status?.renewTime).toMatch(/^\d{4}-\d\d-\d\dT/)
+  expect(Math.abs(status?.record?.acquiredAt ?? Infinity)).toBeLessThanOrEqual(8.64e15)
+})
+
+test('what goes wrong with one resource is reported, and it is served again with the next change', async () => {
+  const clock = fakeClock()
+  const { store } = quietStore(clock)
+  const { start, put, shown } = oneCluster(clock, store)
+  const errors: unknown[] = []
+  let wrong = 1
+  start({
+    clock: { ...clock, wallMs: () => (wrong-- > 0 ? Number.NaN : clock.wallMs()) },
+    observer: { onError: (error) => errors.push(error) },
+  })
+  await put({ a: acquire('first') })
+  await clock.advance(1_000)
+  expect(errors).toHaveLength(1)
+  await put({ a: acquire('second', { afterTerm: 1 }) })
+  await clock.advance(1_000)
+  expect((await shown())?.answers['a']?.id).toBe('second')
+})
+
+test('a lease of a millisecond makes no relay look at the global store all the time', async () => {
+  const clock = fakeClock()
+  const { store } = quietStore(clock)
+  let reads = 0
+  const { start, put } = oneCluster(clock, {
+    ...store,
+    read(...args) {
+      reads += 1
+      return store.read(...args)
+    },
+  })
+  start()
+  await put({ a: acquire('brief', { leaseDurationMs: 1 }) })
+  await clock.advance(100)
+  await put({ b: { ...acquire('long', { leaseDurationMs: 2 ** 31 - 1, holder: 'b' }), verb: 'read' } })
+  await clock.advance(100)
+  reads = 0
+  await clock.advance(1_000)
+  expect(reads).toBeGreaterThanOrEqual(9)
+  expect(reads).toBeLessThanOrEqual(10)
+})
+
+test('metadata that grows when it is written out is refused', async () => {
+  const clock = fakeClock()
+  const { store } = quietStore(clock)
+  const { start, put, shown } = oneCluster(clock, store)
+  start()
+  const metadata = JSON.stringify({ a: 0 }).replace('0', `[${Array(800).fill('1e20').join(',')}]`)
+  expect(metadata.length).toBeLessThan(4096)
+  await put({ a: acquire('first', { metadata }) })
+  await clock.advance(100)
+  const answer = (await shown())?.answers['a']
+  expect(answer?.id).toBe('first')
+  expect(answer?.record?.metadata.length ?? 0).toBeLessThanOrEqual(8192)
+})
+
+test('keys that objects have by birth are keys like any other', async () => {
+  const clock = fakeClock()
+  const { store } = quietStore(clock)
+  const { memory, start, put, shown } = oneCluster(clock, store)
+  start()
+  await put({ constructor: acquire('first') })
+  await clock.advance(100)
+  expect(Object.keys((await shown())?.answers ?? {})).toEqual(['constructor'])
+  await memory.patchSpec(key, { requests: { constructor: null } }, call)
+  await clock.advance(100)
+  expect(Object.keys((await shown())?.answers ?? {})).toEqual([])
+})
+
+test('an error whose code is a number is named in a condition that the API server takes', async () => {
+  const clock = fakeClock()
+  const { store } = quietStore(clock)
+  const down = async (): Promise<never> => {
+    throw Object.assign(new Error('It is down.'), { code: 14 })
+  }
+  const { start, put, shown } = oneCluster(clock, { ...store, acquire: down })
+  start()
+  await put({ a: acquire('first') })
+  await clock.advance(4_000)
+  const condition = (await shown())?.conditions?.find(({ type }) => type === 'BackendHealthy')
+  expect(condition?.status).toBe('False')
+  expect(condition?.reason).toMatch(/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/)
+})
+
+test('a call that hangs is given up and repeated, however long the candidate would wait', async () => {
+  const clock = fakeClock()
+  const { store } = quietStore(clock)
+  let calls = 0
+  const { start, put, shown } = oneCluster(clock, {
+    ...store,
+    acquire: (...args) => (++calls === 1 ? new Promise<never>(() => {}) : store.acquire(...args)),
+  })
+  start({ callLimit: 1 })
+  const longMs = 2 ** 31 - 1
+  await put({ a: { ...acquire('patient', { leaseDurationMs: longMs }), timeoutMs: longMs }, b: acquire('other') })
+  await clock.advance(15_000)
+  expect((await shown())?.answers['a']).toMatchObject({ id: 'patient', ok: true })
+})
+
+test('a confirmation whose call was answered after the machine slept is discarded', async () => {
+  const clock = fakeClock()
+  const { store } = quietStore(clock)
+  let first: string | undefined
+  const { start, beat, shown } = oneCluster(clock, {
+    ...store,
+    async acquire(...args) {
+      const outcome = await store.acquire(...args)
+      if (first === undefined) clock.sleep(25_000)
+      first ??= outcome.record?.version
+      return outcome
+    },
+  })
+  start()
+  const generation = (await beat('a'))?.generation
+  await clock.advance(1_000)
+  expect(await shown()).toMatchObject({ leader: 'a', observedGeneration: generation, term: 1 })
+  expect((await shown())?.record?.version).not.toBe(first)
+})
+
+test('a generation that was observed of another resource, as a backup may bring it, confirms nothing and hinders nobody', async () => {
+  const clock = fakeClock()
+  const { store } = quietStore(clock)
+  const { memory, start, beat, shown } = oneCluster(clock, store)
+  const made = await beat('a')
+  await memory.patchStatus({ ...key, uid: made?.uid ?? '' }, { observedGeneration: 57, leader: 'a' }, undefined, call)
+  start()
+  await clock.advance(1_000)
+  expect((await shown())?.observedGeneration).toBe(1)
+})

@@ -1,0 +1,14 @@
+import type { Resources } from '../../../tenure/src/multicluster/resources.ts'
+import type { Link } from '../../../tenure/src/simulation/link.ts'
+
+/** An API server behind a link: every request and every event is a message that may go wrong. */
+export function linkResources(link: Link, resources: Resources): Resources {
+  return {
+    get: (key, call) => link.send(call, (options) => resources.get(key, options)),
+    create: (key, spec, election, call) => link.send(call, (options) => resources.create(key, spec, election, options)),
+    patchSpec: (key, patch, call) => link.send(call, (options) => resources.patchSpec(key, patch, options)),
+    patchStatus: (key, patch, over, call) =>
+      link.send(call, (options) => resources.patchStatus(key, patch, over, options)),
+    watch: (of, call) => link.follow(call, (options) => resources.watch(of, options)),
+  }
+}

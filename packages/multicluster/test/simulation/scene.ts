@@ -1,0 +1,97 @@
+import type { LeaseRecord, LeaseStore } from '../../../tenure/src/lease-store.ts'
+import type { Clock } from '../../../tenure/src/clock.ts'
+import type { Checker, Participant } from '../../../tenure/src/simulation/checker.ts'
+import { fairWeather, Link, linkKv, linkStore, linkSwap, Server } from '../../../tenure/src/simulation/link.ts'
+import { Machine } from '../../../tenure/src/simulation/machine.ts'
+import type { Random } from '../../../tenure/src/simulation/random.ts'
+import { simulatedKv } from '../../../tenure/src/simulation/simulated-kv.ts'
+import { simulatedSwap } from '../../../tenure/src/simulation/simulated-swap.ts'
+import type { Timeline } from '../../../tenure/src/simulation/timeline.ts'
+import type { World } from '../../../tenure/src/simulation/world.ts'
+import { casStore, type CompareAndSwap } from '../../../tenure/src/stores/cas.ts'
+import { memoryStore } from '../../../tenure/src/stores/memory.ts'
+import { decodeRecord } from '../../../tenure/src/stores/record.ts'
+import { swapStore } from '../../../tenure/src/stores/swap.ts'
+
+/** The global stores that clusters can share. */
+export const globalStores = ['swap-watched', 'cas-polled', 'memory'] as const
+export type GlobalStore = (typeof globalStores)[number]
+
+/** What everybody in a world shares. */
+export interface Scene {
+  readonly world: World
+  readonly random: Random
+  readonly timeline: Timeline
+  readonly checker: Checker
+  readonly leaseDurationMs: number
+  readonly driftRatio: number
+  readonly replays: boolean
+  participants(): readonly Participant[]
+}
+
+/** A machine whose clock is off by as much as is allowed, or less. */
+export function newMachine({ world, random, driftRatio }: Scene): Machine {
+  const off = random.chance(0.5) ? random.pick([-driftRatio, driftRatio]) : random.between(-driftRatio, driftRatio)
+  return new Machine(world, random.fork(), 1 + off)
+}
+
+/** The way from a machine to a server. */
+export function newLink({ world, random, leaseDurationMs, replays }: Scene, machine: Machine, server: Server): Link {
+  const weather = fairWeather(random.magnitude(0.5, 20), replays ? leaseDurationMs / 15 : Infinity)
+  return new Link({ world, random: random.fork(), machine, server, weather })
+}
+
+/** The global store's server, and how it looks through a link. */
+export interface Global {
+  readonly server: Server
+  through(link: Link, clock: Clock): LeaseStore
+}
+
+/** Makes it. Whatever it grants is checked against what everybody believes. */
+export function newGlobal(scene: Scene, kind: GlobalStore): Global {
+  const server = new Server(scene.world)
+  const { checker } = scene
+  const note = (record: LeaseRecord) => {
+    if (record.released) checker.released(record, scene.participants())
+    else checker.granted(record, scene.participants())
+  }
+  if (kind === 'swap-watched') {
+    const swap = simulatedSwap()
+    const watched: typeof swap = {
+      ...swap,
+      async swap(...args) {
+        const swapped = await swap.swap(...args)
+        if (swapped.ok && swapped.found.record) note(swapped.found.record)
+        return swapped
+      },
+    }
+    return { server, through: (link, clock) => swapStore(linkSwap(link, watched), clock) }
+  }
+  if (kind === 'cas-polled') {
+    const kv = simulatedKv({ watch: false })
+    const watched: CompareAndSwap = {
+      get: kv.get,
+      async putIfVersion(election, value, version, call) {
+        const written = await kv.putIfVersion(election, value, version, call)
+        if (typeof written === 'string') note({ ...decodeRecord(value), version: written })
+        return written
+      },
+    }
+    return { server, through: (link, clock) => casStore(linkKv(link, watched), { clock }) }
+  }
+  const memory = memoryStore({ clock: newMachine(scene).clock })
+  const watched: LeaseStore = {
+    ...memory,
+    async acquire(claim, call) {
+      const outcome = await memory.acquire(claim, call)
+      if (outcome.ok) note(outcome.record)
+      return outcome
+    },
+    async release(claim, call) {
+      const outcome = await memory.release(claim, call)
+      if (outcome.ok) note(outcome.record)
+      return outcome
+    },
+  }
+  return { server, through: (link) => linkStore(link, watched) }
+}
