@@ -1,31 +1,56 @@
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
-import { completionCommand } from './commands/completion.ts'
-import { demoCommand } from './commands/demo.ts'
-import { doctorCommand } from './commands/doctor.ts'
-import { leaderCommand } from './commands/leader.ts'
-import { runCommand } from './commands/run.ts'
-import { serveCommand } from './commands/serve.ts'
-import { campaignCommand, groupsCommand, membersCommand, resignCommand } from './commands/service.ts'
-import { sidecarCommand } from './commands/sidecar.ts'
-import { watchCommand } from './commands/watch.ts'
-import { CommandError, exitCodes } from './errors.ts'
-import { tell, writeError, writeOut } from './output.ts'
-import { withOtherCase } from './suggestions.ts'
+import { backupCommand } from './backup/command.ts'
+import { campaignCommand } from './campaign/command.ts'
+import { completionCommand } from './completion/command.ts'
+import { controllerCommand } from './controller/command.ts'
+import { demoCommand } from './demo/command.ts'
+import { doctorCommand } from './doctor/command.ts'
+import { groupsCommand } from './groups/command.ts'
+import { leaderCommand } from './leader/command.ts'
+import { membersCommand } from './members/command.ts'
+import { resignCommand } from './resign/command.ts'
+import { restoreCommand } from './restore/command.ts'
+import { runCommand } from './run/command.ts'
+import { serveCommand } from './serve/command.ts'
+import { declare } from './shared/arguments/declare.ts'
+import { CommandError, exitCodes } from './shared/arguments/errors.ts'
+import { withOtherCase } from './shared/arguments/suggestions.ts'
+import { tell, writeError, writeOut } from './shared/output.ts'
+import { sidecarCommand } from './sidecar/command.ts'
+import { watchCommand } from './watch/command.ts'
 
-/** The command line, whole. */
+/** In the order of the help, after `run`. */
+const declarations = [
+  leaderCommand,
+  watchCommand,
+  sidecarCommand,
+  doctorCommand,
+  serveCommand,
+  controllerCommand,
+  backupCommand,
+  restoreCommand,
+  campaignCommand,
+  resignCommand,
+  membersCommand,
+  groupsCommand,
+  demoCommand,
+  completionCommand,
+]
+
+/** The whole command line. */
 export async function main(): Promise<void> {
   const program = new Command('tenure')
     .description('Leader election that stays right when machines stall, networks split and clocks lie.')
     .version(versionOf())
-  for (const command of commands()) program.addCommand(command)
+  program.addCommand(runCommand())
+  for (const declaration of declarations) program.addCommand(declare(declaration))
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
       writeOut,
       writeErr: writeError,
       outputError: (text, write) => {
-        const told = `${withOtherCase(text, command)}${otherName(text, command)}`
-        write(told.replace(/^error: /, 'tenure: '))
+        write(withOtherCase(text, command).replace(/^error: /, 'tenure: '))
       },
     })
   }
@@ -36,38 +61,13 @@ export async function main(): Promise<void> {
   }
 }
 
-function commands(): Command[] {
-  return [
-    runCommand(),
-    leaderCommand(),
-    watchCommand(),
-    sidecarCommand(),
-    doctorCommand(),
-    serveCommand(),
-    campaignCommand(),
-    resignCommand(),
-    membersCommand(),
-    groupsCommand(),
-    demoCommand(),
-    completionCommand(),
-  ]
-}
-
-/** The address of a service is a store to some commands, and all there is to others. */
-function otherName(text: string, command: Command): string {
-  const [, given] = /^error: unknown option '--(store|url)\b/.exec(text) ?? []
-  const other = given === 'store' ? '--url' : '--store'
-  const isKnown = given !== undefined && command.options.some(({ long }) => long === other)
-  return isKnown ? `(For this command it is ${other}.)\n` : ''
-}
-
 function versionOf(): string {
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   return (JSON.parse(text) as { version: string }).version
 }
 
 function report(error: unknown): number {
-  // The parser has said it already. Whoever asked for help or the version got it.
+  // The parser has printed it already: a message, or the help or version that was asked for.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
   if (!(error instanceof CommandError)) throw error
   tell(error.message)

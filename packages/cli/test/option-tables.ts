@@ -1,12 +1,18 @@
-import { demoSettings } from '../src/commands/demo.ts'
-import { doctorSettings } from '../src/commands/doctor.ts'
-import { leaderSettings } from '../src/commands/leader.ts'
-import { runSettings } from '../src/commands/run-settings.ts'
-import { campaignSettings, listSettings, resignSettings } from '../src/commands/service.ts'
-import { sidecarSettings } from '../src/commands/sidecar.ts'
-import { watchSettings } from '../src/commands/watch.ts'
-import { flagOf, type Table } from '../src/settings.ts'
-import { serviceSettings, storeSettings } from '../src/store-settings.ts'
+import { backupSettings } from '../src/backup/settings.ts'
+import { campaignSettings } from '../src/campaign/settings.ts'
+import { controllerSettings } from '../src/controller/settings.ts'
+import { demoSettings } from '../src/demo/settings.ts'
+import { doctorSettings } from '../src/doctor/settings.ts'
+import { groupsSettings } from '../src/groups/settings.ts'
+import { leaderSettings } from '../src/leader/settings.ts'
+import { membersSettings } from '../src/members/settings.ts'
+import { resignSettings } from '../src/resign/settings.ts'
+import { restoreSettings } from '../src/restore/settings.ts'
+import { runSettings } from '../src/run/settings.ts'
+import { flagOf, type Table } from '../src/shared/arguments/settings.ts'
+import { serviceSettings, storeSettings } from '../src/shared/arguments/store-settings.ts'
+import { sidecarSettings } from '../src/sidecar/settings.ts'
+import { watchSettings } from '../src/watch/settings.ts'
 
 /** What each command of the document can be told; what all of them can is shown once. `serve` has a page of its own. */
 export const tables: Readonly<Record<string, Table>> = {
@@ -14,11 +20,14 @@ export const tables: Readonly<Record<string, Table>> = {
   leader: leaderSettings,
   watch: watchSettings,
   sidecar: sidecarSettings,
+  controller: controllerSettings,
   doctor: doctorSettings,
   campaign: campaignSettings,
   resign: resignSettings,
-  members: listSettings,
-  groups: listSettings,
+  members: membersSettings,
+  groups: groupsSettings,
+  backup: backupSettings,
+  restore: restoreSettings,
   demo: demoSettings,
 }
 

@@ -1,18 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished, vi } from 'vitest'
 
+export { temporaryFolder } from './temporary-folder.ts'
+
 /** The command as it is installed. */
 export const program = join(import.meta.dirname, '../bin/tenure.js')
-
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tenure-cli-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
 
 export interface Spawned {
   readonly child: ChildProcess
@@ -24,18 +18,18 @@ export interface Spawned {
 /** Runs the command, with none of this machine's own settings. */
 export function tenure(
   args: readonly string[],
-  { cwd, env = {} }: { cwd?: string; env?: Record<string, string> } = {},
+  { cwd, env = {}, more = [] }: { cwd?: string; env?: Record<string, string>; more?: readonly 'pipe'[] } = {},
 ): Spawned {
   const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_')))
   const child = spawn(process.execPath, [program, ...args], {
     env: { ...clean, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...more],
     ...(cwd !== undefined && { cwd }),
   })
   onTestFinished(() => void child.kill('SIGKILL'))
   const output = { out: '', error: '' }
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.out += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.error += text))
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (output.out += text))
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (output.error += text))
   const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
   return { child, output, ended }
 }

@@ -2,14 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished, test, vi } from 'vitest'
-import { find } from '../../../test/servers/find.ts'
+import { onTestFinished, vi } from 'vitest'
+import { pathOf } from '../../../test/servers/find.ts'
 import { programs } from '../../../test/servers/programs.ts'
-
-const tmux = find(programs.tmux)
-
-/** Skipped where there is no tmux, but never where everything must be there. */
-export const inTerminal = test.skipIf('missing' in tmux && process.env['CI'] !== 'true')
 
 export interface Terminal {
   screen(): string
@@ -17,18 +12,18 @@ export interface Terminal {
   /** Whether there is a cursor, an alternate screen, and wrapping. */
   modes(): string
   /** Waits until something is shown. */
-  shown(pattern: RegExp): Promise<void>
+  shown(pattern: RegExp, withinMs?: number): Promise<void>
 }
 
-/** A terminal of its own, in a tmux server of its own. */
+/** A terminal of its own, in a tmux server of its own. For suites with `programs.tmux`. */
 export function openTerminal(
   command: string,
   { columns = 120, rows = 40, env = {} }: { columns?: number; rows?: number; env?: Record<string, string> } = {},
 ): Terminal {
-  if ('missing' in tmux) throw new Error(tmux.missing)
+  const path = pathOf(programs.tmux)
   const socketFolder = mkdtempSync(join(tmpdir(), 'tenure-tmux-'))
   const call = (...args: string[]) =>
-    execFileSync(tmux.path, ['-S', join(socketFolder, 'socket'), '-f', '/dev/null', ...args], {
+    execFileSync(path, ['-S', join(socketFolder, 'socket'), '-f', '/dev/null', ...args], {
       encoding: 'utf8',
       env: { ...process.env, LC_ALL: 'C.UTF-8', ...env },
     })
@@ -46,9 +41,9 @@ export function openTerminal(
     screen,
     press: (key) => void call('send-keys', key),
     modes: () => call('display-message', '-p', '#{cursor_flag}#{alternate_on}#{wrap_flag}').trim(),
-    async shown(pattern) {
+    async shown(pattern, withinMs = 20_000) {
       await vi
-        .waitUntil(() => pattern.exec(screen()), { timeout: 20_000, interval: 50 })
+        .waitUntil(() => pattern.exec(screen()), { timeout: withinMs, interval: 50 })
         .catch(() => {
           throw new Error(`${pattern} never appeared:\n${screen()}`)
         })

@@ -51,7 +51,7 @@ function reply(values: Values): string[] {
   return ['compopt -o nospace', `COMPREPLY=($(compgen -W '${values.words.join(' ')}' -- "$current"))`]
 }
 
-/** One to a line, whatever they hold. */
+/** One name to a line, whatever characters it holds. */
 function names(kind: '-f' | '-d'): string[] {
   return ['compopt -o filenames', "local IFS=$'\\n'", `COMPREPLY=($(compgen ${kind} -- "$current"))`]
 }

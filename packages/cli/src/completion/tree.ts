@@ -1,15 +1,14 @@
 import type { Command } from 'commander'
-import { missedPolicies } from '../commands/run-settings.ts'
-import { logLevels } from '../commands/serve-settings.ts'
-import { restartPolicies } from '../run/restart.ts'
+import { missedPolicies, restartPolicies } from '../run/settings.ts'
+import { logLevels } from '../serve/settings.ts'
 
-/** What can stand for a value. */
+/** What a value can be. */
 export type Values = { readonly words: readonly string[] } | 'files' | 'directories' | 'anything'
 
 export interface Flag {
   readonly name: string
   readonly help: string
-  /** Undefined: it takes none. */
+  /** Undefined: it takes no value. */
   readonly values: Values | undefined
 }
 
@@ -17,7 +16,7 @@ export interface Branch {
   readonly name: string
   readonly help: string
   readonly flags: readonly Flag[]
-  /** What stands there without a flag, if its words are known. */
+  /** The words that can be given without a flag, if they are known. */
   readonly words: readonly string[]
   /** A program of the user's own follows after `--`. */
   readonly takesProgram: boolean
@@ -25,7 +24,17 @@ export interface Branch {
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 
-const urls = ['file:///', 'kubernetes://', 'http://', 'https://', 'memory:']
+const urls = [
+  'file:///',
+  'kubernetes://',
+  'multicluster://',
+  'etcd://',
+  'postgres://',
+  'redis://',
+  'http://',
+  'https://',
+  'memory:',
+]
 
 const valuesByPlaceholder: Readonly<Record<string, Values>> = {
   file: 'files',

@@ -1,13 +1,14 @@
-/** One candidate of `tenure demo`, in a process of its own. It campaigns, and tells its parent what happens. */
+/** One candidate of `tenure demo`, in a process of its own. It campaigns, and reports to its parent. */
+import { messageOf } from '@tenure/internal/message'
 import { Elector, type ElectionEvent, type Explanation } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
-import { every, now } from '../clock.ts'
+import { every, now } from '../shared/clock.ts'
 import { Cable } from './cable.ts'
 
-/** What a candidate is told. */
-export type Order = 'stop' | 'cut' | 'mend'
+/** What its parent can make a candidate do. */
+export type CandidateOrder = 'stop' | 'cut' | 'mend'
 
-/** What a candidate tells; `atMs` is the same in every process. */
+/** What a candidate reports; all processes read `atMs` from the same clock. */
 export type Report = { readonly atMs: number } & (
   | {
       readonly type: 'status'
@@ -36,18 +37,18 @@ const elector = new Elector({
 })
 
 function onEvent(event: ElectionEvent): void {
-  if (event.type === 'elected') tell({ type: 'elected', term: event.term })
-  if (event.type === 'lost') tell({ type: 'lost', term: event.term, reason: event.reason })
-  // That it gets no answers while it is cut off is no news.
+  if (event.type === 'elected') report({ type: 'elected', term: event.term })
+  if (event.type === 'lost') report({ type: 'lost', term: event.term, reason: event.reason })
+  // It gets no answers while it is cut off: that is not news.
   if ((event.type === 'error' || event.type === 'renew-failed') && !cable.isCut) {
-    tell({ type: 'error', message: event.error instanceof Error ? event.error.message : String(event.error) })
+    report({ type: 'error', message: messageOf(event.error) })
   }
 }
 
-function tellStatus(): void {
+function reportStatus(): void {
   const explanation = elector.explain()
   const { isLeader, leaseEndsInMs = 0 } = explanation
-  tell({ type: 'status', isLeader, term: elector.leader()?.term ?? 0, leaseEndsInMs, summary: inShort(explanation) })
+  report({ type: 'status', isLeader, term: elector.leader()?.term ?? 0, leaseEndsInMs, summary: inShort(explanation) })
 }
 
 /** The usual cases in words that fit into a line of 80 columns; the library's own words for all others. */
@@ -60,7 +61,7 @@ function inShort({ phase, isLeader, term, leader, leaseEndsInMs = 0, summary }: 
   return summary
 }
 
-function tell(news: News): void {
+function report(news: News): void {
   if (process.connected) process.send?.({ ...news, atMs: now().machineMs } satisfies Report)
 }
 
@@ -70,14 +71,14 @@ async function stop(): Promise<void> {
   process.exit()
 }
 
-process.on('message', (order: Order) => {
+process.on('message', (order: CandidateOrder) => {
   if (order === 'stop') void stop()
   else cable.isCut = order === 'cut'
 })
-// Without its parent nobody would end it.
+// Without its parent, nothing else would end it.
 process.on('disconnect', () => process.exit())
-// Ctrl-C reaches the whole group; the parent decides what follows from it.
+// Ctrl-C reaches the whole group; the parent decides what to do.
 process.on('SIGINT', () => {})
 
 elector.start()
-every(100, tellStatus)
+every(100, reportStatus)

@@ -1,15 +1,15 @@
-import { every } from '../clock.ts'
-import { demoSettings } from '../commands/demo.ts'
-import { print } from '../output.ts'
-import { settingsFrom, type Sources } from '../settings.ts'
-import { interruptKey, listenToKeys } from '../terminal.ts'
+import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
+import { every } from '../shared/clock.ts'
+import { print } from '../shared/output.ts'
+import { interruptKey, listenToKeys } from '../shared/terminal.ts'
+import { FleetScreen } from './fleet-screen.ts'
 import { Fleet, harms, inMs, machineMs, seconds, type Harm } from './fleet.ts'
-import { View } from './view.ts'
+import { demoSettings } from './settings.ts'
 
 const keys: Readonly<Record<string, Harm>> = { k: 'kill', p: 'pause', c: 'cut', s: 'stop' }
 const signals = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 
-/** Runs three candidates, and does harm to the leader every few seconds or when a key is pressed. */
+/** Runs three candidates, and harms the leader every few seconds or when a key is pressed. */
 export function demo(flags: Sources['flags']): void {
   const live = process.stdout.isTTY
   const { endAfter, harmEvery } = settingsFrom(demoSettings, flags)
@@ -22,12 +22,12 @@ export function demo(flags: Sources['flags']): void {
 
   const log = (text: string) => {
     const line = `[${seconds(machineMs() - startedAtMs).padStart(6)}] ${text}`
-    if (live) view.add(line)
+    if (live) screen.add(line)
     else print(line)
   }
   // The next harm counts from an election, so that each can be watched to its end.
   const fleet = new Fleet(log, () => (nextAtMs = machineMs() + harmEvery))
-  const view = new View(fleet)
+  const screen = new FleetScreen(fleet)
 
   const harm = (how: Harm) => {
     nextAtMs = Infinity
@@ -38,7 +38,7 @@ export function demo(flags: Sources['flags']): void {
     if (nowMs >= startedAtMs + endAfterMs) return void end(0)
     const next = order[harmed % order.length] ?? 'kill'
     const words = next === 'cut' ? 'cut off' : next
-    view.draw(nextAtMs === Infinity ? '' : `by itself: ${words} in ${seconds(Math.max(0, nextAtMs - nowMs))}`)
+    screen.draw(nextAtMs === Infinity ? '' : `by itself: ${words} in ${seconds(Math.max(0, nextAtMs - nowMs))}`)
     if (nowMs < nextAtMs) return
     harmed += 1
     harm(next)
@@ -48,21 +48,21 @@ export function demo(flags: Sources['flags']): void {
     ending = true
     stopTicking()
     await fleet.end()
-    view.close()
+    screen.close()
     print(summary(fleet, machineMs() - startedAtMs))
     process.exit(code)
   }
 
-  // Whatever ends this program, the terminal and the processes are put in order.
+  // However this program ends, it leaves a clean terminal and no processes.
   process.on('exit', () => {
-    view.close()
+    screen.close()
     fleet.endNow()
   })
   for (const [signal, code] of Object.entries(signals)) process.on(signal, () => void end(code))
-  // Whoever read what this prints is gone.
+  // The reader of this output is gone.
   process.stdout.on('error', () => void end(0))
   if (live) {
-    view.open()
+    screen.open()
     listenToKeys((key) => {
       const how = keys[key]
       if (how) harm(how)

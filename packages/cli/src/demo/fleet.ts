@@ -1,12 +1,12 @@
-/** Starts three candidates as real processes, does them harm, and measures what follows. */
+/** Starts three candidates as real processes, harms them, and measures what follows. */
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { now, setTimer } from '../clock.ts'
-import type { Order, Report } from './candidate.ts'
+import { now, setTimer } from '../shared/clock.ts'
+import type { CandidateOrder, Report } from './candidate.ts'
 
 export const leaseDurationMs = 3_000
 const absenceMs = leaseDurationMs * 1.5
@@ -21,7 +21,7 @@ export interface Member {
   readonly name: string
   child: ChildProcess | undefined
   condition: 'runs' | 'paused' | 'cut off' | 'stopping' | 'gone'
-  /** The term it leads, by its own word; 0 if none. */
+  /** The term it leads, as it reports; 0 if none. */
   leads: number
   status: Extract<Report, { type: 'status' }> | undefined
 }
@@ -91,22 +91,22 @@ export class Fleet {
   #act(harm: Harm, leader: Member): void {
     const { child } = leader
     switch (harm) {
-      // The process gets no chance to say goodbye. The kernel closes its socket, which the others notice.
+      // The process cannot clean up. The kernel closes its socket, which the others notice.
       case 'kill':
         leader.condition = 'gone'
         child?.kill('SIGKILL')
         return
-      // It is alive but stands still, so the others must wait until its lease has run out.
+      // It is alive but does not run, so the others must wait until its lease has run out.
       case 'pause':
         leader.condition = 'paused'
         child?.kill('SIGSTOP')
         return this.#bringBack(leader, 'goes on', () => child?.kill('SIGCONT'))
-      // It runs, but no call of its store is answered: it must notice by its own clock that it leads no more.
+      // It runs, but no call of its store is answered: it must notice by its own clock that it no longer leads.
       case 'cut':
         leader.condition = 'cut off'
         order(child, 'cut')
         return this.#bringBack(leader, 'reaches its store again', () => order(child, 'mend'))
-      // A clean stop gives the lease back, so nobody has to wait.
+      // A clean stop releases the lease, so nobody has to wait.
       case 'stop':
         leader.condition = 'stopping'
         return order(child, 'stop')
@@ -133,7 +133,7 @@ export class Fleet {
     this.#log(`${member.name} starts as process ${child.pid}`)
     child.on('message', (report: Report) => this.#take(member, report))
     child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#log(`${member.name}: ${text.trim()}`))
-    // Sending to a process that just died fails; its exit tells the rest.
+    // Sending to a process that just died fails; its exit is handled below.
     child.on('error', () => {})
     child.once('exit', () => {
       Object.assign(member, { child: undefined, condition: 'gone', leads: 0, status: undefined })
@@ -186,7 +186,7 @@ const notes: Readonly<Record<Harm, string>> = {
   stop: '',
 }
 
-function order(child: ChildProcess | undefined, order: Order): void {
+function order(child: ChildProcess | undefined, order: CandidateOrder): void {
   child?.send(order)
 }
 

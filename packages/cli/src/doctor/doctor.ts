@@ -1,42 +1,47 @@
-import { constants, hostname } from 'node:os'
-import { resolveTimings, type LeaseStore, type Timings } from 'tenure'
-import { redactedUrl } from 'tenure/stores'
-import { doctorSettings } from '../commands/doctor.ts'
-import { formatDuration } from '../durations.ts'
-import { exitCodes } from '../errors.ts'
-import { failureOf } from '../failures.ts'
-import { counted, print, printJson, shortTime } from '../output.ts'
-import { settingsFrom, type Chosen, type Sources } from '../settings.ts'
-import { openChosenStore } from '../store.ts'
-import { clockRate, measure, watching, type ClockRate, type Latency, type Watching } from './examination.ts'
+import { hostname } from 'node:os'
+import { resolveTimings, type LeaseRecord, type LeaseStore, type Timings } from 'tenure'
+import { redactedUrl, type Finding, type InspectableStore } from 'tenure/stores'
+import type { LeaseRights } from 'tenure/stores/kubernetes'
+import type { MulticlusterRights } from 'tenure/stores/multicluster'
+import { formatDuration } from '../shared/arguments/durations.ts'
+import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
+import { settingsFrom, type Chosen, type Sources } from '../shared/arguments/settings.ts'
+import { within } from '../shared/calls.ts'
+import { codeOfSignal } from '../shared/ending.ts'
+import { inWords } from '../shared/failures.ts'
+import { counted, print, printable, printJson, shortTime } from '../shared/output.ts'
+import { isKubernetes, openChosenStore } from '../shared/store.ts'
+import { diagnose, diagnoseReads, type Diagnosis } from './diagnosis.ts'
+import {
+  clockRate,
+  measure,
+  overhearing,
+  watching,
+  type ClockRate,
+  type Latency,
+  type Watching,
+} from './examination.ts'
 import { Patient } from './patient.ts'
-import { answerBoundMs, judge, type Verdict } from './verdict.ts'
+import { doctorSettings } from './settings.ts'
 
 type Settings = Chosen<typeof doctorSettings>
+type Rights = LeaseRights | MulticlusterRights
 
 const mostDoctors = 20
 
-/** Examines a store, and tells each finding as soon as it is there. */
+/** Examines a store, and prints each finding as soon as there is one. */
 export async function doctor(flags: Sources['flags']): Promise<void> {
   const settings = settingsFrom(doctorSettings, flags)
-  const timings = timingsOf(settings)
+  const timings = inWords(() => resolveTimings({ leaseDurationMs: settings.ttl }))
   const store = await openChosenStore(settings)
   const tell = (what: string, text: string) => {
     if (!settings.json) print(`${what.padEnd(9)}${text}`)
   }
   try {
-    const verdict = await examine(store, settings, timings, tell)
-    if (verdict.verdict === 'unsafe') process.exitCode = exitCodes.failed
+    const { verdict } = await examine(store, settings, timings, tell)
+    if (verdict === 'unsafe') process.exitCode = exitCodes.failed
   } finally {
     await store.close?.()
-  }
-}
-
-function timingsOf({ ttl }: Settings): Timings {
-  try {
-    return resolveTimings({ leaseDurationMs: ttl })
-  } catch (error) {
-    throw failureOf(error)
   }
 }
 
@@ -45,17 +50,24 @@ async function examine(
   settings: Settings,
   timings: Timings,
   tell: (what: string, text: string) => void,
-): Promise<Verdict> {
+): Promise<Diagnosis> {
   const url = redactedUrl(settings.store ?? '')
   const { expiry, terms } = store
   const judges = expiry === 'own-clock' ? 'the store judges' : 'candidates judge'
   tell('store', `${url.replace(/:$/, '')}: ${judges} that a lease ran out; terms ${terms ? 'last' : 'do not last'}`)
-  const patients = elections(settings).map((election) => {
+  const names = elections(settings)
+  const rights = await rightsIn(store, names[0] ?? '', settings)
+  if (rights) tell('rights', rightsText(rights))
+  if (rights?.enough === false) throw forbidden(rights, settings)
+  const patients = names.map((election) => {
     const holder = settings.identity ?? hostname()
     return new Patient(store, { election, holder, timings, timeoutMs: settings.timeout })
   })
   releaseOnSignals(patients)
-  const { patient, connectMs } = await admit(patients, (tookMs) => tell('connect', shortTime(tookMs)))
+  const onConnected = (tookMs: number) => tell('connect', shortTime(tookMs))
+  const { patient, connectMs, leader } = await admit(patients, onConnected, rights?.enough === true)
+  const found = { store: url, expiry, terms, connectMs, ...(rights && { rights: jsonRights(rights) }) }
+  if (leader) return lookOn(patient, leader, { settings, timings, found, tell })
   try {
     await patient.renew()
     const renew = await measure(settings.calls, () => patient.renew())
@@ -68,45 +80,88 @@ async function examine(
     tell('clock', clockText(clock, timings))
     const watch = await watching(patient)
     tell('watch', watchText(watch))
+    const findings = await inspect(store, settings)
+    if (findings) tell('settings', settingsText(findings))
     await patient.release()
-    tell('rights', 'read, acquire, renew and release are allowed')
-    tell('timings', timingsText(timings))
+    tell('calls', 'read, acquire, renew and release are allowed')
+    for (const [what, text] of timingsTexts(timings, isKubernetes(store))) tell(what, text)
     const { lost } = patient
-    const verdict = judge({ renew, lost, clock, watching: watch, timings })
+    const diagnosis = diagnose({ renew, lost, clock, watching: watch, timings, settings: findings ?? [] })
     if (settings.json) {
-      const found = {
-        store: url,
-        expiry,
-        terms,
-        connectMs,
-        latency: { renew, read },
-        lost,
-        clock: clock ?? null,
-        watch,
-      }
-      printJson({ ...found, timings: jsonTimings(timings), ...verdict })
-    } else print(`\n${verdictText(verdict, timings)}`)
-    return verdict
+      const measured = { latency: { renew, read }, lost, clock: clock ?? null, watch }
+      const inspected = findings && { settings: findings }
+      printJson({ ...found, ...measured, ...inspected, timings: jsonTimings(timings), ...diagnosis })
+    } else print(`\n${diagnosisText(diagnosis, timings)}`)
+    return diagnosis
   } finally {
-    // Also when something failed on the way; without success it runs out by itself.
+    // Even when something failed on the way; if this fails too, the lease runs out by itself.
     await patient.release().catch(() => {})
   }
 }
 
+/** What is wrong with the settings of the store's server, where the store can find out. */
+async function inspect(store: LeaseStore, { timeout }: Settings): Promise<readonly Finding[] | undefined> {
+  if (!('inspect' in store)) return undefined
+  return within(timeout, (call) => (store as InspectableStore).inspect(call))
+}
+
+interface Examined {
+  readonly settings: Settings
+  readonly timings: Timings
+  readonly found: object
+  readonly tell: (what: string, text: string) => void
+}
+
+/** All that can be found out without writing, about an election that somebody leads. */
+async function lookOn(patient: Patient, leader: LeaseRecord, examined: Examined): Promise<Diagnosis> {
+  const { settings, timings, found, tell } = examined
+  const { holder, term } = leader
+  tell('led', `by ${printable(holder)} in term ${term}, so it is only read and watched`)
+  const read = await measure(settings.calls, () => patient.read())
+  tell('latency', `read ${latencyText(read)}`)
+  const watch = await overhearing(patient, leader)
+  tell('watch', 'why' in watch ? watchText(watch) : 'shows changes')
+  const diagnosis = diagnoseReads(read, watch, timings)
+  if (settings.json) printJson({ ...found, ledBy: holder, latency: { read }, watch, ...diagnosis })
+  else print(`\n${diagnosisText(diagnosis, timings, printable(patient.election))}`)
+  return diagnosis
+}
+
 /**
- * Always the same few, each for one doctor at a time: what stays behind does not grow with every run, and where names
- * need a right or a definition they can have one.
+ * Always the same few, each for one doctor at a time: what stays behind does not grow with every run, and a name can be
+ * given the right or the definition that it needs.
  */
 function elections({ election }: Settings): string[] {
   if (election !== undefined) return [election]
   return ['tenure-doctor', ...Array.from({ length: mostDoctors - 1 }, (_, index) => `tenure-doctor-${index + 2}`)]
 }
 
-/** The first one whose lease can be had. */
+/** What an API server allows this user; other stores show it by what they refuse. */
+async function rightsIn(store: LeaseStore, election: string, { timeout }: Settings): Promise<Rights | undefined> {
+  return isKubernetes(store) ? within<Rights | undefined>(timeout, (call) => store.rights(election, call)) : undefined
+}
+
+function forbidden({ missing }: Rights, { election }: Settings): CommandError {
+  const text = missing?.message ?? ''
+  const other = 'If its Role is limited to some Leases, name one of them with --election.'
+  return new CommandError(election === undefined ? `${text}\n${other}` : text, exitCodes.unavailable, {
+    cause: missing,
+  })
+}
+
+interface Admitted {
+  readonly patient: Patient
+  readonly connectMs: number
+  /** The record of the running leader, which is left alone. */
+  readonly leader?: LeaseRecord
+}
+
+/** The first one whose lease is free; or the one that was named, if somebody leads it and `mayLookOn`. */
 async function admit(
   patients: readonly Patient[],
   onConnected: (tookMs: number) => void,
-): Promise<{ patient: Patient; connectMs: number }> {
+  mayLookOn: boolean,
+): Promise<Admitted> {
   let connectMs: number | undefined
   let refusal: unknown
   for (const patient of patients) {
@@ -114,6 +169,7 @@ async function admit(
     if (connectMs === undefined) onConnected((connectMs = tookMs))
     refusal = await patient.acquire(answer)
     if (!refusal) return { patient, connectMs }
+    if (mayLookOn && patients.length === 1 && answer && !answer.released) return { patient, connectMs, leader: answer }
   }
   throw refusal
 }
@@ -122,9 +178,7 @@ async function admit(
 function releaseOnSignals(patients: readonly Patient[]): void {
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
-      void Promise.allSettled(patients.map((patient) => patient.leave())).then(() =>
-        process.exit(128 + constants.signals[signal]),
-      )
+      void Promise.allSettled(patients.map((patient) => patient.leave())).then(() => process.exit(codeOfSignal(signal)))
     })
   }
 }
@@ -142,27 +196,55 @@ function clockText(clock: ClockRate | undefined, { driftRatio }: Timings): strin
   return `${off}; ${percent(driftRatio)} is allowed. ${ofDay}`
 }
 
+function rightsText(rights: Rights): string {
+  const each = Object.entries(jsonRights(rights)).map(([verb, isGiven]) => `${verb} ${isGiven ? 'yes' : 'no'}`)
+  const note = rights.enough && !rights.create ? '; create is not needed, because the Lease exists' : ''
+  return `${each.join(', ')}${note}`
+}
+
+function jsonRights(rights: Rights): Record<string, boolean> {
+  const { enough: _, missing: __, ...verbs } = rights
+  return verbs
+}
+
 function watchText(watch: Watching): string {
-  return 'why' in watch ? `does not work: ${watch.why}` : `tells of a change after ${exactTime(watch.medianMs)}`
+  return 'why' in watch ? `does not work: ${watch.why}` : `shows a change after ${exactTime(watch.medianMs)}`
 }
 
-function timingsText(timings: Timings): string {
-  const { leaseDurationMs, renewIntervalMs, renewDeadlineMs } = timings
-  const answer = `${shortTime(answerBoundMs(timings))} for each answer`
-  return `lease ${formatDuration(leaseDurationMs)}: renewed every ${shortTime(renewIntervalMs)}, ${answer}, leadership ends after ${shortTime(renewDeadlineMs)} without one`
+function settingsText(findings: readonly Finding[]): string {
+  if (findings.length === 0) return 'nothing is wrong with those of the server'
+  return `${counted(findings.length, 'thing')} to know about those of the server, see below`
 }
 
-/** Without what has no end, which JSON does not know. */
+/** What follows from the lease; on Kubernetes, for the style that renews at client-go's pace too. */
+function timingsTexts(timings: Timings, hasTwoPaces: boolean): (readonly [string, string])[] {
+  const { leaseDurationMs } = timings
+  const lease = `lease ${formatDuration(leaseDurationMs)}:`
+  if (!hasTwoPaces) return [['timings', `${lease} ${paceText(timings)}`]]
+  const likeClientGo = { renewIntervalMs: (leaseDurationMs * 2) / 15, renewDeadlineMs: (leaseDurationMs * 4) / 5 }
+  return [
+    ['timings', `${lease} lead, Elector, tenure run: ${paceText(timings)}`],
+    ['', `LeaderElector: ${paceText(resolveTimings({ leaseDurationMs, ...likeClientGo }))}`],
+  ]
+}
+
+function paceText({ renewIntervalMs, renewDeadlineMs, answerBoundMs }: Timings): string {
+  const answer = `${shortTime(answerBoundMs)} for each answer`
+  return `renewed every ${shortTime(renewIntervalMs)}, ${answer}, leadership ends after ${shortTime(renewDeadlineMs)} without one`
+}
+
+/** Without what may be infinite, which JSON does not know. */
 function jsonTimings({ leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio }: Timings) {
   return { leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio }
 }
 
-function verdictText({ verdict, reasons }: Verdict, { leaseDurationMs }: Timings): string {
+function diagnosisText({ verdict, reasons }: Diagnosis, { leaseDurationMs }: Timings, election = ''): string {
   const ttl = formatDuration(leaseDurationMs)
   const head = {
     safe: `Safe: leases of ${ttl} hold with this store, from here.`,
     tight: `Safe, with something to know about leases of ${ttl} with this store, from here:`,
     unsafe: `Not safe: leases of ${ttl} do not hold with this store, from here.`,
+    readable: `${reasons.length === 0 ? 'Rights, reads and watch are in order.' : 'Rights are in order, and more is to be known, below.'} Whether leases of ${ttl} hold is measured while nobody leads ${election}.`,
   }[verdict]
   return [head, ...reasons].join('\n')
 }

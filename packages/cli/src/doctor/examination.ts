@@ -1,6 +1,7 @@
-import { now, setTimer, wallMs } from '../clock.ts'
-import { failureOf } from '../failures.ts'
-import { isService } from '../store.ts'
+import type { LeaseRecord } from 'tenure'
+import { now, setTimer, wallMs } from '../shared/clock.ts'
+import { failureOf } from '../shared/failures.ts'
+import { isService } from '../shared/store.ts'
 import type { Patient, Timed } from './patient.ts'
 
 /** Times of calls. */
@@ -20,17 +21,21 @@ export interface ClockRate {
   readonly aheadMs: number
 }
 
-/** How fast a watch tells; or why it does not. */
+/** How soon a watch shows a change; or why it does not. */
 export type Watching = { readonly medianMs: number } | { readonly why: string }
+
+/** The same, where somebody else writes the changes. */
+export type Overhearing = { readonly works: true } | { readonly why: string }
 
 const longestMeasuringMs = 10_000
 const fewestCalls = 5
 const watchedChanges = 5
 const longestWatchMs = 5_000
+const longestOverhearingMs = 30_000
 /** Less would be lost in the noise of the calls. */
 const shortestClockMs = 2_000
 
-/** Calls again and again, one after another. A call that fails counts for what it is; too many of them end it. */
+/** Calls again and again, one after another. A call that fails is counted; too many of them end it. */
 export async function measure(calls: number, call: () => Promise<Timed<unknown>>): Promise<Latency> {
   const times: number[] = []
   const startedAtMs = now().machineMs
@@ -78,7 +83,7 @@ export async function clockRate(patient: Patient): Promise<ClockRate | undefined
   }
 }
 
-/** Renews, and sees how long it takes until a watch shows it. */
+/** Renews, and measures how long a watch takes to show it. Not by `observe`, which polls where a watch fails. */
 export async function watching(patient: Patient): Promise<Watching> {
   const { store, election } = patient
   if (!store.watch) return { why: 'this store cannot be watched' }
@@ -89,7 +94,7 @@ export async function watching(patient: Patient): Promise<Watching> {
     const records = store.watch(election, { signal: end.signal })[Symbol.asyncIterator]()
     const first = await records.next()
     while (!first.done && times.length < watchedChanges) {
-      // The time of the answer is part of it: a leader is told when others are.
+      // The time of the answer is part of it: the leader learns of the renewal when others do.
       const sentAtMs = now().machineMs
       const [{ answer }] = await Promise.all([patient.renew(), seen(records, sentAtMs, times)])
       if (end.signal.aborted || answer.released) break
@@ -100,8 +105,30 @@ export async function watching(patient: Patient): Promise<Watching> {
     cancel()
     end.abort()
   }
-  if (times.length === 0) return { why: `it told nothing within ${longestWatchMs / 1_000} s` }
+  if (times.length === 0) return { why: `it showed nothing within ${longestWatchMs / 1_000} s` }
   return { medianMs: times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)] ?? 0 }
+}
+
+/** Whether a watch shows the leader's next renewal, which comes within its lease. How late it does is unknown. */
+export async function overhearing({ store, election }: Patient, leader: LeaseRecord): Promise<Overhearing> {
+  if (!store.watch) return { why: 'this store cannot be watched' }
+  const end = new AbortController()
+  const patienceMs = Math.min(leader.leaseDurationMs, longestOverhearingMs)
+  const cancel = setTimer(patienceMs, () => end.abort())
+  try {
+    const records = store.watch(election, { signal: end.signal })[Symbol.asyncIterator]()
+    // The first is the current state.
+    for (let times = 0; times < 2; times++) {
+      if ((await records.next()).done)
+        return { why: `it showed no renewal within ${patienceMs / 1_000} s, if there was one` }
+    }
+    return { works: true }
+  } catch (error) {
+    return { why: failureOf(error).message }
+  } finally {
+    cancel()
+    end.abort()
+  }
 }
 
 async function seen(records: AsyncIterator<unknown>, sentAtMs: number, times: number[]): Promise<void> {

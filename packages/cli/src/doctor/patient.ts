@@ -1,9 +1,9 @@
 import type { HeldClaim, LeaseRecord, LeaseStore, Outcome, Timings } from 'tenure'
-import { within } from '../calls.ts'
-import { now, randomId } from '../clock.ts'
-import { CommandError, exitCodes } from '../errors.ts'
-import { failureOf } from '../failures.ts'
-import { printable } from '../output.ts'
+import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
+import { within } from '../shared/calls.ts'
+import { now, randomId } from '../shared/clock.ts'
+import { failureOf } from '../shared/failures.ts'
+import { printable } from '../shared/output.ts'
 
 /** One call, and how long its answer took. */
 export interface Timed<T> {
@@ -46,7 +46,7 @@ export class Patient {
     return this.#time('read', () => within(this.#timeoutMs, (call) => this.store.read(this.election, call)))
   }
 
-  /** `before` is what a read has shown. Gives why there is no lease, if so. */
+  /** `before` is what a read has shown. Gives the reason if there is no lease. */
   async acquire(before: LeaseRecord | undefined): Promise<CommandError | undefined> {
     const { election } = this
     const { leaseDurationMs } = this.#timings
@@ -68,7 +68,7 @@ export class Patient {
     return undefined
   }
 
-  /** A lease that was lost is had again, and counts as lost: how long the answer took is worth knowing all the same. */
+  /** A lost lease is acquired again and counts as lost; how long the answer took is worth knowing all the same. */
   async renew(): Promise<Timed<LeaseRecord>> {
     const held = this.#held
     if (!held) throw refused('holds no lease')
@@ -89,7 +89,7 @@ export class Patient {
     return { answer: record, tookMs }
   }
 
-  /** Renews if it is time to: for whoever does something else for long. */
+  /** Renews if it is time to: for a caller that does something else for long. */
   async keep(): Promise<void> {
     if (now().machineMs - this.#renewedAtMs >= this.#timings.renewIntervalMs) await this.renew()
   }
@@ -101,10 +101,10 @@ export class Patient {
     await this.#time('release', () => within(this.#timeoutMs, (call) => this.store.release(held, call)))
   }
 
-  /** Releases in the middle of everything. Whoever else waits for this one waits for ever. */
+  /** Releases in the middle of everything. All other calls of this patient wait for ever. */
   async leave(): Promise<void> {
     this.#isLeft = true
-    // Its answer tells which lease there is to release.
+    // Its answer shows which lease there is to release.
     await this.#last
     await this.release()
   }

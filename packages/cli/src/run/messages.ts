@@ -1,9 +1,9 @@
 import { write } from 'node:fs'
-import { printable } from '../output.ts'
+import { printable } from '../shared/output.ts'
 
 /**
  * Writes lines to standard error, one after another and without waiting for them. Not by `process.stderr`: that makes
- * the descriptor non-blocking, also for the command, which shares it. And not at once: who reads it may be slow, and
+ * the descriptor non-blocking, even for the command, which shares it. And not synchronously: the reader may be slow, and
  * the lease must be renewed meanwhile.
  */
 export class Messages {
@@ -12,7 +12,7 @@ export class Messages {
   #idle: (() => void)[] = []
 
   readonly tell = (text: string): void => {
-    // A reader that has stopped reading gets what was first.
+    // A reader that has stopped reading gets the first lines.
     if (this.#lines.length < 1_000) this.#lines.push(...text.split('\n').map((line) => `tenure: ${printable(line)}\n`))
     this.#next()
   }
@@ -35,7 +35,7 @@ export class Messages {
 
   #write(rest: Buffer): void {
     write(2, rest, (error, written) => {
-      // Whoever was to read it may be gone, and then nobody misses it.
+      // The reader may be gone, and then nobody misses it.
       if (!error && written < rest.length) return this.#write(rest.subarray(written))
       this.#isWriting = false
       this.#next()

@@ -1,22 +1,38 @@
 import type { Leadership } from 'tenure'
-import { now, untilMs, wallMs } from '../clock.ts'
-import { formatDuration } from '../durations.ts'
-import { exitCodes } from '../errors.ts'
-import { codeOf, type Conductor, type Executed, type Mode, type Verdict } from './conductor.ts'
-import { BackOff, hasSucceeded, isPassing, startsAgain, type RestartRules } from './restart.ts'
+import { formatDuration } from '../shared/arguments/durations.ts'
+import { exitCodes } from '../shared/arguments/errors.ts'
+import { now, setTimer, untilMs, wallMs } from '../shared/clock.ts'
+import type { Mode, NextStep, Stage } from './conductor.ts'
+import type { Executed } from './executor.ts'
+import { BackOff, startsAgain, type RestartRules } from './restart.ts'
+import { codeOf, hasSucceeded, isPassing } from './run-end.ts'
 import { readCarry, writeCarry, type Schedule } from './schedule.ts'
 
-const atOnce: Verdict = { againAfterMs: 0 }
-/** The wall clock may be set at any moment, so nobody sleeps for long on its word. */
+const atOnce: NextStep = { againAfterMs: 0 }
+/** The wall clock may be set at any moment, so no sleep that follows it is long. */
 const longestSleepMs = 10_000
 
-/** What ends `tenure run`, however it was meant to go on: somebody asked for it, or the command cannot be started. */
-function finalCode({ end }: Executed, { stopping }: Conductor): number | undefined {
-  return stopping || (end.type === 'not-started' && !isPassing(end)) ? codeOf(end) : undefined
+/** The exit code if `tenure run` ends now in every mode: a signal asked for it, or the command cannot be started. */
+function finalCode({ end }: Executed, { stop }: Stage): number | undefined {
+  return stop.signal || (end.type === 'not-started' && !isPassing(end)) ? codeOf(end) : undefined
 }
 
 function isLost(done: Executed | undefined, leadership: Leadership): boolean {
   return !done || (!leadership.isLeader() && (done.wasTold || !hasSucceeded(done.end)))
+}
+
+/** Waits for a while, or until leadership ends. Gives whether it still leads. */
+function pause(leadership: Leadership, delayMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = () => {
+      cancel()
+      leadership.signal.removeEventListener('abort', settle)
+      resolve(leadership.isLeader())
+    }
+    const cancel = setTimer(delayMs, settle)
+    if (leadership.signal.aborted) settle()
+    else leadership.signal.addEventListener('abort', settle, { once: true })
+  })
 }
 
 /** Runs the command for as long as this machine leads, again and again as the rules say. */
@@ -24,24 +40,25 @@ export function service(rules: RestartRules & { readonly once: boolean; readonly
   const backOff = new BackOff(rules.firstDelayMs)
   return {
     isTask: rules.once,
-    async lead(leadership, conductor) {
+    async lead(leadership, stage) {
+      const { narrator, executor, stop } = stage
       for (;;) {
-        const done = await conductor.execute(leadership)
-        const code = done ? finalCode(done, conductor) : conductor.stopCode(this)
+        const done = await executor.execute(leadership)
+        const code = done ? finalCode(done, stage) : stop.code(this)
         if (code !== undefined) return { code }
         if (!done || isLost(done, leadership)) return rules.once ? { code: exitCodes.leadershipLost } : atOnce
         if (!startsAgain(rules, done.end)) {
-          if (rules.hold) conductor.note('keeps the lease until it is told to stop')
-          while (rules.hold && (await conductor.pause(leadership, longestSleepMs)));
+          if (rules.hold) narrator.note('keeps the lease until it is stopped')
+          while (rules.hold && (await pause(leadership, longestSleepMs)));
           return { code: codeOf(done.end) }
         }
         const againAfterMs = backOff.after(done.lastedMs)
-        conductor.note(
+        narrator.note(
           `starts it again in ${formatDuration(againAfterMs)}${rules.hold ? '' : ', unless others lead by then'}`,
         )
         if (!rules.hold) return { againAfterMs }
-        if (await conductor.pause(leadership, againAfterMs)) continue
-        const stopCode = conductor.stopCode(this)
+        if (await pause(leadership, againAfterMs)) continue
+        const stopCode = stop.code(this)
         return stopCode === undefined ? atOnce : { code: stopCode }
       }
     },
@@ -52,32 +69,33 @@ export function service(rules: RestartRules & { readonly once: boolean; readonly
 export function scheduled(schedule: Schedule): Mode {
   return {
     isTask: false,
-    async lead(leadership, conductor) {
+    async lead(leadership, stage) {
+      const { narrator, stop } = stage
       let lastMs = await baseline(schedule, leadership)
-      let toldMs: number | undefined
+      let announcedMs: number | undefined
       while (leadership.isLeader()) {
         const nowMs = wallMs()
         const slot = schedule.next(lastMs, nowMs)
         if (slot && slot.waitMs <= 0) {
-          const code = await runSlot(slot.slotMs, leadership, conductor)
+          const code = await runSlot(slot.slotMs, leadership, stage)
           if (code !== undefined) return { code }
           lastMs = slot.slotMs
           continue
         }
-        if (slot?.missedMs !== undefined) conductor.tell(`the run of ${iso(slot.missedMs)} was missed, and is left out`)
-        // A slot that was left out is told once.
+        if (slot?.missedMs !== undefined) narrator.tell(`the run of ${iso(slot.missedMs)} was missed, and is left out`)
+        // A slot that was left out is reported once.
         lastMs = slot?.missedMs ?? lastMs
-        if (slot && slot.slotMs !== toldMs) conductor.note(`the next run is at ${iso(slot.slotMs)}`)
-        toldMs = slot?.slotMs
-        await conductor.pause(leadership, Math.min(slot?.waitMs ?? longestSleepMs, longestSleepMs))
+        if (slot && slot.slotMs !== announcedMs) narrator.note(`the next run is at ${iso(slot.slotMs)}`)
+        announcedMs = slot?.slotMs
+        await pause(leadership, Math.min(slot?.waitMs ?? longestSleepMs, longestSleepMs))
       }
-      const code = conductor.stopCode(this)
+      const code = stop.code(this)
       return code === undefined ? atOnce : { code }
     },
   }
 }
 
-/** The first leader of all begins with what comes next, and notes that for those after it. */
+/** The first leader of all begins with the next slot, and notes that for its successors. */
 async function baseline(schedule: Schedule, leadership: Leadership): Promise<number> {
   const known = readCarry(leadership.election, leadership.carry)
   if (known !== undefined) return known
@@ -86,11 +104,11 @@ async function baseline(schedule: Schedule, leadership: Leadership): Promise<num
   return beginMs
 }
 
-async function runSlot(slotMs: number, leadership: Leadership, conductor: Conductor): Promise<number | undefined> {
+async function runSlot(slotMs: number, leadership: Leadership, stage: Stage): Promise<number | undefined> {
   // First the record, then the run: whatever happens in between, nobody runs this slot again.
   if (!(await carry(leadership, slotMs))) return undefined
-  const done = await conductor.execute(leadership, { TENURE_SCHEDULED_AT: iso(slotMs) })
-  return done && finalCode(done, conductor)
+  const done = await stage.executor.execute(leadership, { TENURE_SCHEDULED_AT: iso(slotMs) })
+  return done && finalCode(done, stage)
 }
 
 /** Runs the command unless the fleet has done so lately, and ends either way. */
@@ -98,18 +116,19 @@ export function atMostOncePer(intervalMs: number): Mode {
   const calledAt = now()
   return {
     isTask: true,
-    async lead(leadership, conductor) {
+    async lead(leadership, stage) {
+      const { narrator, executor, stop } = stage
       const lastMs = readCarry(leadership.election, leadership.carry)
       const nowMs = wallMs()
-      // Who was called with others, and waited while one of them ran it, was called for that run.
+      // A call that waited while another machine ran the command is served by that run.
       const calledMs = nowMs + Math.min(0, untilMs(calledAt))
       if (lastMs !== undefined && calledMs - lastMs < intervalMs) {
-        conductor.note(`the last run was at ${iso(lastMs)}: nothing to do`)
+        narrator.note(`the last run was at ${iso(lastMs)}: nothing to do`)
         return { code: 0 }
       }
-      const done = (await carry(leadership, nowMs)) ? await conductor.execute(leadership) : undefined
+      const done = (await carry(leadership, nowMs)) ? await executor.execute(leadership) : undefined
       if (done && !isLost(done, leadership)) return { code: codeOf(done.end) }
-      const code = done ? finalCode(done, conductor) : conductor.stopCode(this)
+      const code = done ? finalCode(done, stage) : stop.code(this)
       return { code: code ?? exitCodes.leadershipLost }
     },
   }

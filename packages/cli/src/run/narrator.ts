@@ -1,14 +1,14 @@
-import type { LeaseRecord } from 'tenure'
-import { setTimer } from '../clock.ts'
-import { printable } from '../output.ts'
-import { Troubles } from '../troubles.ts'
+import type { CallReport, LeaseRecord } from 'tenure'
+import { setTimer } from '../shared/clock.ts'
+import { printable } from '../shared/output.ts'
+import { Troubles } from '../shared/troubles.ts'
 import type { Messages } from './messages.ts'
 import type { Plan } from './plan.ts'
 
-/** Whoever was granted a lease has its answer by then, or does not lead. */
+/** A candidate that was granted a lease has the answer by then, or does not lead. */
 const twinAfterMs = 2_000
 
-/** Tells people how the campaign goes: what matters, once. */
+/** Reports how the campaign goes: what matters, once. */
 export class Narrator {
   readonly #plan: Plan
   readonly #messages: Messages
@@ -23,7 +23,7 @@ export class Narrator {
 
   readonly tell = (text: string): void => this.#messages.tell(text)
 
-  /** As {@link tell}, of what goes as it should. */
+  /** As {@link tell}, for what goes as it should. */
   readonly note = (text: string): void => {
     if (!this.#plan.isQuiet) this.#messages.tell(text)
   }
@@ -43,11 +43,16 @@ export class Narrator {
     this.#answered({ ofRenewal: true })
   }
 
+  /** A call is over. */
+  called(call: CallReport, isFollowing: () => boolean): void {
+    if (this.#storeTroubles.endsWith(call, isFollowing)) this.#sayThatItAnswers()
+  }
+
   leads({ holder, term }: LeaseRecord, isOwnName: boolean): void {
     const waits = `${printable(holder)} leads "${this.#plan.election}" in term ${term}; waits`
     this.#cancelTwin()
     if (!isOwnName) return this.note(waits)
-    // Our own grant may be seen before its answer comes. Else two were given one name.
+    // Our own grant may be seen before its answer comes. Otherwise two candidates have the same name.
     this.#cancelTwin = setTimer(twinAfterMs, () => {
       this.tell(`${waits}. It has the same name as this one. Give each its own --identity.`)
     })
@@ -66,6 +71,10 @@ export class Narrator {
   }
 
   #answered(what: { readonly ofRenewal: boolean }): void {
-    if (this.#storeTroubles.end(what)) this.note('the store answers again')
+    if (this.#storeTroubles.end(what)) this.#sayThatItAnswers()
+  }
+
+  #sayThatItAnswers(): void {
+    this.note('the store answers again')
   }
 }

@@ -1,17 +1,77 @@
-import type { LeaseStore } from 'tenure'
+import type { LeaseStore, Metadata } from 'tenure'
+import { usageError } from '../shared/arguments/errors.ts'
+import { argument } from '../shared/arguments/settings.ts'
+import { openChosenStore } from '../shared/store.ts'
+import type { Mode } from './conductor.ts'
+import { atMostOncePer, scheduled, service } from './modes.ts'
+import { parseCron, parseTimezone, Schedule } from './schedule.ts'
+import type { RunSettings } from './settings.ts'
 import type { Supervision } from './supervision.ts'
-import type { RunTimings } from './timings.ts'
+import { divideLease, type RunTimings } from './timings.ts'
 
 /** What `tenure run` was asked to do. */
 export interface Plan {
   readonly election: string
   readonly identity: string | undefined
+  /** Shown to others while it leads. */
+  readonly metadata: Metadata | undefined
   readonly command: string
   readonly args: readonly string[]
+  readonly mode: Mode
   readonly timings: RunTimings
   readonly drainTimeoutMs: number
   readonly storeTimeoutMs: number
-  /** Tell only what goes wrong. */
+  /** Whether the command gets what opens the store. */
+  readonly passesSecrets: boolean
+  /** Report only what goes wrong. */
   readonly isQuiet: boolean
   openStore(supervision: Supervision): Promise<LeaseStore>
+}
+
+/** A run that begins this late was not missed: a take-over may have come in between. */
+const shortestToleranceMs = 60_000
+
+/** Refuses what cannot be done, before anything is started or connected to. */
+export function planOf(election: string, words: readonly string[], settings: RunSettings): Plan {
+  if (process.platform === 'win32') throw usageError(['tenure run needs process groups, which Windows does not have.'])
+  const [command = '', ...args] = words
+  return {
+    election,
+    identity: settings.identity,
+    metadata: settings.metadata,
+    command,
+    args,
+    timings: divideLease(settings.ttl, settings.grace),
+    mode: modeOf(settings),
+    drainTimeoutMs: settings.drainTimeout,
+    storeTimeoutMs: settings.storeTimeout,
+    passesSecrets: settings.passSecrets,
+    isQuiet: settings.quiet,
+    openStore: (supervision) => openRunStore(settings, supervision),
+  }
+}
+
+/**
+ * Opens the store that was chosen. In the file store, others take over as soon as the holder is dead: here that is when
+ * both this process and the supervisor are, so that they never overtake a command that is still being killed.
+ */
+async function openRunStore(settings: RunSettings, supervision: Supervision): Promise<LeaseStore> {
+  const store = await openChosenStore(settings, {
+    signOfLife: (attempt, path) => (path === undefined ? undefined : supervision.openSign(attempt, path)),
+  })
+  const keepsRuns = settings.every !== undefined || settings.atMostOncePer !== undefined
+  if (store.terms || !keepsRuns) return store
+  throw usageError(['This store keeps nothing between leaders, so no run could be noted in it.'])
+}
+
+function modeOf(settings: RunSettings): Mode {
+  const { once, hold, restart, restartDelay, every, atMostOncePer: intervalMs, missed, ttl } = settings
+  if (intervalMs !== undefined) return atMostOncePer(intervalMs)
+  if (every === undefined) {
+    return service({ once, hold, policy: restart ?? (once ? 'never' : 'always'), firstDelayMs: restartDelay })
+  }
+  const toleranceMs = Math.max(shortestToleranceMs, 2 * ttl)
+  const pattern = argument('--every', every, parseCron)
+  const timezone = argument('--timezone', settings.timezone, parseTimezone)
+  return scheduled(new Schedule({ pattern, timezone, missed, toleranceMs }))
 }

@@ -1,5 +1,8 @@
-import type { Moment } from '../clock.ts'
+import type { Moment } from '../shared/clock.ts'
 import type { Session } from './session.ts'
+
+/** A supervisor that takes longer to answer counts as lost. */
+export const answerWithinMs = 5_000
 
 /** When a command must be told to end, and when it is killed, unless the lease is renewed. */
 export interface Deadlines {
@@ -7,7 +10,7 @@ export interface Deadlines {
   readonly killAt: Moment
 }
 
-/** What the wrapper tells the supervisor. Runs are numbered, so that nothing meant for one reaches the next. */
+/** What the wrapper orders the supervisor to do. Runs are numbered, so that nothing meant for one reaches the next. */
 export type Order =
   | {
       readonly type: 'start'
@@ -17,13 +20,13 @@ export type Order =
       readonly environment: Readonly<Record<string, string | undefined>>
       readonly stdin: 'inherit' | 'ignore'
       readonly deadlines: Deadlines
-      /** How long those have that a command leaves behind. */
+      /** How long processes have to end that a command leaves behind. */
       readonly graceMs: number
     }
   | { readonly type: 'extend'; readonly run: number; readonly deadlines: Deadlines }
   | { readonly type: 'end'; readonly run: number; readonly signal: NodeJS.Signals; readonly killAt: Moment }
   | { readonly type: 'signal'; readonly run: number; readonly signal: NodeJS.Signals }
-  /** Where the wrapper keeps what belongs to its runs. It goes with the wrapper. */
+  /** Where the wrapper keeps what belongs to its runs. It is removed with the wrapper. */
   | { readonly type: 'keep'; readonly folder: string }
   /** Comes with a listening socket. */
   | { readonly type: 'hold'; readonly sign: string }

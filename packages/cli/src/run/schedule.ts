@@ -1,15 +1,16 @@
+import { messageOf } from '@tenure/internal/message'
+import { nearest } from '@tenure/internal/nearest'
 import { Cron } from 'croner'
-import type { RunSettings } from '../commands/run-settings.ts'
-import { CommandError, exitCodes } from '../errors.ts'
-import { Refusal } from '../refusal.ts'
-import { nearest } from '../suggestions.ts'
+import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
+import { Refusal } from '../shared/arguments/refusal.ts'
+import type { RunSettings } from './settings.ts'
 
-/** A run by the clock on the wall. Its slot, the time it was meant for, is what no other machine may run again. */
+/** A scheduled run. Its slot, the wall-clock time it was meant for, is never run again by any machine. */
 export interface Slot {
   readonly slotMs: number
   /** How long until it begins; 0 if it is due. */
   readonly waitMs: number
-  /** The newest one that is left out, if so. */
+  /** The newest one that is left out, if there is one. */
   readonly missedMs: number | undefined
 }
 
@@ -28,7 +29,7 @@ export class Schedule {
 
   /** The newest slot that is not in the future. */
   latest(nowMs: number): number | undefined {
-    // Asked for what lies before a moment, in whole seconds.
+    // The parser looks before a moment, in whole seconds.
     const [slot] = this.#cron.previousRuns(1, new Date(Math.floor(nowMs / 1_000) * 1_000 + 1_000))
     return slot?.getTime()
   }
@@ -56,21 +57,21 @@ export function parseCron(text: string): string {
   if (isNickname && !nicknames.includes(text.trim().toLowerCase())) {
     throw new Refusal(`must be one of ${nicknames.join(', ')}, or ${shape}`, nearest(text, nicknames))
   }
-  // The parser would take a date too, which comes true only once.
+  // The parser would accept a date too, which happens only once.
   if (!isNickname && fields.length !== 5 && fields.length !== 6) throw new Refusal(`must be ${shape}`)
   try {
     const cron = new Cron(text, { paused: true, timezone: 'UTC', mode: '5-or-6-parts' })
     if (cron.getPattern() !== undefined && cron.nextRun()) return text
   } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error)
+    const why = messageOf(error).replace(/^CronPattern: /, '')
     // The parser has put seconds before five fields, counts from 0, and has replaced names of months and days.
-    const told = why.replace(/^configuration entry (\d) .*$/, (_, entry: string) => {
+    const reason = why.replace(/^configuration entry (\d) .*$/, (_, entry: string) => {
       const index = Number(entry) - (fields.length === 5 ? 1 : 0)
       return `its field ${index + 1} (${fields[index]}) is not understood`
     })
-    throw new Refusal(`must be a cron expression, such as "*/5 * * * *": ${told.replace(/\.$/, '')}`)
+    throw new Refusal(`must be a cron expression, such as "*/5 * * * *": ${reason.replace(/\.$/, '')}`)
   }
-  throw new Refusal('must be a cron expression that comes true some day, such as "*/5 * * * *"')
+  throw new Refusal('must be a cron expression that matches some day, such as "*/5 * * * *"')
 }
 
 export function parseTimezone(text: string): string {

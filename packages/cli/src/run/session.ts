@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /**
- * All processes of one command: the session that its first process leads. Children stay in it, also those that are put
- * into process groups of their own, as `timeout` and shells with job control do; only who starts a new session leaves.
+ * All processes of one command: the session that its first process leads. Children stay in it, even those that are put
+ * into process groups of their own, as by `timeout` and shells with job control; only a process that starts a new session
+ * leaves it.
  */
 export interface Session {
-  /** The process id of the first one, which is also that of its group. */
+  /** The id of the first process, which is also the id of its group. */
   readonly id: number
-  /** When it was started, as the kernel counts; undefined where that is not told. */
+  /** When it was started, as the kernel counts; undefined where that is unknown. */
   readonly startedAt: string | undefined
 }
 
@@ -21,40 +22,40 @@ interface Process {
 }
 
 interface Found {
-  /** Those that run. */
+  /** The processes that run. */
   readonly processes: readonly Process[]
-  /** Whether there can be no others. */
+  /** Whether there cannot be others. */
   readonly isComplete: boolean
 }
 
-/** Whether processes can be looked at: on Linux, in a /proc that is there and counts them as we do. */
-const isTold = process.platform === 'linux' && ownId() === String(process.pid)
+/** Whether processes can be listed: on Linux, with a /proc that counts them as we do. */
+const canList = process.platform === 'linux' && ownId() === String(process.pid)
 
-/** A list that still has riddles after so many tries is taken again later. */
+/** A list that is still incomplete after this many tries is taken again later. */
 const mostRounds = 5
 
-/** The session that a process leads, which was just started. */
+/** The session that a process leads which was just started. */
 export function sessionOf(id: number): Session {
   const first = look(id)
   return { id, startedAt: first === 'unknown' ? undefined : first?.startedAt }
 }
 
-/** Sends a signal to every process of a session. Gives the error if somebody may not be signalled. */
+/** Sends a signal to every process of a session. Gives the error if we may not signal one of them. */
 export function signalSession(session: Session, signal: NodeJS.Signals): Error | undefined {
   if (isGivenAway(session)) return undefined
-  // First of all to the group that most are in: whoever forks faster than one can count is reached so.
+  // First to the group that most are in: that reaches processes that fork faster than they can be listed.
   const refusal = signalGroup(session.id, signal)
   const others = (members(session)?.processes ?? []).filter(({ group }) => group !== session.id)
   return signalGroups(others, signal) ?? refusal
 }
 
-/** Lets go on who is stopped: it would not hear anything else. Who is not sees nothing of it, where that is known. */
+/** Continues stopped processes, which would not see any other signal. Where states are known, no others get SIGCONT. */
 export function continueStopped(session: Session): void {
   const stopped = members(session)?.processes.filter(({ state }) => state === 'T')
   signalGroups(stopped ?? [{ group: session.id }], 'SIGCONT')
 }
 
-/** By groups: the kernel signals a group as a whole, so nobody in it can fork out of the way. */
+/** By groups: the kernel signals a group as a whole, so no process in it can escape by forking. */
 function signalGroups(processes: readonly { group: number }[], signal: NodeJS.Signals): Error | undefined {
   let refusal: Error | undefined
   for (const group of new Set(processes.map((each) => each.group))) refusal = signalGroup(group, signal) ?? refusal
@@ -70,13 +71,13 @@ function signalGroup(group: number, signal: NodeJS.Signals): Error | undefined {
   }
 }
 
-/** Whether nobody of a session runs any more. A zombie does not run: who should have waited for it may be stopped. */
+/** Whether no process of a session runs any more. A zombie does not run: the parent that should reap it may be stopped. */
 export function isGone(session: Session): boolean {
   const first = look(session.id)
   if (first === 'unknown') return false
   if (first && first.startedAt === session.startedAt && isAlive(first)) return false
   const found = members(session)
-  // Twice: of who may hide from one list, see `scan`.
+  // Twice: `scan` says what may hide from one list.
   if (found) return [found, members(session)].every((each) => each?.isComplete && each.processes.length === 0)
   try {
     process.kill(-session.id, 0)
@@ -87,15 +88,15 @@ export function isGone(session: Session): boolean {
 }
 
 /**
- * Sessions of processes that have this in their environment, or as an argument: by whom and whenever they were started.
- * A child has the arguments of its parent until it executes what it was meant for.
+ * Sessions of processes that have this in their environment, or as an argument, whoever started them and when. A child
+ * has the arguments of its parent until it executes its own program.
  */
 export function sessionsMarked(entry: string, argument: string): { sessions: Session[]; isComplete: boolean } {
   const has = (id: number, file: string, text: string) => {
     try {
       return readFileSync(`/proc/${id}/${file}`, 'utf8').split('\0').includes(text)
     } catch {
-      // It has ended, or belongs to somebody else.
+      // It has ended, or belongs to another user.
       return false
     }
   }
@@ -110,10 +111,10 @@ export function childrenOf(parent: number): Session[] {
   return (scan((each) => each.parent === parent)?.processes ?? []).map(({ id, startedAt }) => ({ id, startedAt }))
 }
 
-/** Undefined where the system does not tell. */
+/** Undefined where the system does not list processes. */
 function members(session: Session): Found | undefined {
   if (isGivenAway(session)) return { processes: [], isComplete: true }
-  // The first one is about to lead its session if it does not yet.
+  // The first process is about to lead its session if it does not yet.
   return scan((each) => each.session === session.id || (each.id === session.id && each.startedAt === session.startedAt))
 }
 
@@ -124,16 +125,18 @@ function isGivenAway({ id, startedAt }: Session): boolean {
 }
 
 /**
- * Looks at all processes; undefined where the system does not tell. A list is old when it is read: who was in it and is
- * gone may have left a child that was not. So the list is taken again, until nobody slipped away between both.
+ * Looks at all processes; undefined where the system does not list them. A list is old when it is read: a process that
+ * was in it and is gone may have left a child that was not. So the list is taken again, until no process disappeared in
+ * between.
  *
- * Nobody who lives hides from a list while it is being made, although that takes a while: it goes up by id, and a child
- * has a higher one than its parent. Unless ids begin anew from the lowest just then: the child may have one that the
- * list has passed, or that was looked at in an earlier round, and the parent ends before its turn. It takes thousands
- * of new processes until ids begin anew again, so they do not in the next list: who must know takes two.
+ * No living process hides from a list while it is being made, although that takes a while: the list goes up by id, and a
+ * child has a higher id than its parent. The exception is when ids start again from the lowest just then: the child may
+ * have an id that the list has passed, or that was looked at in an earlier round, and the parent ends before its turn. It
+ * takes thousands of new processes until ids start again the next time, so they do not during the next list: a caller
+ * that must be sure takes two.
  */
 function scan(isSought: (process: Process) => boolean): Found | undefined {
-  if (!isTold) return undefined
+  if (!canList) return undefined
   const seen = new Set<number>()
   const processes: Process[] = []
   let isKnown = true
@@ -171,7 +174,7 @@ function isAbsence(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ESRCH'
 }
 
-/** Undefined if they are not told any more. A list without ourselves may leave out others too. */
+/** Undefined if they are no longer listed. A list without this process may leave out others too. */
 function processIds(): number[] | undefined {
   try {
     const ids = readdirSync('/proc').map(Number).filter(Number.isInteger)
@@ -189,9 +192,9 @@ function ownId(): string | undefined {
   }
 }
 
-/** Undefined if there is no such process. Any other trouble, such as too many open files, tells nothing of it. */
+/** Undefined if there is no such process; `unknown` after any other trouble, such as too many open files. */
 function look(id: number): Process | 'unknown' | undefined {
-  if (!isTold) return undefined
+  if (!canList) return undefined
   try {
     const text = readFileSync(`/proc/${id}/stat`, 'utf8')
     // The name, in parentheses, may hold anything.

@@ -1,4 +1,4 @@
-import { now } from '../clock.ts'
+import { now } from '../shared/clock.ts'
 
 /** What signals to the wrapper mean. */
 export interface SignalTarget {
@@ -6,17 +6,17 @@ export interface SignalTarget {
   stop(signal: NodeJS.Signals): void
   /** End at once. */
   hurry(signal: NodeJS.Signals): void
-  /** For the command, and nothing to us. */
+  /** For the command alone. */
   pass(signal: NodeJS.Signals): void
-  /** Ctrl-Z, and what follows on it. */
+  /** Ctrl-Z, and what follows it. */
   pause(): void
   resume(): void
 }
 
-/** A key in a terminal reaches both us and the `npx` that started us, which passes it on: that counts as one. */
+/** A key in a terminal reaches both us and the `npx` that started us, which passes it on: both count as one signal. */
 const sameMs = 250
 
-/** Takes what a terminal or a service manager sends. Gives a function that ends it. */
+/** Handles the signals of terminals and service managers. Gives a function that ends it. */
 export function takeSignals(target: SignalTarget): () => void {
   let stoppedAtMs: number | undefined
   const stop = (signal: NodeJS.Signals) => {
@@ -24,7 +24,7 @@ export function takeSignals(target: SignalTarget): () => void {
     if (stoppedAtMs === undefined) {
       stoppedAtMs = nowMs
       target.stop(signal)
-      // A terminal that goes away says so to all, and a shell once more to its jobs: nobody is in a hurry.
+      // A terminal that closes signals all its processes, and a shell its jobs once more: that is not a request to hurry.
     } else if (signal !== 'SIGHUP' && nowMs - stoppedAtMs >= sameMs) target.hurry(signal)
   }
   const handlers: readonly (readonly [NodeJS.Signals, (signal: NodeJS.Signals) => void])[] = [

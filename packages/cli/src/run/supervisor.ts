@@ -1,57 +1,59 @@
 /**
  * The supervisor of `tenure run`: a process of its own that ends the command in time, whatever happens to the wrapper.
  *
- * Why no two machines' commands ever run at once, although any one process may be killed or stopped at any moment:
+ * Why the commands of two machines never run at once, although any one process may be killed or stopped at any moment:
  *
  * Three processes take part. The wrapper W runs the elector. This supervisor S, W's child in a session of its own, is
- * the parent of the command C, which leads another session of its own. A lease that was asked for at `sentAt`, for L, is
- * nobody else's before `sentAt + L` on the store's clock. If clocks differ in speed by at most d, W may believe in it
- * until B = sentAt + L(1-d)/(1+d) on its own clock.
+ * the parent of the command C, which leads another session of its own. A lease that was asked for at `sentAt`, for L,
+ * belongs to nobody else before `sentAt + L` on the store's clock. If clocks differ in speed by at most d, W may rely on
+ * it until B = sentAt + L(1-d)/(1+d) on its own clock.
  *
  *  1. W gives S absolute deadlines, and moves them with each renewal: `termAt`, when leadership ends unless renewed,
- *     and `killAt`, the grace after that and in any case a margin before B. They are moments on clocks that both read:
- *     CLOCK_MONOTONIC, and time since boot, which also counts sleep. What passes first counts.
+ *     and `killAt`, the grace after that and in any case a margin before B. They are moments on two clocks that both
+ *     processes read: CLOCK_MONOTONIC, and time since boot, which includes sleep. The one that passes first counts.
  *  2. S starts nothing past `termAt`. At `termAt` it sends SIGTERM to C's session, at `killAt` SIGKILL, and again until
- *     nobody is left. It needs nobody for that: neither W, nor the store. While it starts C, and perhaps waits for a
- *     disk, it can do nothing: if no start was told until `killAt`, W kills S and its child.
+ *     no process is left. It needs neither W nor the store for that. While it starts C, and perhaps waits for a disk,
+ *     it can do nothing: if no start was reported by `killAt`, W kills S and its child.
  *  3. When W dies the kernel closes the pipe, and S kills at once.
  *  4. W holds the same deadlines and knows the session: it kills at `killAt` as well, and at once when S dies. So for C
  *     to outlive B, both must be kept from running.
- *  5. The file store lets others take over as soon as the holder's socket is refused, before L has passed. Both W and S
- *     hold that socket, so it is refused only when both are gone; and S does not end before C's session has.
- *  6. W releases the lease only after S has said that C's session is gone, or S is dead, and W has looked itself.
+ *  5. The file store lets others take over as soon as the holder's socket refuses connections, before L has passed.
+ *     Both W and S hold that socket, so it refuses only when both are gone; and S does not end before C's session has.
+ *  6. W releases the lease only after S has reported that C's session is gone, or S is dead, and W has looked itself.
  *     An order to start that was not answered is settled by S's death before anything else is done.
  *
  * Not covered: W and S both stopped or dead, where a start that hangs counts as a stop of S: C is killed as soon as S
- * goes on; processes that left C's session by starting one of their own, or changed to a user whom W may not signal (a
+ * continues; processes that left C's session by starting one of their own, or changed to a user whom W may not signal (a
  * cgroup holds those); a machine whose clocks all stood still; a stop of the machine between C's last look at its lease
- * and its write. For these, guard what is written to with the term (TENURE_TERM). Where the system does not tell of its
- * processes, also those in groups of their own, and S's child if S was killed while it hung in a start.
+ * and its write. For these, guard what is written to with the term (TENURE_TERM). Where the system does not list its
+ * processes, those in groups of their own are not covered either, nor is S's child if S was killed while it hung in a
+ * start.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { rmSync } from 'node:fs'
 import type { Server } from 'node:net'
-import { untilMs } from '../clock.ts'
-import { Guard } from './guard.ts'
+import { untilMs } from '../shared/clock.ts'
+import { Enforcer } from './enforcer.ts'
+import { serve } from '@tenure/internal/sign-of-life'
+import { removeFence } from './fence-file.ts'
 import type { Answer, Order } from './protocol.ts'
 import { sessionOf, signalSession } from './session.ts'
-import { serve } from './sign-of-life.ts'
 
 type Start = Extract<Order, { type: 'start' }>
 
-interface Run {
+/** The command that runs now. */
+interface RunningCommand {
   readonly id: number
-  readonly guard: Guard
+  readonly enforcer: Enforcer
   signal(signal: NodeJS.Signals): void
 }
 
 const signs = new Map<string, () => void>()
-let run: Run | undefined
+let run: RunningCommand | undefined
 let folder: string | undefined
 let isOrphan = false
 
-// A service manager that stops a unit tells all of its processes at once. W decides; without W there is the pipe.
-// The last two mean something to the command alone, and may be sent to all just so.
+// A service manager that stops a unit signals all of its processes at once. W decides; without W there is the pipe.
+// The last two mean something to the command alone, and may be sent to all processes in the same way.
 const ignored = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
 for (const signal of ignored) process.on(signal, () => {})
 
@@ -61,21 +63,21 @@ process.on('message', (order: Order, handle: unknown) => {
   if (order.type === 'hold') return hold(order.sign, handle as Server)
   if (order.type === 'drop') return drop(order.sign)
   if (order.run !== run?.id) return
-  if (order.type === 'extend') run.guard.extend(order.deadlines)
-  else if (order.type === 'end') run.guard.end(order.signal, order.killAt)
+  if (order.type === 'extend') run.enforcer.extend(order.deadlines)
+  else if (order.type === 'end') run.enforcer.end(order.signal, order.killAt)
   else run.signal(order.signal)
 })
 
 process.on('disconnect', () => {
   isOrphan = true
-  if (run) run.guard.kill()
+  if (run) run.enforcer.kill()
   else leave()
 })
 
 answer({ type: 'ready' })
 
 function answer(message: Answer): void {
-  // Who does not listen any more is noticed as the end of the pipe.
+  // A wrapper that no longer listens is noticed by the end of the pipe.
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
 
@@ -93,38 +95,38 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
   let exit: { code: number | null; signal: NodeJS.Signals | null } | undefined
   let isGone = false
   const session = sessionOf(pid)
-  // A process may be seen dead before its parent is told how it died.
+  // A process may be seen dead before its parent learns how it died.
   const finish = () => {
     if (!exit || !isGone) return
     run = undefined
     answer({ type: 'gone', run: id, ...exit })
     if (isOrphan) leave()
   }
-  const guard = new Guard({
+  const enforcer = new Enforcer({
     session,
     deadlines,
     graceMs,
     patienceMs: 0,
-    // Those whom the command has left behind are told too; that is not how it ended.
+    // Processes that the command left behind are told to end too; that is not how the command ended.
     onTold: () => exit ?? answer({ type: 'told', run: id }),
-    // W has the same trouble, and tells it.
+    // W has the same trouble, and reports it.
     onRefused: () => {},
     onGone: () => {
       isGone = true
       finish()
     },
   })
-  // These two mean something to the command alone; those of a terminal are for all.
+  // These two mean something to the command alone; signals of a terminal are for the whole session.
   const isPrivate = (signal: NodeJS.Signals) => signal === 'SIGUSR1' || signal === 'SIGUSR2'
   run = {
     id,
-    guard,
+    enforcer,
     signal: (signal) => void (isPrivate(signal) ? child.kill(signal) : signalSession(session, signal)),
   }
   child.on('error', () => {})
   child.once('exit', (code, signal) => {
     exit = { code, signal }
-    guard.noteExit()
+    enforcer.noteExit()
     finish()
   })
   answer({ type: 'started', run: id, session })
@@ -154,6 +156,6 @@ function drop(sign: string): void {
 }
 
 function leave(): void {
-  if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+  if (folder !== undefined) removeFence(folder)
   process.exit(0)
 }

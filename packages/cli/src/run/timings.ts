@@ -1,18 +1,16 @@
-import { formatDuration } from '../durations.ts'
-import { usageError } from '../errors.ts'
-import type { Leadership } from 'tenure'
-import { later, now } from '../clock.ts'
+import { resolveTimings, type Leadership } from 'tenure'
+import { formatDuration } from '../shared/arguments/durations.ts'
+import { usageError } from '../shared/arguments/errors.ts'
+import { later, now } from '../shared/clock.ts'
+import { inWords } from '../shared/failures.ts'
 import type { Deadlines } from './protocol.ts'
 
-/** Each clock's speed may be off by so much, as everywhere in the library unless somebody chose otherwise. */
-const driftRatio = 0.01
 const shortestMarginMs = 100
 
 /** How the lease is divided, for a command that must have ended before another machine may lead. */
 export interface RunTimings {
   readonly leaseDurationMs: number
   readonly renewDeadlineMs: number
-  readonly driftRatio: number
   /** From SIGTERM to SIGKILL after a loss. */
   readonly graceMs: number
   /** From SIGKILL to the end of belief: for a busy machine, and for the kernel to clear away what was killed. */
@@ -24,7 +22,6 @@ export function divideLease(ttlMs: number, chosenGraceMs: number | undefined): R
   const graceMs = chosenGraceMs ?? Math.floor(ttlMs / 5)
   const renewDeadlineMs = Math.floor((ttlMs * 2) / 3)
   const marginMs = Math.max(shortestMarginMs, Math.ceil(ttlMs / 20))
-  const beliefMs = Math.floor((ttlMs * (1 - driftRatio)) / (1 + driftRatio))
   if (graceMs > ttlMs / 5) {
     throw usageError([
       `--grace ${formatDuration(graceMs)} is more than a fifth of --ttl ${formatDuration(ttlMs)}: the command could ` +
@@ -33,17 +30,19 @@ export function divideLease(ttlMs: number, chosenGraceMs: number | undefined): R
     ])
   }
   const neededMs = renewDeadlineMs + graceMs + marginMs
-  if (neededMs > beliefMs) {
+  const beliefMs = Math.floor(inWords(() => resolveTimings({ leaseDurationMs: ttlMs, renewDeadlineMs })).beliefEndMs)
+  // What is not a number is refused too.
+  if (!(neededMs <= beliefMs)) {
     throw usageError([
       `--ttl ${formatDuration(ttlMs)} is too short: without an answer for ${renewDeadlineMs}ms leadership ends, ` +
         `SIGKILL follows ${graceMs}ms later and needs a margin of ${marginMs}ms. That is ${neededMs}ms, and this ` +
         `machine may count on ${beliefMs}ms of the lease. Choose a longer --ttl, such as 1s, or a shorter --grace.`,
     ])
   }
-  return { leaseDurationMs: ttlMs, renewDeadlineMs, driftRatio, graceMs, marginMs }
+  return { leaseDurationMs: ttlMs, renewDeadlineMs, graceMs, marginMs }
 }
 
-/** The deadlines as the lease stands now. The clocks are read first: what passes meanwhile only makes them earlier. */
+/** The deadlines by the lease as it is now. The clocks are read first: time that passes meanwhile makes them earlier. */
 export function deadlinesOf(leadership: Leadership, { graceMs, marginMs }: RunTimings): Deadlines {
   const at = now()
   const lastMs = Math.max(0, leadership.drainMs() - marginMs)

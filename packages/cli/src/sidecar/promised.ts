@@ -1,30 +1,30 @@
 import type { Leadership } from 'tenure'
-import { now, setTimer } from '../clock.ts'
+import { now, setTimer } from '../shared/clock.ts'
 
 /**
- * What was told to whoever asked: that this one leads, and for how long. The lease is not given back before that has
- * run out, because the program that was told so may go by it without asking again.
+ * What was promised to callers: that this one leads, and for how long. The lease is not released before that time has
+ * passed, because a program that got such an answer may rely on it without asking again.
  */
 export class Promised {
   #untilMs = -Infinity
   #isOver = false
 
   /** False as soon as this one is to stop. */
-  get mayTell(): boolean {
+  get mayPromise(): boolean {
     return !this.#isOver
   }
 
-  told(remainingMs: number): void {
+  note(remainingMs: number): void {
     this.#untilMs = Math.max(this.#untilMs, now().machineMs + remainingMs)
   }
 
-  /** Nothing is told any more. */
+  /** Nothing more is promised. */
   end(): void {
     this.#isOver = true
   }
 
-  /** Keeps a lease from being given back before what was told has run out. */
-  coverUntilTold(leadership: Leadership): void {
+  /** Keeps a lease from being released before what was promised has run out. */
+  cover(leadership: Leadership): void {
     leadership.waitUntil(
       new Promise((resolve) => {
         const wait = () => {

@@ -1,47 +1,60 @@
-import { constants } from 'node:os'
-import { fileURLToPath } from 'node:url'
-import { Elector, type ElectionEvent, type LeaseStore } from 'tenure'
-import { formatAddress, listenFailure } from '../addresses.ts'
-import { sidecarSettings } from '../commands/sidecar.ts'
-import { failureOf } from '../failures.ts'
-import { argument, settingsFrom, type Chosen, type Sources } from '../settings.ts'
-import { openChosenStore } from '../store.ts'
-import { Troubles } from '../troubles.ts'
-import { nameOf } from '../values.ts'
-import { makeLog, type Log } from './log.ts'
+import { electionMetrics, Elector, type ElectionEvent, type Observer } from 'tenure'
+import { formatAddress } from '../shared/arguments/addresses.ts'
+import { argument, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
+import { nameOf } from '../shared/arguments/values.ts'
+import { isFollowing } from '../shared/elector.ts'
+import { endOnSignals } from '../shared/ending.ts'
+import { failureOf, inWords } from '../shared/failures.ts'
+import { makeLog, type Log } from '../shared/log.ts'
+import { listen } from '../shared/small-server.ts'
+import { openChosenStore } from '../shared/store.ts'
+import { Troubles } from '../shared/troubles.ts'
 import { Promised } from './promised.ts'
-import { listen } from './server.ts'
+import { sidecarReplies } from './replies.ts'
+import { sidecarSettings } from './settings.ts'
 
-type Settings = Chosen<typeof sidecarSettings>
-
-/** Campaigns until a signal comes, and answers whoever asks. */
+/** Campaigns until a signal comes, and answers over HTTP. */
 export async function sidecar(name: string, flags: Sources['flags']): Promise<void> {
   const election = argument('ELECTION', name, nameOf)
   const settings = settingsFrom(sidecarSettings, flags)
   const log = makeLog(settings.json)
-  const store = await openStore(settings)
+  // The program beside it may go on when this one dies: nobody takes over before the lease has run out.
+  const store = await openChosenStore(settings, { fastTakeover: false })
   const promised = new Promised()
-  const report = reporter(log)
-  const elector = makeElector(store, election, settings, (event) => {
-    if (event.type === 'elected') {
-      // Rejects if it stops in this very moment, and then nothing was told.
-      elector.waitForLeadership().then(
-        (leadership) => promised.coverUntilTold(leadership),
-        () => {},
-      )
-    }
-    report(event)
-  })
-  const server = await listen(settings.listen, elector, promised).catch((error: unknown) => {
-    throw listenFailure(error, settings.listen) ?? error
-  })
-  const { identity } = elector
-  log.info({ url: server.url, election, identity }, `answers on ${server.url}, and campaigns as ${identity}`)
+  const troubles = new Troubles()
+  const report = reporter(log, troubles)
+  const metrics = electionMetrics()
+  const observer: Observer = {
+    onEvent(event) {
+      if (event.type === 'elected') {
+        // Rejects if it stops at this very moment, and then nothing was promised.
+        elector.waitForLeadership().then(
+          (leadership) => promised.cover(leadership),
+          () => {},
+        )
+      }
+      metrics.onEvent(event)
+      report(event)
+    },
+    onCall(call) {
+      metrics.onCall(call)
+      if (troubles.endsWith(call, () => isFollowing(elector))) sayThatItAnswers(log, election)
+    },
+  }
+  const { ttl: leaseDurationMs, metadata } = settings
+  const identity = settings.identity ?? (process.env['POD_NAME'] || undefined)
+  // What was promised lasts no longer than a lease.
+  const timings = { leaseDurationMs, drainTimeoutMs: leaseDurationMs }
+  const elector = inWords(() => new Elector({ store, election, identity, metadata, ...timings, observer }))
+  const replies = sidecarReplies(elector, promised, metrics)
+  const server = await listen({ what: 'sidecar', ...settings, replies })
+  const text = `answers on ${server.url}, and campaigns as ${elector.identity}`
+  log.info({ url: server.url, election, identity: elector.identity }, text)
   if (!server.isLoopback) {
     log.warn({}, `everybody who reaches ${formatAddress(settings.listen)} may ask who leads`)
   }
   elector.start()
-  stopOnSignals(log, async () => {
+  endOnSignals(log, async () => {
     promised.end()
     await elector.stop()
     await server.close()
@@ -49,48 +62,21 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
   })
 }
 
-/** The program beside it may run on when this one dies: in the file store, nobody takes over before the lease is out. */
-async function openStore(settings: Settings): Promise<LeaseStore> {
-  const store = await openChosenStore(settings)
-  if (!/^file:/i.test(settings.store ?? '')) return store
-  const { fileStore } = await import('tenure/stores/file')
-  return fileStore({ directory: fileURLToPath(settings.store ?? ''), fastTakeover: false })
+function sayThatItAnswers(log: Log, election: string): void {
+  log.info({ type: 'answers', election }, 'the store answers again')
 }
 
-function makeElector(
-  store: LeaseStore,
-  election: string,
-  { identity, ttl, metadata }: Settings,
-  onEvent: (event: ElectionEvent) => void,
-): Elector {
-  try {
-    return new Elector({
-      store,
-      election,
-      identity: identity ?? (process.env['POD_NAME'] || undefined),
-      leaseDurationMs: ttl,
-      metadata,
-      // What was told lasts no longer than a lease.
-      drainTimeoutMs: ttl,
-      observer: { onEvent },
-    })
-  } catch (error) {
-    throw failureOf(error)
-  }
-}
-
-/** Writes down what happens. */
-function reporter(log: Log): (event: ElectionEvent) => void {
-  const troubles = new Troubles()
+/** Logs what happens. */
+function reporter(log: Log, troubles: Troubles): (event: ElectionEvent) => void {
   return (event) => {
     const { election, type } = event
     if (type === 'renewed' || type === 'elected' || type === 'new-leader') {
-      troubles.end({ ofRenewal: type === 'renewed' })
+      if (troubles.end({ ofRenewal: type === 'renewed' })) sayThatItAnswers(log, election)
     }
     if (type === 'elected') log.info({ type, election, term: event.term }, `leads ${election} in term ${event.term}`)
     if (type === 'lost') {
       const { term, reason } = event
-      log.info({ type, election, term, reason }, `leads ${election} no more (${reason}): term ${term} has ended`)
+      log.info({ type, election, term, reason }, `no longer leads ${election} (${reason}): term ${term} has ended`)
     }
     if (type === 'new-leader' && event.record.holder !== event.identity) {
       const { holder, term } = event.record
@@ -100,18 +86,5 @@ function reporter(log: Log): (event: ElectionEvent) => void {
       const { message } = failureOf(event.error)
       if (troubles.isNew(message, { ofRenewal: type === 'renew-failed' })) log.error({ type, election }, message)
     }
-  }
-}
-
-/** The first signal ends it in good order, the second at once. */
-function stopOnSignals(log: Log, stop: () => Promise<void>): void {
-  let stopping = false
-  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      if (stopping) process.exit(128 + constants.signals[signal])
-      stopping = true
-      log.info({ signal }, `stops on ${signal}`)
-      void stop().then(() => process.exit(0))
-    })
   }
 }

@@ -1,11 +1,8 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { vi } from 'vitest'
-import { preload, whyNoPreload } from '../../../../test/preload.ts'
+import { preload } from '../../../../test/preload.ts'
 import { temporaryFolder } from '../tenure.ts'
-
-/** Why no start can be made to fail here, or nothing. */
-export const noFaultyStart = whyNoPreload('a start that hangs or fails')
 
 export interface FaultyStart {
   readonly env: Record<string, string>

@@ -29,7 +29,7 @@ export interface Scene {
   readonly folder: string
   readonly file: string
   readonly store: string
-  run(args: readonly string[], options?: RunOptions): Wrapper
+  run(args: readonly string[], options?: RunOptions, election?: string): Wrapper
   /** Runs the worker. */
   work(args: readonly string[], worker?: readonly string[], options?: RunOptions): Wrapper
   lines(): Line[]
@@ -44,13 +44,16 @@ export interface RunOptions {
   readonly stdio?: StdioOptions
   /** A program, and its arguments, that executes the command. */
   readonly within?: readonly string[]
+  /** Who runs it. */
+  readonly user?: { readonly uid: number; readonly gid: number }
 }
 
 export function scene(store?: string): Scene {
   const folder = temporaryFolder()
   const file = join(folder, 'work')
   const url = store ?? `file://${join(folder, 'leases')}`
-  const run: Scene['run'] = (args, options) => start(['run', 'jobs', '--store', url, ...args], options)
+  const run: Scene['run'] = (args, options, election = 'jobs') =>
+    start(['run', election, '--store', url, ...args], options)
   const lines = () => linesOf(file)
   return {
     folder,
@@ -69,10 +72,10 @@ export function scene(store?: string): Scene {
 }
 
 function start(args: readonly string[], options: RunOptions = {}): Wrapper {
-  const { command = program, env = {}, stdio = ['ignore', 'pipe', 'pipe'], within = [] } = options
+  const { command = program, env = {}, stdio = ['ignore', 'pipe', 'pipe'], within = [], user } = options
   const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_')))
   const [file = '', ...words] = [...within, process.execPath, command, ...args]
-  const child = spawn(file, words, { env: { ...clean, ...env }, stdio })
+  const child = spawn(file, words, { env: { ...clean, ...env }, stdio, ...user })
   const output = { out: '', error: '' }
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (output.out += text))
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (output.error += text))

@@ -1,0 +1,65 @@
+import { hostname } from 'node:os'
+import { exitCodes } from '../shared/arguments/errors.ts'
+import { argument, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
+import { nameOf } from '../shared/arguments/values.ts'
+import { now, randomId, setTimer } from '../shared/clock.ts'
+import { print, printJson, shortTime } from '../shared/output.ts'
+import { leaderOf, type Fields } from '../shared/service-answers.ts'
+import { asking, groupPath, holderText, type Ask } from '../shared/service.ts'
+import { campaignSettings } from './settings.ts'
+
+/** The service holds a request in line for no longer. */
+const longestWaitMs = 60_000
+const shortestRoundMs = 1_000
+
+/** Tries to lead, once. */
+export async function campaign(name: string, flags: Sources['flags']): Promise<void> {
+  const group = argument('GROUP', name, nameOf)
+  const settings = settingsFrom(campaignSettings, flags)
+  const { identity: node_id = hostname(), ttl, wait, metadata } = settings
+  await asking(settings, async (ask) => {
+    const answer = await campaignFor(ask, groupPath(group), wait, {
+      node_id,
+      lease_ttl_ms: ttl,
+      instance_start_uuid: randomId(),
+      ...(metadata && { metadata }),
+    })
+    const leader = leaderOf(answer['leader'])
+    const won = answer['is_leader'] === true && leader !== null
+    if (settings.json) printJson(answer)
+    else if (won) {
+      print(`${node_id} leads ${group} in term ${leader.term} for ${shortTime(leader.lease_remaining_ms)}.`)
+    } else if (leader?.node_id === node_id) {
+      const left = shortTime(leader.lease_remaining_ms)
+      const already = `${node_id} leads ${group} already, in term ${leader.term}, from an earlier campaign, for ${left}.`
+      print(`${already} Resign first, or wait.`)
+    } else print(`${node_id} does not lead ${group}: ${holderText(leader, answer['retry_after_ms'])}.`)
+    if (!won) process.exitCode = exitCodes.failed
+  })
+}
+
+async function campaignFor(ask: Ask, path: string, waitMs: number | undefined, claim: Fields): Promise<Fields> {
+  if (waitMs === undefined) return ask({ method: 'POST', path: `${path}/campaign`, body: claim })
+  const endMs = now().machineMs + waitMs
+  for (;;) {
+    const askedAtMs = now().machineMs
+    const wait_ms = Math.ceil(Math.max(0, Math.min(longestWaitMs, endMs - askedAtMs)))
+    const answer = await ask({ method: 'POST', path: `${path}/campaign`, body: { ...claim, wait_ms } }, wait_ms)
+    if (answer['is_leader'] === true) return renewed(ask, path, claim, answer)
+    const answeredAtMs = now().machineMs
+    if (answeredAtMs >= endMs) return answer
+    // It may answer at once, instead of letting us wait in line.
+    await pause(Math.min(endMs, askedAtMs + shortestRoundMs) - answeredAtMs)
+  }
+}
+
+/** Waiting in line took unknown time: the lease counts from a renewal that is sent now. */
+async function renewed(ask: Ask, path: string, { node_id, lease_ttl_ms }: Fields, answer: Fields): Promise<Fields> {
+  const body = { node_id, term: leaderOf(answer['leader'])?.term, extend_by_ms: lease_ttl_ms }
+  const { ok, leader, current_leader } = await ask({ method: 'POST', path: `${path}/renew`, body })
+  return ok === true ? { ...answer, leader } : { ...answer, is_leader: false, leader: current_leader ?? null }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimer(ms, resolve))
+}

@@ -1,0 +1,12 @@
+import { parseDuration } from '../shared/arguments/durations.ts'
+import { setting } from '../shared/arguments/settings.ts'
+import { hostIdentity, json, metadata, serviceSettings, ttl } from '../shared/arguments/store-settings.ts'
+
+export const campaignSettings = {
+  ...serviceSettings,
+  identity: hostIdentity,
+  ttl,
+  wait: setting({ placeholder: 'duration', help: 'wait in line this long if somebody else leads' }, parseDuration),
+  metadata,
+  json,
+}

@@ -1,0 +1,87 @@
+import type { LeaseRecord, LeaseStore } from 'tenure'
+import type { ServiceStore } from 'tenure/stores/service'
+import { CommandError, exitCodes, usageError } from '../shared/arguments/errors.ts'
+import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
+import type { Credentials } from '../shared/arguments/store-settings.ts'
+import { within } from '../shared/calls.ts'
+import { endWithReader, print, printJson, shortTime, table, tell } from '../shared/output.ts'
+import { leaderOf, listOf, type Fields } from '../shared/service-answers.ts'
+import { aboutRemainingMs, standingOf } from '../shared/standing.ts'
+import { isService, noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
+import { groupsSettings } from './settings.ts'
+
+const pageSize = 999
+
+interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly next: string | undefined
+}
+
+/** Lists the elections of a store, page by page. */
+export async function groups(flags: Sources['flags']): Promise<void> {
+  const settings = settingsFrom(groupsSettings, flags)
+  const store = await openChosenStore(settings)
+  noteMissingFolder(settings)
+  endWithReader()
+  await whileOpen(store, () => (isService(store) ? showGroups(store, settings) : showElections(store, settings)))
+}
+
+type Settings = Credentials & { readonly json: boolean; readonly timeout: number }
+
+async function showGroups(service: ServiceStore, settings: Settings): Promise<void> {
+  const listed = await everyPage<Fields>(settings, async (after) => {
+    const query = new URLSearchParams({ limit: String(pageSize), ...(after !== undefined && { after }) })
+    const request = { method: 'GET', path: `/v1/groups?${query.toString()}` } as const
+    const page = await within(settings.timeout, (call) => service.request(request, call))
+    return { items: listOf(page, 'groups'), next: typeof page['next'] === 'string' ? page['next'] : undefined }
+  })
+  if (settings.json) return
+  if (listed.length === 0) return print(`There is no group${isNamed(settings) ? ' that you may see' : ''}.`)
+  const rows = listed.map(({ group_id, leader, highest_term, explicit }) => {
+    const held = leaderOf(leader)
+    const left = held ? shortTime(held.lease_remaining_ms) : '-'
+    return [String(group_id), held?.node_id ?? '-', String(highest_term), left, explicit === true ? 'yes' : 'no']
+  })
+  print(table(['GROUP', 'LEADER', 'HIGHEST TERM', 'LEASE LEFT', 'DEFINED'], rows))
+}
+
+async function showElections(store: LeaseStore, settings: Settings): Promise<void> {
+  if (!store.list) throw usageError(['This store cannot list its elections.'])
+  const shown = (record: LeaseRecord) => standingOf(record.election, record, aboutRemainingMs(record))
+  const listed = await everyPage(settings, async (after) => {
+    const page = await within(settings.timeout, async (call) => store.list?.({ limit: pageSize, after }, call))
+    for (const problem of page?.problems ?? []) tell(problem)
+    return { items: page?.records.map(shown) ?? [], next: page?.next }
+  })
+  if (listed.length === 0) await noteMissingNamespace(store, settings.timeout)
+  if (settings.json) return
+  if (listed.length === 0) return print('There is no election.')
+  const rows = listed.map(({ election, leader, previousLeader }) => {
+    const left = leader ? shortTime(leader.remainingMs ?? 0) : '-'
+    return [election, leader?.holder ?? '-', String((leader ?? previousLeader)?.term ?? 0), left]
+  })
+  print(table(['ELECTION', 'LEADER', 'TERM', 'LEASE LEFT'], rows))
+}
+
+/** With --json each page is printed as it comes, and nothing is kept. */
+async function everyPage<Item>(
+  { json }: Settings,
+  pageAfter: (after: string | undefined) => Promise<Page<Item>>,
+): Promise<Item[]> {
+  const all: Item[] = []
+  const places = new Set<string>()
+  for (let after: string | undefined; ;) {
+    const { items, next } = await pageAfter(after)
+    if (json) items.forEach(printJson)
+    else all.push(...items)
+    if (next === undefined) return all
+    if (places.has(next)) throw new CommandError('The pages of the listing have no end.', exitCodes.unavailable)
+    places.add(next)
+    after = next
+  }
+}
+
+/** A service shows only what the caller may see. Without authentication that is everything. */
+function isNamed({ tokenFile, certFile }: Credentials): boolean {
+  return Boolean(tokenFile ?? certFile ?? process.env['TENURE_TOKEN'])
+}

@@ -1,0 +1,3 @@
+import { serveSettings } from '../serve/settings.ts'
+
+export const restoreSettings = { data: serveSettings.data }

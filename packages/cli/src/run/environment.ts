@@ -1,0 +1,46 @@
+/** What the command gets of ours: the environment and the terminal. */
+import { readFileSync } from 'node:fs'
+import { isatty } from 'node:tty'
+import type { Leadership } from 'tenure'
+import { redactedUrl } from 'tenure/stores'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** What the command learns about the lease that it runs under. */
+export function leaseVariables({ term, election, identity }: Leadership, fencePath: string): Record<string, string> {
+  return {
+    TENURE_TERM: String(term),
+    TENURE_ELECTION: election,
+    TENURE_IDENTITY: identity,
+    TENURE_FENCE_FILE: fencePath,
+  }
+}
+
+/**
+ * Our environment without what opens the store: programs print their environment, and pass it on to the processes that
+ * they start.
+ */
+export function withoutSecrets(environment: Environment): Environment {
+  return Object.fromEntries(Object.entries(environment).filter(([name, value = '']) => !isSecret(name, value)))
+}
+
+function isSecret(name: string, value: string): boolean {
+  if (['TENURE_TOKEN', 'TENURE_STORE_PASSWORD', 'TENURE_SENTINEL_PASSWORD'].includes(name)) return true
+  // A URL may hold a password.
+  return (name === 'TENURE_STORE' || name === 'TENURE_URL') && redactedUrl(value) !== value
+}
+
+/**
+ * Whether the command may read the terminal. It runs in a session of its own, where the kernel would not stop it from
+ * reading what is typed for another program while we run in the background.
+ */
+export function isInForeground(): boolean {
+  if (!isatty(0)) return true
+  try {
+    const text = readFileSync('/proc/self/stat', 'utf8')
+    const [, , group, , , foreground] = text.slice(text.lastIndexOf(')') + 2).split(' ')
+    return foreground === '-1' || group === foreground
+  } catch {
+    return true
+  }
+}

@@ -1,0 +1,127 @@
+import { messageOf } from '@tenure/internal/message'
+import type { Leadership, LeadershipLostError } from 'tenure'
+import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
+import { now } from '../shared/clock.ts'
+import type { CommandRun } from './command-run.ts'
+import { isInForeground, leaseVariables, withoutSecrets } from './environment.ts'
+import { FenceFile } from './fence-file.ts'
+import type { Narrator } from './narrator.ts'
+import type { Plan } from './plan.ts'
+import { endText, hasSucceeded, type RunEnd } from './run-end.ts'
+import type { StopRequest } from './stop-request.ts'
+import type { Supervision } from './supervision.ts'
+import { deadlinesOf } from './timings.ts'
+
+/** How one run of the command went. */
+export interface Executed {
+  readonly end: RunEnd
+  /** The command was told to end, by anyone. */
+  readonly wasTold: boolean
+  readonly lastedMs: number
+}
+
+/** Runs the command under supervision while this machine leads, one run at a time. */
+export class Executor {
+  readonly #plan: Plan
+  readonly #narrator: Narrator
+  readonly #supervision: Supervision
+  readonly #stop: StopRequest
+  readonly #fence: FenceFile
+  #run: CommandRun | undefined
+
+  constructor(plan: Plan, narrator: Narrator, supervision: Supervision, stop: StopRequest) {
+    this.#plan = plan
+    this.#narrator = narrator
+    this.#supervision = supervision
+    this.#stop = stop
+    this.#fence = new FenceFile((path, lost) => this.#moveFence(path, lost))
+  }
+
+  /** The run that is under way. */
+  get run(): CommandRun | undefined {
+    return this.#run
+  }
+
+  /** Runs the command once, from its start to the end of its last process. Gives nothing if it was too late for that. */
+  async execute(leadership: Leadership, more: Readonly<Record<string, string>> = {}): Promise<Executed | undefined> {
+    const { command, args, timings, passesSecrets } = this.#plan
+    await this.#fence.update(leadership).catch((error: unknown) => {
+      throw new CommandError(fenceTrouble(error), exitCodes.failed)
+    })
+    const { path: fencePath } = this.#fence
+    await this.#supervision.ready()
+    if (!leadership.isLeader() || this.#stop.signal) return undefined
+    const own = passesSecrets ? process.env : withoutSecrets(process.env)
+    const environment = { ...own, ...leaseVariables(leadership, fencePath), ...more }
+    const mark = `TENURE_FENCE_FILE=${fencePath}`
+    const stdin = isInForeground() ? 'inherit' : 'ignore'
+    const startedAtMs = now().machineMs
+    const work = { command, args, environment, stdin, mark } as const
+    const run = await this.#supervision.start(work, deadlinesOf(leadership, timings), timings.graceMs)
+    this.#run = run
+    const onAbort = () => this.#end(run, leadership)
+    if (leadership.signal.aborted) onAbort()
+    else leadership.signal.addEventListener('abort', onAbort, { once: true })
+    const end = await run.ended
+    this.#run = undefined
+    leadership.signal.removeEventListener('abort', onAbort)
+    // The supervisor may have ended it at the deadline before this process noticed that.
+    const loss = leadership.signal.aborted ? undefined : lossOf(leadership)
+    if (loss) this.#narrator.tell(loss)
+    if (hasSucceeded(end)) this.#narrator.note(endText(end))
+    else this.#narrator.tell(endText(end))
+    // Refused because it came too late, for instance after this machine was paused.
+    if (end.type === 'not-started' && end.code === undefined) return undefined
+    return { end, wasTold: run.wasTold, lastedMs: now().machineMs - startedAtMs }
+  }
+
+  /** The lease was renewed. */
+  extend(leadership: Leadership): void {
+    if (!this.#run) return
+    this.#run.extend(deadlinesOf(leadership, this.#plan.timings))
+    this.#fence.update(leadership).catch((error: unknown) => this.#narrator.fileFailed(fenceTrouble(error)))
+  }
+
+  removeFence(): void {
+    this.#fence.remove()
+  }
+
+  /** Leadership has ended: on request, with time to drain, or by a loss, with what is left of the lease. */
+  #end(run: CommandRun, leadership: Leadership): void {
+    const { timings, drainTimeoutMs } = this.#plan
+    if (isVoluntary(leadership)) return run.end(this.#stop.signal ?? 'SIGTERM', drainTimeoutMs)
+    const leftMs = Math.max(0, leadership.drainMs() - timings.marginMs)
+    const then =
+      leftMs > 0
+        ? 'The command gets SIGTERM, and SIGKILL if it does not end.'
+        : 'The command gets SIGKILL at once, because another may lead already.'
+    this.#narrator.tell(`${messageOf(leadership.signal.reason)} ${then}`)
+    run.end('SIGTERM', Math.min(timings.graceMs, leftMs))
+  }
+
+  #moveFence(path: string, lost: string | undefined): void {
+    this.#supervision.keep(path)
+    if (lost === undefined || !this.#run) return
+    const text = `The folder ${lost} of the command's TENURE_FENCE_FILE was removed or replaced.`
+    this.#narrator.fileFailed(`${text} What is there now does not come from tenure; the next run gets another one.`)
+  }
+}
+
+/** Why it no longer leads, if so. */
+function lossOf(leadership: Leadership): string | undefined {
+  try {
+    leadership.throwIfLost()
+    return undefined
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+function isVoluntary({ signal }: Leadership): boolean {
+  const { reason } = signal.reason as LeadershipLostError
+  return reason === 'stopped' || reason === 'released'
+}
+
+function fenceTrouble(error: unknown): string {
+  return `The file for the command cannot be written: ${messageOf(error)}`
+}

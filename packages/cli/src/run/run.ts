@@ -1,0 +1,41 @@
+import type { Command } from 'commander'
+import { CommandError, usageError } from '../shared/arguments/errors.ts'
+import { argument, mistypedVariables, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
+import { nameOf } from '../shared/arguments/values.ts'
+import { Conductor } from './conductor.ts'
+import { Messages } from './messages.ts'
+import { planOf } from './plan.ts'
+import { checkRunSettings, runSettings } from './settings.ts'
+
+/** Runs the command while this machine leads. Ends the process. */
+export async function run(args: readonly string[], flags: Sources['flags'], program: Command | null): Promise<void> {
+  const { name, words } = divide(args, process.argv)
+  const settings = settingsFrom(runSettings, flags)
+  checkRunSettings(settings, flags)
+  const plan = planOf(argument('ELECTION', name, nameOf), words, settings)
+  const messages = new Messages()
+  for (const text of mistypedVariables(runSettings, process.env, program)) messages.tell(text)
+  try {
+    process.exitCode = await new Conductor(plan, messages).conduct()
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    messages.tell(error.message)
+    process.exitCode = error.exitCode
+  }
+  await messages.flush()
+  // A sign of life that could not be removed stays open as long as this process lives: it must not keep it alive.
+  process.exit()
+}
+
+/** The election comes before `--` and the command after it, so that neither can be taken for the other. */
+function divide(args: readonly string[], typed: readonly string[]): { name: string; words: readonly string[] } {
+  const place = typed.indexOf('--')
+  const after = place < 0 ? [] : typed.slice(place + 1)
+  const [name, ...early] = args.slice(0, args.length - after.length)
+  const usage = 'tenure run ELECTION --store URL -- COMMAND…'
+  if (name === undefined) throw usageError([`ELECTION is missing before --: ${usage}`])
+  if (place < 0 && early.length > 0) throw usageError([`the command must come after --, as in: -- ${early.join(' ')}`])
+  if (early.length > 0) throw usageError([`"${early.join(' ')}" is before --: all of the command must come after it.`])
+  if (after.length === 0) throw usageError([`COMMAND is missing after --: ${usage}`])
+  return { name, words: after }
+}

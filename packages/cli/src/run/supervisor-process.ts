@@ -1,0 +1,114 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import type { Server } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
+import { randomId, setPatientTimer } from '../shared/clock.ts'
+import { withoutSecrets } from './environment.ts'
+import { answerWithinMs, type Answer, type Order } from './protocol.ts'
+import { childrenOf, type Session } from './session.ts'
+
+/** One supervisor process, as the wrapper sees it: orders go out, answers come in, and its end is noticed. */
+export class SupervisorProcess {
+  readonly ready: Promise<void>
+  readonly exited: Promise<void>
+  isAlive = true
+  /** An argument that only it has, and a child that it has forked and that does not execute anything yet. */
+  readonly mark = randomId()
+  /** The processes it had started when it was killed. */
+  children: readonly Session[] = []
+  readonly #process: ChildProcess
+  #failure = new CommandError('The supervisor does not answer.', exitCodes.failed)
+  readonly #listeners = new Set<(answer: Answer) => void>()
+
+  constructor(election: string) {
+    const file = fileURLToPath(new URL('supervisor.js', import.meta.url))
+    // What is meant for Node in the command, or here, is not meant for Node in the supervisor.
+    const { NODE_OPTIONS: _, ...env } = withoutSecrets(process.env)
+    try {
+      this.#process = spawn(process.execPath, [file, this.mark, election], {
+        detached: true,
+        env,
+        stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+      })
+    } catch (error) {
+      throw notStarted(error as Error)
+    }
+    this.exited = new Promise((resolve) => {
+      const end = () => {
+        this.isAlive = false
+        resolve()
+      }
+      this.#process.once('exit', end)
+      this.#process.on('error', (error): void => {
+        // A failed message is reported here too, not only a failed start.
+        if (this.#process.pid !== undefined) return
+        this.#failure = notStarted(error)
+        end()
+      })
+    })
+    this.#process.on('message', (answer: Answer) => {
+      for (const listener of this.#listeners) listener(answer)
+    })
+    this.ready = this.#within(({ type }) => type === 'ready')
+    // Every caller that waits for it gets the error.
+    this.ready.catch(() => {})
+  }
+
+  send(order: Order): void {
+    if (this.#process.connected) this.#process.send(order, () => {})
+  }
+
+  async hold(sign: string, server: Server): Promise<void> {
+    const held = this.#within((answer) => answer.type === 'held' && answer.sign === sign)
+    if (this.#process.connected) this.#process.send({ type: 'hold', sign } satisfies Order, server, () => {})
+    await held
+  }
+
+  listen(listener: (answer: Answer) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  /** It may have been stopped by mistake. */
+  wake(): void {
+    if (this.isAlive) this.#process.kill('SIGCONT')
+  }
+
+  kill(): void {
+    if (!this.isAlive || this.#process.pid === undefined) return
+    this.children = childrenOf(this.#process.pid)
+    this.#process.kill('SIGKILL')
+  }
+
+  async close(): Promise<void> {
+    if (this.#process.connected) this.#process.disconnect()
+    const cancel = setPatientTimer(answerWithinMs, () => this.kill())
+    this.wake()
+    await this.exited
+    cancel()
+  }
+
+  #within(isIt: (answer: Answer) => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const settle = (outcome: () => void) => {
+        cancel()
+        forget()
+        outcome()
+      }
+      const fail = () => settle(() => reject(this.#failure))
+      const forget = this.listen((answer) => {
+        if (isIt(answer)) settle(resolve)
+      })
+      const cancel = setPatientTimer(answerWithinMs, () => {
+        this.kill()
+        fail()
+      })
+      void this.exited.then(fail)
+    })
+  }
+}
+
+/** Some reasons come as an event, and others are thrown. */
+function notStarted({ message }: Error): CommandError {
+  return new CommandError(`The supervisor cannot be started: ${message}`, exitCodes.failed)
+}

@@ -1,0 +1,27 @@
+import type { Declaration } from '../shared/arguments/declare.ts'
+import { setting } from '../shared/arguments/settings.ts'
+import { textOf } from '../shared/arguments/values.ts'
+import { serveSettings } from './settings.ts'
+
+const config = setting({ placeholder: 'file', help: 'settings as JSON; flags and environment come first' }, textOf)
+
+/** `tenure serve`: the election service. */
+export const serveCommand: Declaration = {
+  name: 'serve',
+  summary: 'Run the election service over HTTP, on a data directory.',
+  settings: { config, ...serveSettings },
+  examples: [
+    'tenure serve',
+    'tenure serve --listen :7070 --data /var/lib/tenure --tls-cert service.pem --tls-key service.key \\',
+    '  --jwt-keys keys.json --jwt-issuer https://issuer.example --jwt-audience tenure',
+  ],
+  notes: [
+    'Without authentication (--jwt-keys or --tls-client-ca) it listens on loopback only.',
+    'SIGHUP reads keys, certificates and rights again. SIGTERM and SIGINT end it without losing anything.',
+    'Options can be set in the file too, by other names: --min-ttl is minTtl there.',
+    '',
+  ],
+  exitCodes:
+    '0, 2 for wrong settings, 69 if the data or the address is not available, 137 (SIGKILL, by itself) if stopping failed or took too long',
+  run: async (flags, _, program) => (await import('./serve.ts')).serve(flags, program),
+}

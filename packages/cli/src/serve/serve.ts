@@ -1,0 +1,135 @@
+import type { RunningService, ServiceOptions } from '@tenure/service'
+import type { Command } from 'commander'
+import type { ErrorDetails } from 'tenure'
+import { formatAddress, listenFailure } from '../shared/arguments/addresses.ts'
+import { readConfigFile } from '../shared/arguments/config-file.ts'
+import { CommandError, exitCodes, unavailable } from '../shared/arguments/errors.ts'
+import { choose, mistypedVariables } from '../shared/arguments/settings.ts'
+import { checkServeSettings, serveSettings, type ServeSettings } from './settings.ts'
+import { stopOnSignals } from './stopping.ts'
+import { welcome } from './welcome.ts'
+
+/** Serves elections until a signal comes. */
+export async function serve(flags: Readonly<Record<string, unknown>>, program: Command): Promise<void> {
+  const settings = readSettings(flags)
+  // Loaded only now: a wrong setting is reported without it.
+  const { createLogger, startService } = await import('@tenure/service')
+  const logger = createLogger({ level: settings.logLevel, json: settings.json })
+  for (const text of mistypedVariables(serveSettings, process.env, program)) logger.warn(text)
+  const options = optionsOf(settings)
+  let service: RunningService
+  try {
+    service = await startService({ ...options, logger })
+  } catch (error) {
+    throw translate(error, settings)
+  }
+  const { url, clusterId } = service
+  logger.info({ url, data: settings.data, cluster_id: clusterId }, 'the service listens')
+  if (!options.authentication) {
+    logger.warn('there is no authentication: everybody on this machine may do everything, and nobody else can connect')
+  }
+  // The reader may be gone.
+  process.stdout.on('error', () => {})
+  if (settings.welcome) process.stdout.write(welcome(url, settings))
+  stopOnSignals(service, logger)
+}
+
+function readSettings(flags: Readonly<Record<string, unknown>>): ServeSettings {
+  const environment = process.env
+  const path = (flags['config'] as string | undefined) ?? environment['TENURE_CONFIG']
+  const file = path === undefined || path === '' ? undefined : readConfigFile(path)
+  const settings = choose(serveSettings, { flags, environment, file, from: { directory: process.cwd() } })
+  checkServeSettings(settings)
+  return settings
+}
+
+/** The settings as options of the service. */
+function optionsOf(settings: ServeSettings): ServiceOptions {
+  const { listen, tlsCert, tlsKey, tlsClientCa, certificateRights, jwtKeys, jwtIssuer, jwtAudience } = settings
+  const jwt =
+    jwtKeys !== undefined && jwtIssuer !== undefined && jwtAudience !== undefined
+      ? {
+          keysFile: jwtKeys,
+          issuer: jwtIssuer,
+          audience: jwtAudience,
+          maxLifetimeMs: settings.jwtMaxLifetime,
+          clockToleranceMs: settings.jwtClockTolerance,
+        }
+      : undefined
+  const certificates = certificateRights === undefined ? undefined : { rightsFile: certificateRights }
+  return {
+    data: settings.data,
+    host: listen.host,
+    port: listen.port,
+    policy: { minTtlMs: settings.minTtl, maxTtlMs: settings.maxTtl },
+    implicitGroups: !settings.explicitGroups,
+    maxGroups: settings.maxGroups,
+    maxWatchers: settings.maxWatchers,
+    afterRestore: settings.afterRestore,
+    allowNetworkFilesystem: settings.allowNetworkFilesystem,
+    limits: limitsOf(settings),
+    ...(settings.allowedHost.length > 0 && { allowedHosts: [...ownNames, ...settings.allowedHost] }),
+    ...((jwt || certificates) && { authentication: { jwt, certificates } }),
+    ...(tlsCert !== undefined &&
+      tlsKey !== undefined && { tls: { certFile: tlsCert, keyFile: tlsKey, clientCaFile: tlsClientCa } }),
+  }
+}
+
+/** Callers on this machine are always allowed. */
+const ownNames = ['localhost', '127.0.0.1', '[::1]']
+
+const countLimits = [
+  'maxConnections',
+  'maxConnectionsPerAddress',
+  'maxWaiting',
+  'maxBodyBytes',
+  'maxAnswerBytes',
+  'requestsPerSecond',
+  'renewalsPerSecond',
+  'newGroupsPerHour',
+  'watchesPerSubject',
+  'waitingPerSubject',
+] as const
+const timeLimits = ['headersTimeout', 'requestTimeout', 'answerTimeout'] as const
+
+function limitsOf(settings: ServeSettings): NonNullable<ServiceOptions['limits']> {
+  const counts = countLimits.map((name) => [name, settings[name]] as const)
+  const times = timeLimits.map((name) => [`${name}Ms`, settings[name]] as const)
+  return Object.fromEntries([...counts, ...times].filter(([, limit]) => limit !== undefined))
+}
+
+/** Options of the service that have another name here. */
+const flagsByOption: Readonly<Record<string, string>> = {
+  'tls.certFile': '--tls-cert',
+  'tls.keyFile': '--tls-key',
+  'tls.clientCaFile': '--tls-client-ca',
+  'authentication.certificates.rightsFile': '--certificate-rights',
+  'authentication.jwt.keysFile': '--jwt-keys',
+  'authentication.jwt.issuer': '--jwt-issuer',
+  'authentication.jwt.audience': '--jwt-audience',
+  'limits.headersTimeoutMs': 'headersTimeout',
+  'authentication.jwt.maxLifetimeMs': 'jwtMaxLifetime',
+  'authentication.jwt.clockToleranceMs': 'jwtClockTolerance',
+}
+
+const networkAdvice =
+  'Use a local directory, or another store for elections between machines; if locks and renames of this file system are known to hold for all hosts, add --allow-network-filesystem.'
+
+/** Why the service did not start, in the words of the command line. */
+function translate(error: unknown, { listen, data }: ServeSettings): CommandError {
+  const { code, message, cause, option, rule } = error as NodeJS.ErrnoException & ErrorDetails
+  if (option === 'host') {
+    const text = `--listen ${formatAddress(listen)} needs --jwt-keys or --tls-client-ca: ${rule}`
+    return new CommandError(text, exitCodes.usage, { cause: error })
+  }
+  if (option !== undefined) {
+    const text = message.replace(option, flagsByOption[option] ?? option)
+    return new CommandError(text, exitCodes.usage, { cause: error })
+  }
+  const listening = listenFailure(error, listen)
+  if (listening) return listening
+  if (code !== undefined) return unavailable(error, `The data directory ${data} cannot be used: ${message}.`)
+  const below = (cause ?? {}) as ErrorDetails
+  const isNetwork = below.option === 'allowNetworkFilesystem' && below.advice !== undefined
+  return unavailable(error, isNetwork ? message.replace(below.advice, networkAdvice) : message)
+}

@@ -1,0 +1,19 @@
+import type { ServeSettings } from './settings.ts'
+
+/** How to try the service: three calls that work as printed, in this order. */
+export function welcome(url: string, settings: ServeSettings): string {
+  const { data, explicitGroups, jwtKeys, tlsCert, minTtl, maxTtl } = settings
+  const head = `Tenure serves elections on ${url}, with its data in ${data}.`
+  // These calls would need a token or a defined group, and there is none yet.
+  if (jwtKeys !== undefined || tlsCert !== undefined || explicitGroups) return `${head}\n`
+  const group = `${url}/v1/groups/hello`
+  const body = JSON.stringify({ node_id: 'me', lease_ttl_ms: Math.max(minTtl, Math.min(maxTtl, 60_000)) })
+  return `${head} Try it in another terminal:
+
+  curl -X POST ${group}/campaign -H 'content-type: application/json' -d '${body}'
+  curl ${group}/leader
+  curl ${group}/watch
+
+The last one is a long poll. With -N -H 'accept: text/event-stream' it shows all changes as they happen.
+`
+}

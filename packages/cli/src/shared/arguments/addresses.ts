@@ -1,0 +1,50 @@
+import { isIP } from 'node:net'
+import { unavailable, type CommandError } from './errors.ts'
+import { Refusal } from './refusal.ts'
+
+/** Where a server listens. */
+export interface Address {
+  /** A name or a bare IP address; `::` is every address of the machine. */
+  readonly host: string
+  readonly port: number
+}
+
+const rule = 'must be HOST:PORT, such as 127.0.0.1:7070, [::1]:7070, localhost:0 or :7070 for every address'
+
+/** Reads `127.0.0.1:7070`, `[::1]:7070`, `localhost:0`, and `:7070` for every address of the machine. */
+export function parseAddress(text: string): Address {
+  const [, bracketed, plain = '', digits] = /^(?:\[([^\]]{1,64})\]|([^\s:[\]/@]{0,253})):(\d{1,5})$/.exec(text) ?? []
+  if (digits === undefined) throw new Refusal(rule, guess(text))
+  const port = Number(digits)
+  if (port > 65_535) throw new Refusal('must have a port from 0 to 65535')
+  if (bracketed === undefined) return { host: plain === '' ? '::' : plain, port }
+  if (isIP(bracketed) !== 6) throw new Refusal('must have an IPv6 address between its brackets')
+  return { host: bracketed, port }
+}
+
+function guess(text: string): string | undefined {
+  if (/^\d+$/.test(text)) return Number(text) <= 65_535 ? `127.0.0.1:${text}` : undefined
+  if (isIP(text) === 6) return `[${text}]:7070`
+  if (/^[a-z\d.-]{1,253}$/i.test(text)) return `${text}:7070`
+  const [, rest] = /^https?:\/\/([^/]{1,253})\/?$/i.exec(text) ?? []
+  return rest
+}
+
+/** Why it is impossible to listen at an address; undefined if something else went wrong. */
+export function listenFailure(error: unknown, { host, port }: Address): CommandError | undefined {
+  const { code, syscall, message } = error as NodeJS.ErrnoException
+  if (syscall === 'getaddrinfo') return unavailable(error, `The host of --listen, "${host}", cannot be found.`)
+  if (syscall !== 'listen') return undefined
+  const why = {
+    EADDRINUSE: 'another program listens there. Choose another port with --listen; port 0 takes a free one',
+    EADDRNOTAVAIL: 'this machine does not have that address',
+    EAFNOSUPPORT: 'this machine has no IPv6. Every address without it is 0.0.0.0',
+    EACCES: 'this user may not; ports below 1024 need a right of their own',
+  }[code ?? '']
+  return unavailable(error, `tenure cannot listen on ${formatAddress({ host, port })}: ${why ?? message}.`)
+}
+
+/** As {@link parseAddress} would take it. */
+export function formatAddress({ host, port }: Address): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}

@@ -1,0 +1,40 @@
+import { Command } from 'commander'
+import { addFlags, variableOf, type Sources, type Table } from './settings.ts'
+
+/** A command as its help shows it, and what it does. */
+export interface Declaration {
+  readonly name: string
+  /** What is given without a flag, such as `<election>`. */
+  readonly argument?: string
+  readonly summary: string
+  readonly settings: Table
+  /** For the user to copy. */
+  readonly examples: readonly string[]
+  readonly notes?: readonly string[]
+  /** For scripts to compare. */
+  readonly exitCodes: string
+  /** Loads what the command needs only now. `argument` is what was given without a flag. */
+  run(flags: Sources['flags'], argument: string, program: Command): Promise<void>
+}
+
+/** Makes a command that is called with flags and at most one argument. */
+export function declare({ name, argument, summary, settings, ...rest }: Declaration): Command {
+  const command = new Command(name).description(summary)
+  if (argument !== undefined) command.argument(argument)
+  addFlags(command, settings)
+  const [first] = command.options
+  const variables =
+    first && `Every option can be set in the environment too: ${first.long} is ${variableOf(first.attributeName())}.`
+  const text = [
+    '',
+    'Examples:',
+    ...rest.examples.map((example) => `  ${example}`),
+    '',
+    ...(rest.notes ?? []),
+    ...(variables ? [variables] : []),
+    `Exit codes: ${rest.exitCodes}.`,
+  ]
+  return command
+    .addHelpText('after', text.join('\n'))
+    .action(() => rest.run(command.opts(), command.args[0] ?? '', command.parent ?? command))
+}

@@ -1,0 +1,15 @@
+import type { Command } from 'commander'
+
+/** ` Did you mean "x"?`, or nothing. */
+export function didYouMean(candidate: string | undefined): string {
+  return candidate === undefined ? '' : ` Did you mean "${candidate}"?`
+}
+
+/** Adds a suggestion for `RUN` or `--STORE`, for which the parser has none. */
+export function withOtherCase(text: string, { commands, options }: Command): string {
+  return text.replace(/(?<=unknown (?:command|option) )'([^']+)'\n$/, (quoted, name: string) => {
+    const known = [...commands.map((each) => each.name()), ...options.map(({ long }) => long)]
+    const meant = known.find((each) => each === name.toLowerCase())
+    return meant === undefined ? quoted : `${quoted}(Did you mean ${meant}?)\n`
+  })
+}

@@ -1,0 +1,35 @@
+import { CommandError, exitCodes } from './arguments/errors.ts'
+import { isObject } from '@tenure/internal/objects'
+
+/** An answer of the HTTP API, by the names of its fields. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/** The leader in such an answer. */
+export interface Leader extends Fields {
+  readonly node_id: string
+  readonly term: number
+  readonly lease_remaining_ms: number
+}
+
+/** A list in an answer. */
+export function listOf(answer: Fields, name: string): Fields[] {
+  const list = answer[name]
+  if (Array.isArray(list) && list.every(isObject)) return list
+  throw misunderstood(`it has no list of ${name}`)
+}
+
+/** The leader that an answer names, or null. */
+export function leaderOf(value: unknown): Leader | null {
+  if (value === null || value === undefined) return null
+  if (!isObject(value)) throw misunderstood('a leader is not an object')
+  const { node_id, term, lease_remaining_ms } = value
+  if (typeof node_id !== 'string' || !Number.isSafeInteger(term) || !Number.isFinite(lease_remaining_ms)) {
+    throw misunderstood('a leader has no name, term or lease')
+  }
+  return value as Leader
+}
+
+/** The error for an answer that makes no sense. */
+export function misunderstood(what: string): CommandError {
+  return new CommandError(`The answer of the service is not understood: ${what}.`, exitCodes.unavailable)
+}

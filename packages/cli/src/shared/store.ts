@@ -1,0 +1,107 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { LeaseStore } from 'tenure'
+import type { OpenStoreOptions } from 'tenure/stores'
+import type { KubernetesStore } from 'tenure/stores/kubernetes'
+import type { MulticlusterStore } from 'tenure/stores/multicluster'
+import type { ServiceStore } from 'tenure/stores/service'
+import { usageError } from './arguments/errors.ts'
+import { variableOf } from './arguments/settings.ts'
+import type { Credentials } from './arguments/store-settings.ts'
+import { didYouMean } from './arguments/suggestions.ts'
+import { within } from './calls.ts'
+import { failureOf } from './failures.ts'
+import { tell } from './output.ts'
+
+/** Opens the store that was chosen. Its code is loaded only now; nothing connects yet. */
+export async function openChosenStore(
+  settings: Credentials & { readonly store: string | undefined },
+  file?: OpenStoreOptions['file'],
+): Promise<LeaseStore> {
+  const { store } = settings
+  if (store === undefined) {
+    const rule =
+      'such as file:///var/lib/leases, kubernetes://default, multicluster://default, etcd://10.0.0.1:2379, postgres://host/database, redis://10.0.0.1:6379 or https://elections.example.com'
+    throw usageError([`--store is missing, and TENURE_STORE is not set. It must be a URL, ${rule}.`])
+  }
+  return open(store, settings, file)
+}
+
+/** Opens the service that was chosen. */
+export async function openChosenService(
+  settings: Credentials & { readonly url: string | undefined },
+): Promise<ServiceStore> {
+  const { url } = settings
+  const rule = 'the address of an election service, such as http://127.0.0.1:7070'
+  if (url === undefined) {
+    throw usageError([`--url is missing, and TENURE_URL is not set. It must be ${rule}.`])
+  }
+  if (!isAddress(url))
+    throw usageError([`--url must be ${rule}.${didYouMean(withScheme(url)) || ' Other stores have no such command.'}`])
+  // These two schemes open a service.
+  return (await open(url, settings)) as ServiceStore
+}
+
+function isAddress(url = ''): boolean {
+  return /^https?:/i.test(url)
+}
+
+/** A host without a scheme; one with a port is probably nearby. */
+function withScheme(url: string): string | undefined {
+  const [, port] = /^(?:[\w.-]+|\[[\da-f:]+\])(:\d+)?\/?$/i.exec(url) ?? []
+  if (port !== undefined) return `http://${url}`
+  return /^[\w.-]+\.[\w-]+\/?$/.test(url) ? `https://${url}` : undefined
+}
+
+/** The first candidate creates a missing folder. To a reader, a wrong name looks the same. */
+export function noteMissingFolder({ store = '' }: { readonly store: string | undefined }): void {
+  if (!/^file:/i.test(store)) return
+  const folder = fileURLToPath(store)
+  if (existsSync(folder)) return
+  tell(`There is no folder ${folder} yet: nobody has campaigned there, or the name is wrong.`)
+}
+
+/** The same for a namespace. Says nothing if this user may not ask for namespaces. */
+export async function noteMissingNamespace(store: LeaseStore, timeoutMs: number): Promise<void> {
+  if (!isKubernetes(store)) return
+  const exists = await within(timeoutMs, (call) => store.namespaceExists(call)).catch(() => undefined)
+  if (exists === false) tell(`There is no namespace ${JSON.stringify(store.namespace)} in this cluster.`)
+}
+
+/** Uses a store and closes it. A failure is reported in the words of the command line. */
+export async function whileOpen<T>(store: LeaseStore, use: () => Promise<T>): Promise<T> {
+  try {
+    return await use()
+  } catch (error) {
+    throw failureOf(error)
+  } finally {
+    await store.close?.()
+  }
+}
+
+export function isService(store: LeaseStore): store is ServiceStore {
+  return 'request' in store
+}
+
+/** Whether an API server can be asked what the caller may do with the store's objects. */
+export function isKubernetes(store: LeaseStore): store is KubernetesStore | MulticlusterStore {
+  return 'rights' in store
+}
+
+async function open(url: string, credentials: Credentials, file?: OpenStoreOptions['file']): Promise<LeaseStore> {
+  const { openStore } = await import('tenure/stores')
+  try {
+    return await openStore(url, { environment: environmentOf(credentials), file })
+  } catch (error) {
+    throw failureOf(error)
+  }
+}
+
+/** Flags replace what the environment says. */
+function environmentOf({ tokenFile, caFile, certFile, keyFile }: Credentials): NodeJS.ProcessEnv {
+  const chosen = Object.entries({ tokenFile, caFile, certFile, keyFile }).map(([key, path]) => [variableOf(key), path])
+  const environment = { ...process.env, ...Object.fromEntries(chosen) } as NodeJS.ProcessEnv
+  const byFlag = tokenFile !== undefined && tokenFile !== resolve(process.env['TENURE_TOKEN_FILE'] ?? '')
+  return byFlag ? { ...environment, TENURE_TOKEN: undefined } : environment
+}

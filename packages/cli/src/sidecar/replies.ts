@@ -1,0 +1,36 @@
+import type { Elector, ElectionMetrics } from 'tenure'
+import { failure, type Replies } from '../shared/small-server.ts'
+import type { Promised } from './promised.ts'
+
+/** What a sidecar answers. */
+export function sidecarReplies(elector: Elector, promised: Promised, metrics: ElectionMetrics): Replies {
+  return {
+    '/leader': () => ({ status: 200, body: answerOf(elector, promised) }),
+    '/is-leader'() {
+      const is_leader = promised.mayPromise && elector.isLeader()
+      return { status: is_leader ? 200 : 503, body: { is_leader } }
+    },
+    '/healthz': () =>
+      promised.mayPromise
+        ? { status: 200, body: { ok: true, summary: elector.explain().summary } }
+        : failure(503, 'BACKEND_UNAVAILABLE', 'It stops.'),
+    '/metrics': () => ({ status: 200, contentType: metrics.contentType, text: metrics.text() }),
+  }
+}
+
+/** By the names of the service's HTTP API. */
+function answerOf(elector: Elector, promised: Promised): object {
+  const { isLeader, leader, leaseEndsInMs = 0 } = elector.explain()
+  const is_leader = promised.mayPromise && isLeader
+  // Rounded down: it must not promise more than there is.
+  const lease_remaining_ms = Math.floor(leaseEndsInMs)
+  if (is_leader) promised.note(lease_remaining_ms)
+  // A caller that compares only names takes its own name for "I lead".
+  const shown = leader && (is_leader || leader.holder !== elector.identity)
+  return {
+    election: elector.election,
+    node_id: elector.identity,
+    is_leader,
+    leader: shown ? { node_id: leader.holder, term: leader.term, lease_remaining_ms, metadata: leader.metadata } : null,
+  }
+}

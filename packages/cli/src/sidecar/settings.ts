@@ -1,0 +1,24 @@
+import { parseAddress } from '../shared/arguments/addresses.ts'
+import { setting } from '../shared/arguments/settings.ts'
+import {
+  allowedHost,
+  campaignedStoreSettings,
+  identity,
+  jsonLog,
+  metadata,
+  ttl,
+} from '../shared/arguments/store-settings.ts'
+
+export const sidecarSettings = {
+  ...campaignedStoreSettings,
+  listen: setting(
+    { placeholder: 'address', help: 'where to answer; :4040 is every address', shownDefault: '127.0.0.1:4040' },
+    parseAddress,
+    { host: '127.0.0.1', port: 4040 },
+  ),
+  allowedHost,
+  identity: { ...identity, shownDefault: 'POD_NAME, else the name of this host and a random part' },
+  ttl,
+  metadata,
+  json: jsonLog,
+}

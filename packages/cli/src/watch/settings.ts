@@ -1,0 +1,13 @@
+import { setting, toggle } from '../shared/arguments/settings.ts'
+import { json, storeSettings } from '../shared/arguments/store-settings.ts'
+import { countOf } from '../shared/arguments/values.ts'
+
+export const watchSettings = {
+  ...storeSettings,
+  json,
+  renewals: toggle('print renewals too'),
+  changes: setting(
+    { placeholder: 'number', help: 'end after this many lines; the first is the current state' },
+    countOf,
+  ),
+}

@@ -1,0 +1,16 @@
+import { Elector } from 'tenure'
+import { fileStore } from 'tenure/stores/file'
+import { onTestFinished } from 'vitest'
+
+/** One candidate in a folder, which leads. */
+export async function leadIn(directory: string, identity: string, leaseDurationMs = 60_000) {
+  const store = fileStore({ directory })
+  const elector = new Elector({ store, election: 'jobs', identity, leaseDurationMs })
+  onTestFinished(async () => {
+    await elector.stop()
+    await store.close?.()
+  })
+  elector.start()
+  await elector.waitForLeadership()
+  return elector
+}

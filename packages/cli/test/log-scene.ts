@@ -1,0 +1,77 @@
+/** `tenure serve` with a log that cannot be written. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, openSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, vi } from 'vitest'
+import { figure } from '../../service/test/service-process.ts'
+import { ask, campaign, program, temporaryFolder } from './tenure.ts'
+
+/** Nobody can read the address from a log that is not written. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** `tenure serve` with this as its standard error, once it answers. */
+export async function serveInto(standardError: number | 'pipe') {
+  const port = await freePort()
+  const address = `127.0.0.1:${port}`
+  const args = [
+    'serve',
+    '--data',
+    join(temporaryFolder(), 'data'),
+    '--listen',
+    address,
+    '--json',
+    '--log-level',
+    'info',
+  ]
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'ignore', standardError] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const ended = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string)
+  const url = `http://${address}`
+  await vi.waitUntil(
+    () =>
+      fetch(`${url}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    { timeout: 20_000 },
+  )
+  return { url, child, ended }
+}
+
+/** Terms that begin and end, each with a line; the names make a line long. */
+export async function makeLines(url: string, pairs: number): Promise<void> {
+  const inOneGroup = async (_: unknown, index: number) => {
+    const group = `jobs-${index}`.padEnd(120, '-')
+    for (let count = 0; count < pairs / 10; count++) {
+      const { body } = await campaign(url, group, `node-${count}-`.padEnd(250, 'x'))
+      const { node_id, term } = body['leader'] as { node_id: string; term: number }
+      expect(await ask(`${url}/v1/groups/${group}/resign`, { node_id, term })).toMatchObject({ status: 200 })
+    }
+  }
+  await Promise.all(Array.from({ length: 10 }, inOneGroup))
+}
+
+/** Opens it for this test. */
+export function openFor(path: string, flags: number): number {
+  const descriptor = openSync(path, flags | constants.O_NONBLOCK)
+  opened.add(descriptor)
+  onTestFinished(() => closeOnce(descriptor))
+  return descriptor
+}
+
+const opened = new Set<number>()
+
+export function closeOnce(descriptor: number): void {
+  if (opened.delete(descriptor)) closeSync(descriptor)
+}
+
+export const lostLines = (url: string) => figure(url, 'tenure_log_lines_lost_total')

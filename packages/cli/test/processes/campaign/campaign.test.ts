@@ -1,0 +1,169 @@
+import { hostname } from 'node:os'
+import { describe, expect, test } from 'vitest'
+import { ask, campaign, linesOf, run, serve, temporaryFolder, tenure } from '../../tenure.ts'
+
+describe('the commands for a service', () => {
+  test('campaign, resign, members and groups answer people in words and tables', async () => {
+    const { url } = await serve(temporaryFolder())
+    const say = async (...args: string[]) => {
+      const { code, out, error } = await run([...args, '--url', url])
+      expect(error).toBe('')
+      return `${code} ${out}`
+    }
+    expect(await say('groups')).toBe('0 There is no group.\n')
+    expect(await run(['members', 'jobs', '--url', url])).toMatchObject({
+      code: 1,
+      out: '',
+      error: expect.stringMatching(/There is no group "jobs"\. Correct the name, /) as string,
+    })
+    expect(await say('campaign', 'jobs', '--identity', 'a', '--ttl', '1m', '--metadata', '{"zone":"x"}')).toMatch(
+      /^0 a leads jobs in term 1 for \d+\.\ds\.\n$/,
+    )
+    expect(await say('campaign', 'jobs', '--identity', 'b')).toMatch(
+      /^1 b does not lead jobs: a does, in term 1, for \d+\.\ds unless it is renewed\.\n$/,
+    )
+    expect(await say('members', 'jobs')).toMatch(
+      /^0 NODE +ROLE +LAST HEARD OF +METADATA\na +leader +\S+Z +\{"zone":"x"\}\nb +candidate +\S+Z\n$/,
+    )
+    expect(await say('groups')).toMatch(/^0 GROUP +LEADER .*\njobs +a +1 +\d+\.\ds +no\n$/)
+    expect(await say('resign', 'jobs', '--identity', 'b')).toMatch(/^1 b does not lead jobs: a does, in term 1, /)
+    expect(await say('resign', 'jobs', '--identity', 'a')).toBe('0 a no longer leads jobs: term 1 has ended.\n')
+    expect(await say('resign', 'jobs', '--identity', 'b')).toBe('1 b does not lead jobs: nobody does.\n')
+    expect(await say('groups')).toMatch(/\njobs +- +1 +- +no\n$/)
+  })
+
+  test('whoever leads already from an earlier campaign is told so', async () => {
+    const { url } = await serve(temporaryFolder())
+    const env = { TENURE_URL: url, TENURE_IDENTITY: 'n1' }
+    await campaign(url, 'jobs', 'n1')
+    const again = await run(['campaign', 'jobs'], { env })
+    expect(again).toMatchObject({ code: 1, error: '' })
+    expect(again.out).toMatch(
+      /^n1 leads jobs already, in term 1, from an earlier campaign, for \d+\.\ds\. Resign first, or wait\.\n$/,
+    )
+    const other = await run(['resign', 'jobs', '--term', '7'], { env })
+    expect(other).toMatchObject({ code: 1, out: 'n1 leads jobs in term 1, not in term 7.\n' })
+  })
+
+  test('a lease that was given back may be given back again, and each help says what its codes mean', async () => {
+    const { url } = await serve(temporaryFolder())
+    await campaign(url, 'jobs', 'a')
+    const resign = ['resign', 'jobs', '--url', url, '--identity', 'a']
+    expect(await run(resign)).toMatchObject({ code: 0 })
+    expect(await run(resign)).toMatchObject({ code: 0 })
+    const codes = async (name: string) => /^Exit codes: .*$/m.exec((await run([name, '--help'])).out)?.[0]
+    expect(await codes('resign')).toContain('0 if it was given back, now or before, 1 if it did not lead')
+    expect(await codes('members')).toContain('1 if there is no such group')
+  })
+
+  test('--url and --store are two names of one setting, for every command, as flags and as variables', async () => {
+    const { url } = await serve(temporaryFolder())
+    await campaign(url, 'jobs', 'a', { lease_ttl_ms: 600_000 })
+    const questions = [['members', 'jobs'], ['groups'], ['leader', 'jobs'], ['watch', 'jobs', '--changes', '1']]
+    for (const question of questions) {
+      for (const flag of ['--url', '--store']) {
+        expect(await run([...question, flag, url]), `${question.join(' ')} ${flag}`).toMatchObject({
+          code: 0,
+          error: '',
+        })
+      }
+      for (const env of [{ TENURE_URL: url }, { TENURE_STORE: url, TENURE_URL: '' }]) {
+        expect(await run(question, { env }), question.join(' ')).toMatchObject({ code: 0, error: '' })
+      }
+      // A flag counts for more than a variable, whichever of the two names each has.
+      for (const [flag, variable] of [
+        ['--url', 'TENURE_STORE'],
+        ['--store', 'TENURE_URL'],
+      ] as const) {
+        expect(await run([...question, flag, url], { env: { [variable]: 'http://127.0.0.1:9' } })).toMatchObject({
+          code: 0,
+        })
+      }
+    }
+    const both = await run(['leader', 'jobs', '--url', url, '--store', 'memory:'])
+    expect(both).toMatchObject({
+      code: 2,
+      error: 'tenure: --store and --url are two names of one setting: give one of them.\n',
+    })
+    // Where both variables are set, each command goes by its own.
+    const env = { TENURE_URL: url, TENURE_STORE: 'memory:' }
+    expect(await run(['members', 'jobs'], { env })).toMatchObject({ code: 0 })
+    expect(await run(['leader', 'jobs'], { env })).toMatchObject({ code: 1, out: 'Nobody leads jobs.\n' })
+    const file = await run(['members', 'jobs', '--store', 'file:///leases'])
+    expect(file).toMatchObject({
+      code: 2,
+      error: expect.stringMatching(/must be the address of an election/) as string,
+    })
+  })
+
+  test.for([
+    ['127.0.0.1:7070', 'http://127.0.0.1:7070'],
+    ['localhost:7070', 'http://localhost:7070'],
+    ['elections.example.com', 'https://elections.example.com'],
+  ])('an address without a scheme, %s, is probably %s', async ([url = '', meant = '']) => {
+    const { code, error } = await run(['campaign', 'jobs', '--url', url])
+    expect(code).toBe(2)
+    expect(error).toContain(`Did you mean "${meant}"?`)
+  })
+
+  test('groups says that there may be some which a token does not show', async () => {
+    const { url } = await serve(temporaryFolder())
+    const { out } = await run(['groups', '--url', url], { env: { TENURE_TOKEN: 'a.b.c' } })
+    expect(out).toBe('There is no group that you may see.\n')
+  })
+
+  test('they print the answers of the HTTP API as they are, as lines of JSON', async () => {
+    const { url } = await serve(temporaryFolder())
+    const env = { TENURE_URL: url, TENURE_JSON: 'true' }
+    const say = async (...args: string[]) => linesOf((await run(args, { env })).out)
+    const [won] = await say('campaign', 'jobs', '--ttl', '30s')
+    const byService = (await ask(`${url}/v1/groups/jobs/leader`)).body
+    expect(won).toMatchObject({ is_leader: true, leader: { node_id: hostname(), term: 1, lease_ttl_ms: 30_000 } })
+    expect(Object.keys(won?.['leader'] as object)).toEqual(Object.keys(byService['leader'] as object))
+    const listed = (await ask(`${url}/v1/groups/jobs/members`)).body
+    expect(await say('members', 'jobs')).toEqual(listed['members'])
+    expect(await say('groups')).toMatchObject([{ group_id: 'jobs', leader: { node_id: hostname() } }])
+    expect(await say('resign', 'jobs', '--term', '7')).toMatchObject([{ ok: false, error: 'NOT_LEADER' }])
+    expect(await say('resign', 'jobs')).toMatchObject([{ ok: true, leader: { term: 1 } }])
+  })
+
+  test('resign ends the term that runs, whichever one the environment of a command names', async () => {
+    const { url } = await serve(temporaryFolder())
+    await campaign(url, 'jobs', 'a')
+    const env = { TENURE_URL: url, TENURE_IDENTITY: 'a', TENURE_TERM: '99' }
+    expect(await run(['resign', 'jobs'], { env })).toMatchObject({
+      code: 0,
+      out: 'a no longer leads jobs: term 1 has ended.\n',
+    })
+    const beyond = await run(['resign', 'jobs', '--term', '4294967296'], { env })
+    expect(beyond).toMatchObject({ code: 1, out: 'a does not lead jobs: nobody does.\n' })
+  })
+
+  test('campaign waits in line, and its lease counts from a renewal that it sends then', async () => {
+    const { url } = await serve(temporaryFolder())
+    await campaign(url, 'jobs', 'a')
+    const waiting = tenure(['campaign', 'jobs', '--url', url, '--identity', 'b', '--wait', '1m', '--json'])
+    const inLine = async () => (await (await fetch(`${url}/metrics`)).text()).includes('tenure_waiting_campaigns 1')
+    await expect.poll(inLine, { timeout: 20_000 }).toBe(true)
+    expect(waiting.output.out).toBe('')
+    await ask(`${url}/v1/groups/jobs/resign`, { node_id: 'a', term: 1 })
+    expect(await waiting.ended).toBe(0)
+    const [answer = {}] = linesOf(waiting.output.out)
+    expect(answer).toMatchObject({ is_leader: true, leader: { node_id: 'b', term: 2 } })
+    expect((await ask(`${url}/v1/groups/jobs/leader`)).body).toMatchObject({
+      leader: { version: (answer['leader'] as { version: string }).version },
+    })
+    const late = await run(['campaign', 'jobs', '--url', url, '--identity', 'c', '--wait', '1ms'])
+    expect(late).toMatchObject({ code: 1, out: expect.stringContaining('c does not lead jobs: b does') as string })
+  })
+
+  test('groups come in pages, and all are printed', async () => {
+    const { url } = await serve(temporaryFolder())
+    const ids = Array.from({ length: 1_005 }, (_, index) => `g${String(index).padStart(4, '0')}`)
+    for (let from = 0; from < ids.length; from += 50) {
+      await Promise.all(ids.slice(from, from + 50).map((group_id) => ask(`${url}/v1/groups`, { group_id })))
+    }
+    const { out } = await run(['groups', '--url', url, '--json'])
+    expect(linesOf(out).map(({ group_id }) => group_id)).toEqual(ids)
+  })
+})

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { program } from '../../tenure.ts'
+import { temporaryFolder, pidsIn, expectNothingLeft } from '../../demo-scene.ts'
+
+const leaseDurationMs = 3_000
+
+function startDemo(folder: string, ...args: string[]) {
+  const child = spawn(process.execPath, [program, 'demo', ...args], { env: { ...process.env, TMPDIR: folder } })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const output = { text: '' }
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (output.text += text))
+  }
+  return { child, output }
+}
+
+test('without a terminal the demo shows a take-over for each harm, with rising terms, and ends by itself', async () => {
+  const folder = temporaryFolder()
+  const { child, output } = startDemo(folder, '--end-after', '13s', '--harm-every', '500ms')
+  const [code] = await once(child, 'exit')
+  const { text } = output
+  expect(code, text).toBe(0)
+
+  const terms = [...text.matchAll(/ leads term (\d+)/g)].map(([, term]) => Number(term))
+  expect(terms, text).toEqual([...new Set(terms)].toSorted((a, b) => a - b))
+  const takeovers = [
+    ...text.matchAll(
+      /(killed|paused|cut off|stopped) (node-.) \(term (\d+)\) -> (node-.) leads term (\d+) after (\d+) ms/g,
+    ),
+  ]
+  expect(text).toMatch(new RegExp(`^${takeovers.length} take-overs in .*, terms 1 to ${terms.at(-1)} `, 'm'))
+  const tookMs = (harm: string) => takeovers.filter(([, how]) => how === harm).map((groups) => Number(groups[6]))
+  for (const harm of ['killed', 'paused', 'cut off', 'stopped'])
+    expect(tookMs(harm), `${harm}\n${text}`).not.toEqual([])
+  // A death and a release are noticed; a pause or a cut looks like neither, so the lease has to run out. Of each only
+  // the first: after that so many have been harmed that nobody may be there to take over.
+  for (const harm of ['killed', 'stopped']) expect(tookMs(harm)[0], text).toBeLessThan(leaseDurationMs / 2)
+  for (const ms of [...tookMs('paused'), ...tookMs('cut off')]) expect(ms).toBeGreaterThan(leaseDurationMs / 4)
+  expect(text).toMatch(/node-. knows that it lost term \d+ \(expired\)/)
+  expectNothingLeft(folder, pidsIn(text))
+})
+
+test('a demo that is told to end takes its processes and its folder with it', async () => {
+  const folder = temporaryFolder()
+  const { child, output } = startDemo(folder)
+  await vi.waitFor(() => expect(output.text).toContain('leads term 1'), { timeout: 10_000 })
+  child.kill('SIGTERM')
+  const [code] = await once(child, 'exit')
+  expect(code).toBe(143)
+  expectNothingLeft(folder, pidsIn(output.text))
+})
+
+test('the demo says how it is called when it is called wrongly', async () => {
+  const { child, output } = startDemo(temporaryFolder(), '--end-after', 'soon')
+  const [code] = await once(child, 'exit')
+  expect(code).toBe(2)
+  expect(output.text).toContain('--end-after must be a duration like 500ms, 15s or 1h, not "soon"')
+})

@@ -1,0 +1,105 @@
+/** `tenure backup` and `tenure restore`, on the data of `tenure serve`. */
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { serve, temporaryFolder, tenure } from '../../../tenure.ts'
+
+async function run(...args: string[]) {
+  const { output, ended } = tenure(args)
+  return { code: await ended, ...output }
+}
+
+async function campaign(url: string, node: string): Promise<unknown> {
+  const body = JSON.stringify({ node_id: node, lease_ttl_ms: 60_000 })
+  const headers = { 'content-type': 'application/json' }
+  const answer = await fetch(`${url}/v1/groups/jobs/campaign`, { method: 'POST', headers, body })
+  return answer.json()
+}
+
+test('a backup of a service that runs is served elsewhere once it was restored', async () => {
+  const folder = temporaryFolder()
+  const data = join(folder, 'data')
+  const to = join(folder, 'backup')
+  const service = await serve(data)
+  await campaign(service.url, 'a')
+
+  expect(await run('backup', '--data', data, '--to', to)).toMatchObject({
+    code: 0,
+    out: `The data in ${data} were copied to ${to}. To serve them, run "tenure restore --data ${to}" first.\n`,
+  })
+  expect(await run('backup', '--data', data, '--to', to)).toMatchObject({
+    code: 69,
+    error: `tenure: ${to} is there already. Name a new directory for the backup.\n`,
+  })
+  expect(await run('restore', '--data', data)).toMatchObject({
+    code: 69,
+    error: expect.stringContaining('is in use by another process'),
+  })
+  const refused = await run('serve', '--data', to, '--listen', '127.0.0.1:0')
+  expect(refused).toMatchObject({ code: 69, error: expect.stringContaining(`"tenure restore --data ${to}" once`) })
+
+  expect(await run('restore', '--data', to)).toMatchObject({
+    code: 0,
+    out: `A million terms are skipped in every group of ${to}. A service can take it now.\n`,
+  })
+  const restored = await serve(to)
+  // What led in the backup may still believe so.
+  expect(await campaign(restored.url, 'b')).toMatchObject({ is_leader: false, highest_term: 1_000_001 })
+  const wait = String.raw`, and nobody may for another \d+\.\ds\.`
+  expect(await run('campaign', 'jobs', '--url', restored.url, '--identity', 'b')).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(new RegExp(`^b does not lead jobs: nobody does${wait}\n$`)),
+  })
+  expect(await run('leader', 'jobs', '--url', restored.url)).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(new RegExp(`^Nobody leads jobs${wait} a did last, in term 1\\.\n$`)),
+  })
+  const { out } = await run('leader', 'jobs', '--url', restored.url, '--json')
+  const { freeInMs } = JSON.parse(out) as { freeInMs: number }
+  expect(freeInMs).toBeGreaterThan(1_000)
+  // The longest lease that may still run, and what clocks may differ by.
+  expect(freeInMs).toBeLessThan(2 * 60_000)
+}, 60_000)
+
+test('what is missing or not there is told', async () => {
+  const folder = temporaryFolder()
+  expect(await run('backup', '--data', folder)).toMatchObject({ code: 2, error: expect.stringContaining('--to') })
+  for (const command of [['restore'], ['backup', '--to', join(folder, 'to')]]) {
+    expect(await run(...command, '--data', join(folder, 'none'))).toMatchObject({
+      code: 69,
+      error: `tenure: There are no data of a service in ${join(folder, 'none')}.\n`,
+    })
+  }
+})
+
+test('the option from before skips terms once for one directory, and says what replaces it', async () => {
+  const data = join(temporaryFolder(), 'data')
+  const said = async (...args: string[]) => {
+    const service = await serve(data, args)
+    service.child.kill('SIGTERM')
+    await service.ended
+    return service.lines().map(({ msg }) => msg)
+  }
+  const advice = 'This option goes away: run "tenure restore" once instead.'
+  expect(await said('--after-restore')).toContain(
+    `The data directory is new: there is nothing to restore, and nothing is skipped. ${advice}`,
+  )
+  expect(await said('--after-restore')).toContain(
+    `The data come from a backup: a million terms are skipped in every group. ${advice}`,
+  )
+  expect(await said('--after-restore')).toContain(
+    `The data come from a backup: that was done before, and is not done again. ${advice}`,
+  )
+}, 60_000)
+
+test.skipIf(process.platform === 'win32')(
+  'the log names a data directory that was moved away',
+  async () => {
+    const data = join(temporaryFolder(), 'data')
+    const service = await serve(data)
+    renameSync(data, `${data}-moved`)
+    const text = `the data directory ${data} may be lost: nothing is granted or renewed 5 s after the last proof`
+    await expect.poll(() => service.lines().map(({ msg }) => msg), { timeout: 20_000 }).toContain(text)
+  },
+  60_000,
+)

@@ -1,0 +1,125 @@
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { buildMutant, type Mutation } from '../../../../../../test/mutants/mutant.ts'
+import { startProxy } from '../../../../../../test/servers/proxy.ts'
+import { overlaps, scene, signal, stopBetweenRenewals, type Scene } from '../../../run/scene.ts'
+import { program, serve, temporaryFolder } from '../../../tenure.ts'
+
+const lease = ['--ttl', '3s']
+
+/** Each leads two wrappers, of which the first leads, into one trap. Gives where their commands wrote. */
+const scenarios = {
+  async 'tenure is stopped past its lease'(command: string) {
+    const { on, first } = await two(command, { worker: ['--stubborn'] })
+    await stopBetweenRenewals(on, first)
+    await secondWorks(on)
+    return on
+  },
+  async 'the supervisor is stopped, and tenure is cut off'(command: string) {
+    const served = await serve(temporaryFolder())
+    const proxy = await startProxy(Number(new URL(served.url).port))
+    onTestFinished(() => proxy.stop())
+    const through = ['--store', `http://127.0.0.1:${proxy.port}`]
+    const { on, first } = await two(command, { worker: ['--stubborn'], store: served.url, through })
+    signal(first.supervisor(), 'SIGSTOP')
+    proxy.set('blackhole')
+    await secondWorks(on)
+    return on
+  },
+  async 'tenure is killed over a child in a group of its own'(command: string) {
+    const { on, first } = await two(command, { worker: ['--fork', 'group'] })
+    await vi.waitUntil(() => new Set(on.lines().map(({ pid }) => pid)).size === 2, { timeout: 20_000 })
+    first.child.kill('SIGKILL')
+    await secondWorks(on)
+    // It is nobody's any more.
+    for (const { pid, term } of on.lines()) if (term === 1) signal(pid, 'SIGKILL')
+    return on
+  },
+  async 'tenure is told to stop over a slow command'(command: string) {
+    const { on, first } = await two(command, { worker: ['--slow', '4000'] })
+    first.child.kill('SIGTERM')
+    await secondWorks(on)
+    return on
+  },
+  async 'tenure is killed while the supervisor takes its time'(command: string) {
+    const { on, first } = await two(command, {})
+    const supervisor = first.supervisor()
+    signal(supervisor, 'SIGSTOP')
+    first.child.kill('SIGKILL')
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    signal(supervisor, 'SIGCONT')
+    await secondWorks(on)
+    return on
+  },
+}
+
+async function two(
+  command: string,
+  { worker = [], store, through = [] }: { worker?: readonly string[]; store?: string; through?: readonly string[] },
+) {
+  const on = scene(store)
+  const first = on.work([...lease, ...through, '--identity', 'first'], worker, { command })
+  await on.wrote('begin', 1)
+  const second = on.work(lease, [], { command })
+  await vi.waitUntil(() => second.output.error.includes('first leads'), { timeout: 20_000 })
+  return { on, first }
+}
+
+async function secondWorks(on: Scene): Promise<void> {
+  await on.wrote('begin', 2)
+  await vi.waitUntil(() => on.lines().filter(({ term }) => term === 2).length > 30, { timeout: 20_000 })
+}
+
+interface Mutant extends Mutation {
+  readonly caughtWhen: keyof typeof scenarios
+}
+
+const mutants: readonly Mutant[] = [
+  {
+    name: 'the supervisor leaves it all to tenure',
+    file: 'run/supervisor.ts',
+    find: "  answer({ type: 'started', run: id, session })",
+    replace: "  enforcer.stop()\n  answer({ type: 'started', run: id, session })",
+    caughtWhen: 'tenure is stopped past its lease',
+  },
+  {
+    name: 'tenure leaves it all to the supervisor',
+    file: 'run/command-run.ts',
+    find: '    if (this.#order) this.#enforcer.end(this.#order.signal, this.#order.killAt)',
+    replace: '    this.#enforcer.stop()',
+    caughtWhen: 'the supervisor is stopped, and tenure is cut off',
+  },
+  {
+    name: 'only the first process group is ended',
+    file: 'run/session.ts',
+    find: '  if (isGivenAway(session)) return { processes: [], isComplete: true }',
+    replace: '  if (session) return undefined',
+    caughtWhen: 'tenure is killed over a child in a group of its own',
+  },
+  {
+    name: 'the lease is released before the command has ended',
+    file: 'run/conductor.ts',
+    find: 'leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))',
+    replace: 'leadership.waitUntil(Promise.resolve(settle))',
+    caughtWhen: 'tenure is told to stop over a slow command',
+  },
+  {
+    name: 'the sign of life ends with tenure',
+    file: 'run/supervision.ts',
+    find: '      await supervisor.hold(sign, server)',
+    replace: '      await supervisor.ready',
+    caughtWhen: 'tenure is killed while the supervisor takes its time',
+  },
+]
+
+describe.each(Object.entries(scenarios))('when %s', (name, scenario) => {
+  test('no two commands run at once', { timeout: 90_000 }, async () => {
+    expect(overlaps((await scenario(program)).lines())).toEqual([])
+  })
+
+  const own = mutants.filter(({ caughtWhen }) => caughtWhen === name)
+  test.each(own)('but they do if $name', { timeout: 90_000 }, async (mutant) => {
+    const command = join(await buildMutant('cli', [mutant]), 'bin/tenure.js')
+    expect(overlaps((await scenario(command)).lines())).toMatchObject([{ term: 2 }])
+  })
+})

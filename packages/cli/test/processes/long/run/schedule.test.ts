@@ -1,0 +1,109 @@
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { Elector } from '../../../../../tenure/src/elector.ts'
+import { fileStore } from '../../../../../tenure/src/stores/file.ts'
+import { scene, type Scene } from '../../../run/scene.ts'
+import { begun, expectRuns, expectEachOnce, quick } from '../../../run/slots.ts'
+
+/** Leaves a text in the record, as a leader does. */
+async function carry(on: Scene, text: string): Promise<void> {
+  const store = fileStore({ directory: join(on.folder, 'leases') })
+  const elector = new Elector({ store, election: 'jobs' })
+  elector.start()
+  await (await elector.waitForLeadership()).setCarry(text)
+  await elector.stop()
+  await store.close?.()
+}
+
+const lastRun = (ms: number) => JSON.stringify({ lastRun: new Date(ms).toISOString() })
+
+describe('--every', { timeout: 90_000 }, () => {
+  test('does not run a slot again whose run was killed with its machine', async () => {
+    const on = scene()
+    const args = ['--ttl', '2s', '--every', '*/3 * * * * *']
+    const first = on.work(args)
+    await expectRuns(on, 1)
+    first.child.kill('SIGKILL')
+    on.work(args, quick)
+    await expectRuns(on, 3)
+    expectEachOnce(on)
+  })
+
+  test('goes on after a run that failed, and leads in between', async () => {
+    const on = scene()
+    const { child, ended } = on.work(['--every', '* * * * * *'], ['--exit', '5'])
+    await expectRuns(on, 3)
+    expectEachOnce(on)
+    expect(new Set(begun(on).map(({ term }) => term))).toEqual(new Set([1]))
+    child.kill('SIGTERM')
+    expect([0, 5, 143]).toContain(await ended)
+  })
+
+  const tenMinutesAgo = Date.now() - 600_000
+  const pattern = `${new Date(tenMinutesAgo).getUTCMinutes()} * * * *`
+
+  test('leaves out what was missed', async () => {
+    const on = scene()
+    await carry(on, lastRun(Date.now() - 7_200_000))
+    const { output } = on.work(['--every', pattern], quick)
+    await vi.waitUntil(() => output.error.includes('the next run is at'), { timeout: 20_000 })
+    expect(output.error).toContain('was missed, and is left out')
+    expect(begun(on)).toEqual([])
+  })
+
+  test('catches up with one run, if so chosen', async () => {
+    const on = scene()
+    await carry(on, lastRun(Date.now() - 7_200_000))
+    const { output } = on.work(['--every', pattern, '--missed', 'run-once'], quick)
+    await vi.waitUntil(() => output.error.includes('the next run is at'), { timeout: 20_000 })
+    expect(begun(on)).toHaveLength(1)
+  })
+
+  test('begins with what comes next when there was no run before', async () => {
+    const on = scene()
+    const { output } = on.work(['--every', pattern, '--missed', 'run-once'], quick)
+    await vi.waitUntil(() => output.error.includes('the next run is at'), { timeout: 20_000 })
+    expect(begun(on)).toEqual([])
+  })
+
+  test('does not touch the record of another program', async () => {
+    const on = scene()
+    await carry(on, 'my own notes')
+    const { ended, output } = on.work(['--every', pattern], quick)
+    expect(await ended).toBe(1)
+    expect(output.error).toContain('another program')
+  })
+})
+
+describe('--at-most-once-per', () => {
+  test('runs it on one of many machines that are told to at once, and ends on all', async () => {
+    const on = scene()
+    const all = Array.from({ length: 4 }, () => on.work(['--at-most-once-per', '1h'], quick))
+    expect(await Promise.all(all.map(({ ended }) => ended))).toEqual([0, 0, 0, 0])
+    expect(begun(on)).toHaveLength(1)
+    expect(all.filter(({ output }) => output.error.includes('nothing to do'))).toHaveLength(3)
+  })
+
+  test('runs it once for all that were told to at once, also if it takes longer than that time', async () => {
+    const on = scene()
+    const slow = ['--exit', '0', '--after', '2000']
+    const all = Array.from({ length: 3 }, () => on.work(['--at-most-once-per', '1s'], slow))
+    expect(await Promise.all(all.map(({ ended }) => ended))).toEqual([0, 0, 0])
+    expect(begun(on)).toHaveLength(1)
+  })
+
+  test('runs it again when the time has passed, and ends with its code', async () => {
+    const on = scene()
+    await carry(on, lastRun(Date.now() - 61_000))
+    expect(await on.work(['--at-most-once-per', '1m'], ['--exit', '6']).ended).toBe(6)
+    expect(await on.work(['--at-most-once-per', '1m'], ['--exit', '6']).ended).toBe(0)
+    expect(begun(on)).toHaveLength(1)
+  })
+
+  test('does not run it if the last run lies ahead of this clock', async () => {
+    const on = scene()
+    await carry(on, lastRun(Date.now() + 600_000))
+    expect(await on.work(['--at-most-once-per', '1m'], quick).ended).toBe(0)
+    expect(begun(on)).toEqual([])
+  })
+})

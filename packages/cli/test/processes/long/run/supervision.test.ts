@@ -1,0 +1,189 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import {
+  expectNoOverlap,
+  runs,
+  scene,
+  signal,
+  stopBetweenRenewals,
+  type Scene,
+  type Wrapper,
+} from '../../../run/scene.ts'
+import { serve, temporaryFolder } from '../../../tenure.ts'
+
+const ttlMs = 4_000
+const lease = ['--ttl', `${ttlMs}ms`]
+
+interface Two {
+  readonly on: Scene
+  readonly first: Wrapper
+  readonly second: Wrapper
+  /** The first command. */
+  readonly pid: number
+  readonly supervisor: number
+}
+
+/** Two machines' worth of wrappers: the first leads, the second waits. */
+async function two(kind: 'file' | 'service', worker: readonly string[] = [], ttl = lease): Promise<Two> {
+  const on = scene(kind === 'file' ? undefined : (await serve(temporaryFolder())).url)
+  const first = on.work([...ttl, '--identity', 'first'], worker)
+  const { pid } = await on.wrote('begin', 1)
+  const second = on.work([...ttl, '--identity', 'second'])
+  await vi.waitUntil(() => second.output.error.includes('first leads'), { timeout: 20_000 })
+  return { on, first, second, pid, supervisor: first.supervisor() }
+}
+
+async function expectTakeOver({ on }: Two): Promise<void> {
+  await on.wrote('begin', 2)
+  await vi.waitUntil(() => on.lines().filter(({ term }) => term === 2).length > 20, { timeout: 20_000 })
+  expect(expectNoOverlap(on.lines())).toEqual([1, 2])
+}
+
+/** How long after the last line of the first term the second one began. */
+function gapMs(on: Scene): number {
+  const last = on.lines().findLast(({ term }) => term === 1)
+  const next = on.lines().find(({ term }) => term === 2)
+  return (next?.at ?? NaN) - (last?.at ?? NaN)
+}
+
+const workers = [
+  ['a command', []],
+  ['one that ignores SIGTERM', ['--stubborn']],
+  ['one that forks', ['--fork', 'same']],
+  ['one whose child is in a group of its own', ['--fork', 'group']],
+] as const
+
+describe.each(['file', 'service'] as const)('on a store of kind %s, no two commands ever run at once', (kind) => {
+  test.each(workers)('when tenure is killed over %s', async (_, worker) => {
+    // Where the store learns of the death, nobody waits for the lease, so it may last longer than any test.
+    const both = await two(kind, worker, kind === 'file' ? ['--ttl', '60s'] : lease)
+    if (worker.length > 1) await forked(both.on)
+    both.first.child.kill('SIGKILL')
+    await expectTakeOver(both)
+    expect(runs(both.supervisor)).toBe(false)
+    if (kind === 'file') expect(gapMs(both.on)).toBeLessThan(30_000)
+  })
+
+  test.each(workers)('when tenure is stopped past its lease over %s', async (_, worker) => {
+    const both = await two(kind, worker)
+    if (worker.length > 1) await forked(both.on)
+    await stopBetweenRenewals(both.on, both.first)
+    await expectTakeOver(both)
+    both.first.child.kill('SIGCONT')
+    // It goes on as a standby.
+    await vi.waitUntil(() => both.first.output.error.includes('second leads'), { timeout: 20_000 })
+    expect(expectNoOverlap(both.on.lines())).toEqual([1, 2])
+  })
+
+  test('when the supervisor is killed', async () => {
+    const both = await two(kind, ['--stubborn'])
+    signal(both.supervisor, 'SIGKILL')
+    await vi.waitUntil(() => both.first.output.error.includes('the supervisor died'), { timeout: 20_000 })
+    await vi.waitUntil(() => expectNoOverlap(both.on.lines()).length > 1, { timeout: 20_000 })
+    expect(runs(both.pid)).toBe(false)
+    expectNoOverlap(both.on.lines())
+  })
+
+  test('when the supervisor is stopped, and then tenure is told to stop', async () => {
+    const both = await two(kind)
+    signal(both.supervisor, 'SIGSTOP')
+    both.first.child.kill('SIGTERM')
+    expect(await both.first.ended).toBe(143)
+    await expectTakeOver(both)
+    expect(both.on.lines().filter(({ what }) => what === 'SIGTERM')).toHaveLength(1)
+  })
+})
+
+async function forked(on: Scene): Promise<void> {
+  await vi.waitUntil(() => new Set(on.lines().map(({ pid }) => pid)).size === 2, { timeout: 20_000 })
+}
+
+test('tenure ends the command in time although its supervisor is stopped and the store hangs', async () => {
+  const served = await serve(temporaryFolder())
+  const on = scene(served.url)
+  const wrapper = on.work(lease, ['--stubborn'])
+  const { pid } = await on.wrote('begin')
+  signal(wrapper.supervisor(), 'SIGSTOP')
+  signal(served.child.pid ?? 0, 'SIGSTOP')
+  await vi.waitUntil(() => !runs(pid), { timeout: 20_000 })
+  const told = on.lines().find(({ what }) => what === 'SIGTERM')
+  const last = on.lines().at(-1)
+  // SIGTERM came first, and SIGKILL a grace later.
+  expect((last?.at ?? 0) - (told?.at ?? 0)).toBeLessThan(ttlMs / 5 + 300)
+  signal(served.child.pid ?? 0, 'SIGCONT')
+})
+
+test.each(['file', 'service'] as const)(
+  'a supervisor that is stopped before its time is replaced before anything starts, on a store of kind %s',
+  { timeout: 60_000 },
+  async (kind) => {
+    const both = await two(kind)
+    const stopped = both.second.supervisor()
+    signal(stopped, 'SIGSTOP')
+    both.first.child.kill('SIGTERM')
+    await vi.waitUntil(() => both.on.lines().some(({ term }) => term > 1), { timeout: 40_000 })
+    expect(runs(stopped)).toBe(false)
+    expectNoOverlap(both.on.lines())
+  },
+)
+
+test('a new supervisor takes the place of one that died, and the campaign goes on', async () => {
+  const on = scene()
+  const wrapper = on.work([...lease, '--restart-delay', '100ms'])
+  await on.wrote('begin', 1)
+  const before = wrapper.supervisor()
+  signal(before, 'SIGKILL')
+  await on.wrote('begin', 2)
+  expect(wrapper.supervisor()).not.toBe(before)
+  expect(expectNoOverlap(on.lines())).toEqual([1, 2])
+  wrapper.child.kill('SIGTERM')
+  expect(await wrapper.ended).toBe(143)
+})
+
+test('a new supervisor holds the sign of life of the term that goes on', { timeout: 60_000 }, async () => {
+  const on = scene()
+  const first = on.work([...lease, '--identity', 'first', '--hold', '--restart-delay', '100ms'])
+  await on.wrote('begin', 1)
+  signal(first.supervisor(), 'SIGKILL')
+  await vi.waitUntil(() => on.lines().filter(({ what }) => what === 'begin').length === 2, { timeout: 20_000 })
+  const second = on.work(lease)
+  await vi.waitUntil(() => second.output.error.includes('first leads'), { timeout: 20_000 })
+  const supervisor = first.supervisor()
+  signal(supervisor, 'SIGSTOP')
+  first.child.kill('SIGKILL')
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  signal(supervisor, 'SIGCONT')
+  await on.wrote('begin', 2)
+  expect(expectNoOverlap(on.lines())).toEqual([1, 2])
+})
+
+test('a supervisor that was stopped for a while is harmless, and so is its renewed lease', async () => {
+  const on = scene()
+  const wrapper = on.work(['--ttl', '3s'])
+  const { pid } = await on.wrote('begin', 1)
+  signal(wrapper.supervisor(), 'SIGSTOP')
+  await new Promise((resolve) => setTimeout(resolve, 4_000))
+  signal(wrapper.supervisor(), 'SIGCONT')
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  expect(runs(pid)).toBe(true)
+  wrapper.child.kill('SIGTERM')
+  expect(await wrapper.ended).toBe(143)
+})
+
+test('nothing is left behind: no process, no socket, no folder', async () => {
+  const on = scene()
+  const wrapper = on.work(lease, ['--fork', 'same'])
+  await forked(on)
+  const supervisor = wrapper.supervisor()
+  const environment = readFileSync(`/proc/${on.lines()[0]?.pid}/environ`, 'utf8').split('\0')
+  const file = environment.find((each) => each.startsWith('TENURE_FENCE_FILE='))?.split('=')[1] ?? ''
+  wrapper.child.kill('SIGKILL')
+  await vi.waitUntil(() => !runs(supervisor), { timeout: 20_000 })
+  for (const { pid } of on.lines()) expect(runs(pid)).toBe(false)
+  expect(() => readFileSync(file)).toThrow('ENOENT')
+  // The socket of a dead one stays until the next leader has come, which takes its place as proof of death.
+  const next = on.work([...lease, '--once'], ['--exit', '0'])
+  expect(await next.ended).toBe(0)
+  expect(readdirSync(join(on.folder, 'leases')).filter((name) => name.endsWith('.sock'))).toEqual([])
+})

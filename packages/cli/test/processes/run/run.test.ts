@@ -1,0 +1,460 @@
+import { spawn } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { describe, expect, test, vi } from 'vitest'
+import { expectNoOverlap, runs, scene, signal, stateOf, type Scene } from '../../run/scene.ts'
+import { program, serve, temporaryFolder, tenure } from '../../tenure.ts'
+
+const sh = (script: string) => ['--', 'sh', '-c', script]
+const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('tenure-run-'))
+
+describe('what the command is given', () => {
+  test('the term, the election, the identity and a file that tells of the lease', async () => {
+    const on = scene()
+    const script = 'echo $TENURE_TERM $TENURE_ELECTION $TENURE_IDENTITY; cat $TENURE_FENCE_FILE'
+    const { ended, output } = on.run(['--once', '--identity', 'node-17', ...sh(script)])
+    expect(await ended).toBe(0)
+    const [names, text = ''] = output.out.split('\n')
+    expect(names).toBe('1 jobs node-17')
+    const lease = JSON.parse(text) as Record<string, number>
+    expect(lease).toMatchObject({ election: 'jobs', identity: 'node-17', term: 1 })
+    const { leaseEndsAtMs = 0, leaseLeftMs = 0, writtenAtMs = 0 } = lease
+    expect(leaseEndsAtMs).toBe(writtenAtMs + leaseLeftMs)
+    expect(leaseLeftMs).toBeGreaterThan(5_000)
+    expect(leaseLeftMs).toBeLessThan(15_000)
+    expect(Math.abs(writtenAtMs - Date.now())).toBeLessThan(60_000)
+  })
+
+  test('and others see its metadata while it leads', async () => {
+    const on = scene()
+    const { ended, output } = on.run(
+      ['--metadata', 'zone=az-a', '--once', ...sh(`'${process.execPath}' '${program}' leader jobs --json`)],
+      { env: { TENURE_STORE: on.store } },
+    )
+    expect(await ended).toBe(0)
+    expect(JSON.parse(output.out)).toMatchObject({ leader: { term: 1, metadata: { zone: 'az-a' } } })
+    const large = on.run(['--metadata', `note=${'x'.repeat(5_000)}`, '--once', ...sh('true')])
+    expect(await large.ended).toBe(2)
+    expect(large.output.error).toMatch(/^tenure: --metadata .*must be a plain JSON object of at most \d+ bytes/)
+  })
+
+  test('an identity with the name of the host, if nobody chose one', async () => {
+    const { ended, output } = scene().run(['--once', ...sh('echo $TENURE_IDENTITY')])
+    expect(await ended).toBe(0)
+    expect(output.out.startsWith(`${hostname()}-`)).toBe(true)
+  })
+
+  test('that file is replaced at each renewal, and goes with the run', async () => {
+    const on = scene()
+    const script = `echo $TENURE_FENCE_FILE; while :; do cat $TENURE_FENCE_FILE >> ${on.file}; sleep 0.05; done`
+    const { child, ended, output } = on.run(['--ttl', '4s', ...sh(script)])
+    const ends = () => new Set(on.lines().map((line) => (line as unknown as { leaseEndsAtMs: number }).leaseEndsAtMs))
+    await vi.waitUntil(() => ends().size >= 3, { timeout: 20_000 })
+    child.kill('SIGTERM')
+    await ended
+    expect(on.lines().every(({ term }) => term === 1)).toBe(true)
+    const [folder = ''] = /tenure-run-\w+/.exec(output.out) ?? []
+    expect(folder).not.toBe('')
+    expect(folders()).not.toContain(folder)
+  })
+
+  test('a folder for it that is there, although temporary ones were swept away while it waited', async () => {
+    const on = scene()
+    const temporary = temporaryFolder()
+    const first = on.work(['--identity', 'first'])
+    await on.wrote('begin')
+    const second = on.run(['--once', ...sh('cat $TENURE_FENCE_FILE')], { env: { TMPDIR: temporary } })
+    await vi.waitUntil(() => second.output.error.includes('first leads'), { timeout: 20_000 })
+    for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true })
+    first.child.kill('SIGTERM')
+    expect(await second.ended).toBe(0)
+    expect(JSON.parse(second.output.out)).toMatchObject({ term: 2 })
+    expect(readdirSync(temporary)).toEqual([])
+  })
+
+  test('our streams: 100 MB in and out again, intact', async () => {
+    const { store } = scene()
+    const args = [program, 'run', 'jobs', '--store', store, '--once', '--', 'cat']
+    const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+    const chunks = Array.from({ length: 4 }, () => randomBytes(1_000_000))
+    const sent = createHash('sha256')
+    const input = Readable.from(
+      (function* () {
+        for (let index = 0; index < 100; index++) {
+          const chunk = chunks[(index * 7) % 4] ?? Buffer.alloc(0)
+          sent.update(chunk)
+          yield chunk
+        }
+      })(),
+    )
+    const got = createHash('sha256')
+    const ended = once(child, 'close')
+    await Promise.all([pipeline(input, child.stdin), pipeline(child.stdout, got)])
+    expect(await ended).toEqual([0, null])
+    expect(got.digest('hex')).toBe(sent.digest('hex'))
+  })
+
+  test('streams that block, although tenure tells something meanwhile', async () => {
+    // Non-blocking output makes programs fail with EAGAIN as soon as a pipe is full.
+    const { store } = scene()
+    const script = 'head -c 10000000 /dev/zero'
+    const args = [program, 'run', 'jobs', '--store', store, '--ttl', '10s', '--once', ...sh(script)]
+    const child = spawn('sh', ['-c', 'exec "$@" 2>&1', 'sh', process.execPath, ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    await once(child.stdout, 'readable')
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    let zeros = 0
+    child.stdout.on('data', (chunk: Buffer) => (zeros += chunk.filter((byte) => byte === 0).length))
+    expect(await once(child, 'close')).toEqual([0, null])
+    expect(zeros).toBe(10_000_000)
+  })
+})
+
+describe('the exit code', () => {
+  test.each([
+    ['0', 'exit 0', 0],
+    ['its own', 'exit 42', 42],
+    ['128 + n after signal n', 'kill -9 $$', 137],
+    ['128 + n after its own SIGTERM', 'kill -15 $$', 143],
+  ])('is %s', async (_, script, code) => {
+    expect(await scene().run(['--restart', 'never', ...sh(script)]).ended).toBe(code)
+  })
+
+  test('is 127 for a command that is not there, whatever the rules for restarts', async () => {
+    const { ended, output } = scene().run(['--', 'no-such-command'])
+    expect(await ended).toBe(127)
+    expect(output).toMatchObject({ out: '', error: expect.stringContaining('no-such-command') as string })
+  })
+
+  test('is 126 for one that cannot be executed', async () => {
+    const on = scene()
+    writeFileSync(on.file, 'true', { mode: 0o600 })
+    expect(await on.run(['--', on.file]).ended).toBe(126)
+  })
+
+  test('is 75 if leadership was lost with --once', async () => {
+    const data = temporaryFolder()
+    const served = await serve(data)
+    const on = scene(served.url)
+    const { ended, output } = on.work(['--ttl', '2s', '--once'])
+    await on.wrote('begin')
+    signal(served.child.pid ?? 0, 'SIGSTOP')
+    expect(await ended).toBe(75)
+    signal(served.child.pid ?? 0, 'SIGCONT')
+    expect(output.out).toBe('')
+    expect(output.error).toContain('was not renewed in time')
+  })
+
+  test('is 69 if nothing answers', async () => {
+    const on = scene('http://127.0.0.1:9')
+    const { ended, output } = on.work(['--ttl', '1s', '--store-timeout', '1s'])
+    expect(await ended).toBe(69)
+    expect(output.error).toMatch(/never answered.*ECONNREFUSED/)
+    expect(on.lines()).toEqual([])
+  })
+
+  test('is 69 at once if no waiting would help', async () => {
+    const on = scene()
+    mkdirSync(join(on.folder, 'leases'))
+    writeFileSync(join(on.folder, 'leases/jobs.json'), 'no record')
+    const { ended, output } = on.work([])
+    expect(await ended).toBe(69)
+    expect(output.error).toContain('jobs.json')
+  })
+})
+
+describe('what is refused before anything is started, with exit code 2', () => {
+  const url = 'file:///nowhere'
+  test.each([
+    ['no store', ['jobs', '--', 'true'], /--store is missing/],
+    ['no command', ['jobs', '--store', url], /COMMAND is missing after --/],
+    ['no command after --', ['jobs', '--store', url, '--'], /COMMAND is missing after --/],
+    ['no election', ['--store', url, '--', 'echo', 'hi'], /ELECTION is missing before --/],
+    ['a command without --', ['jobs', '--store', url, 'echo', 'hi'], /the command must come after --.*-- echo hi/],
+    ['half a command before --', ['jobs', 'echo', '--store', url, '--', 'hi'], /"echo" is before --/],
+    ['a zone without times', ['jobs', '--store', url, '--timezone', 'UTC', '--', 'true'], /--timezone.*--every/],
+    ['missed times without times', ['jobs', '--store', url, '--missed', 'skip', '--', 'true'], /--missed.*--every/],
+    ['an unknown option', ['jobs', '--stroe', url, '--', 'true'], /--store/],
+    ['an unknown scheme', ['jobs', '--store', 'flie:///a', '--', 'true'], /"file:"/],
+    ['a duration without a unit', ['jobs', '--store', url, '--ttl', '15', '--', 'true'], /"15s"/],
+    ['too long a grace', ['jobs', '--store', url, '--grace', '4s', '--', 'true'], /--grace 3s or less, or --ttl 20s/],
+    ['too short a lease', ['jobs', '--store', url, '--ttl', '400ms', '--', 'true'], /266ms.*80ms.*100ms.*446ms.*392ms/],
+    ['a name of an election', ['a\nb', '--store', url, '--', 'true'], /ELECTION must be/],
+    ['rules that contradict', ['jobs', '--store', url, '--once', '--restart', 'always', '--', 'true'], /--once ends/],
+    ['an unknown rule', ['jobs', '--store', url, '--restart', 'allways', '--', 'true'], /"always"/],
+    ['two schedules', ['jobs', '--store', url, '--every', '@hourly', '--at-most-once-per', '1h', '--', 'a'], /one/],
+    ['no cron', ['jobs', '--store', url, '--every', '61 * * * *', '--', 'true'], /--every must be.*minute: 61/],
+    ['a time that never comes', ['jobs', '--store', url, '--every', '0 0 31 2 *', '--', 'true'], /some day/],
+    ['no zone', ['jobs', '--store', url, '--every', '@daily', '--timezone', 'Mars', '--', 'true'], /--timezone must/],
+  ])('%s', async (_, args, message) => {
+    const { ended, output } = tenure(['run', ...args])
+    expect(await ended).toBe(2)
+    expect(output.out).toBe('')
+    expect(output.error).toMatch(message)
+  })
+})
+
+describe('when the command exits', () => {
+  test('the lease is released at once, and the next one leads', async () => {
+    const on = scene()
+    const first = on.work(['--ttl', '60s', '--restart', 'never'], ['--exit', '3', '--after', '300'])
+    await on.wrote('begin')
+    const second = on.work(['--ttl', '60s', '--restart', 'never'], ['--exit', '0', '--after', '300'])
+    expect(await first.ended).toBe(3)
+    expect(await second.ended).toBe(0)
+    expect(expectNoOverlap(on.lines())).toEqual([1, 2])
+  })
+
+  test('it is started again by default, after pauses that grow, each time in a new term', async () => {
+    const on = scene()
+    const { output } = on.work(['--restart-delay', '100ms'], ['--exit', '0'])
+    await on.wrote('begin', 4)
+    expect(expectNoOverlap(on.lines()).slice(0, 4)).toEqual([1, 2, 3, 4])
+    expect([...output.error.matchAll(/again in (\w+)/g)].map(([, delay]) => delay).slice(0, 3)).toEqual([
+      '100ms',
+      '200ms',
+      '400ms',
+    ])
+  })
+
+  test('with --hold it stays in its term', async () => {
+    const on = scene()
+    on.work(['--restart-delay', '50ms', '--hold'], ['--exit', '1'])
+    await vi.waitUntil(() => on.lines().filter(({ what }) => what === 'begin').length >= 3, { timeout: 20_000 })
+    expect(new Set(on.lines().map(({ term }) => term))).toEqual(new Set([1]))
+  })
+
+  test('with --hold a signal during the pause ends it with 0', async () => {
+    const { child, ended, output } = scene().work(['--restart-delay', '1m', '--hold'], ['--exit', '3'])
+    await vi.waitUntil(() => output.error.includes('starts it again'), { timeout: 20_000 })
+    child.kill('SIGTERM')
+    expect(await ended).toBe(0)
+  })
+
+  test('a file for the command that cannot be written is told once, and not taken for a trouble of the store', async () => {
+    const on = scene()
+    const temporary = temporaryFolder()
+    const { output } = on.work(['--ttl', '4s'], [], { env: { TMPDIR: temporary } })
+    await on.wrote('begin')
+    rmSync(temporary, { recursive: true })
+    const told = 'The file for the command cannot be written'
+    await vi.waitUntil(() => output.error.includes(told), { timeout: 20_000 })
+    const renewals = new Set<string>()
+    const record = join(on.folder, 'leases/jobs.json')
+    await vi.waitUntil(() => renewals.add(readFileSync(record, 'utf8')).size > 3, { timeout: 20_000, interval: 10 })
+    expect(output.error.split(told)).toHaveLength(2)
+    expect(output.error).not.toMatch(/The file for the command.*\n.*the store answers again/)
+  })
+
+  test('with --quiet it tells only what goes wrong', async () => {
+    const on = scene()
+    const good = on.work(['--quiet', '--once'], ['--exit', '0'])
+    expect([await good.ended, good.output.error]).toEqual([0, ''])
+    const bad = on.work(['--quiet', '--restart', 'never'], ['--exit', '3'])
+    expect([await bad.ended, bad.output.error]).toEqual([3, 'tenure: the command exited with 3\n'])
+  })
+
+  test('with --hold and nothing more to do the lease is kept until it is told to stop', async () => {
+    const on = scene()
+    const { child, ended, output } = on.work(['--hold', '--restart', 'never', '--ttl', '3s'], ['--exit', '7'])
+    await vi.waitUntil(() => output.error.includes('exited with 7'), { timeout: 20_000 })
+    const other = on.work(['--ttl', '3s'])
+    await vi.waitUntil(() => other.output.error.includes('waits'), { timeout: 20_000 })
+    await new Promise((resolve) => setTimeout(resolve, 4_000))
+    expect(new Set(on.lines().map(({ term }) => term))).toEqual(new Set([1]))
+    child.kill('SIGTERM')
+    expect(await ended).toBe(7)
+    await on.wrote('begin', 2)
+  })
+
+  test('with --once it is not tried again, whatever its exit code: a deploy that fails used to hang', async () => {
+    const on = scene()
+    const { ended, output } = on.run(['--once', ...sh(`echo x >> ${on.file}; exit 3`)])
+    expect(await ended).toBe(3)
+    expect(readFileSync(on.file, 'utf8')).toBe('x\n')
+    expect(output.error).not.toContain('again')
+    const killed = on.run(['--once', ...sh('kill -9 $$')])
+    expect(await killed.ended).toBe(137)
+  })
+
+  test('with --once and --restart on-failure it is tried again until it succeeds', async () => {
+    const on = scene()
+    const script = `echo x >> ${on.file}; test $(wc -l < ${on.file}) = 3`
+    const { ended } = on.run(['--once', '--restart', 'on-failure', '--restart-delay', '50ms', ...sh(script)])
+    expect(await ended).toBe(0)
+    expect(readFileSync(on.file, 'utf8')).toBe('x\nx\nx\n')
+  })
+
+  test('what it leaves behind is ended before anybody else leads', async () => {
+    const on = scene()
+    const first = on.work(
+      ['--ttl', '15s', '--grace', '600ms', '--restart', 'never'],
+      ['--fork', 'same', '--exit', '0', '--after', '500'],
+    )
+    await on.wrote('begin')
+    const second = on.work(
+      ['--ttl', '15s', '--grace', '600ms', '--restart', 'never'],
+      ['--exit', '0', '--after', '300'],
+    )
+    expect(await first.ended).toBe(0)
+    expect(await second.ended).toBe(0)
+    expect(new Set(on.lines().map(({ pid }) => pid)).size).toBe(3)
+    expect(on.lines().some(({ what }) => what === 'SIGTERM')).toBe(true)
+    expect(expectNoOverlap(on.lines())).toEqual([1, 2])
+  })
+})
+
+describe('a signal to tenure', () => {
+  async function working(worker: readonly string[] = [], args: readonly string[] = []) {
+    const on = scene()
+    const wrapper = on.work(args, worker)
+    const { pid } = await on.wrote('begin')
+    return { on, pid, ...wrapper }
+  }
+  const heard = (on: Scene) => on.lines().flatMap(({ what }) => (what.startsWith('SIG') ? [what] : []))
+
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s reaches the command once, and ends both', async (name) => {
+    const { on, child, ended } = await working()
+    child.kill(name)
+    expect(await ended).toBe({ SIGTERM: 143, SIGINT: 130, SIGHUP: 129 }[name])
+    expect(heard(on)).toEqual([name])
+    const next = on.work(['--ttl', '60s', '--once'], ['--exit', '0'])
+    expect(await next.ended).toBe(0)
+  })
+
+  test('a command that takes its time keeps its lease meanwhile', async () => {
+    const { on, child, ended } = await working(['--slow', '4500'], ['--ttl', '3s'])
+    child.kill('SIGTERM')
+    await on.wrote('SIGTERM')
+    const other = on.work(['--ttl', '3s', '--once'], ['--exit', '0'])
+    expect(await ended).toBe(0)
+    expect(await other.ended).toBe(0)
+    expect(heard(on)).toEqual(['SIGTERM'])
+    expect(expectNoOverlap(on.lines())).toEqual([1, 2])
+  })
+
+  test('the second one kills', async () => {
+    const { on, pid, child, ended } = await working(['--stubborn'])
+    child.kill('SIGTERM')
+    await on.wrote('SIGTERM')
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(runs(pid)).toBe(true)
+    child.kill('SIGTERM')
+    expect(await ended).toBe(137)
+    expect(heard(on)).toEqual(['SIGTERM'])
+  })
+
+  test('two at once count as one, as npx passes on what the terminal sent to both', async () => {
+    const { on, child, ended } = await working(['--slow', '500'])
+    child.kill('SIGINT')
+    child.kill('SIGINT')
+    expect(await ended).toBe(0)
+    expect(heard(on)).toEqual(['SIGINT'])
+  })
+
+  test('a stubborn command is killed after the drain timeout', async () => {
+    const { child, ended } = await working(['--stubborn'], ['--drain-timeout', '300ms'])
+    child.kill('SIGTERM')
+    expect(await ended).toBe(137)
+  })
+
+  test('what it does about the command is told', async () => {
+    const { child, ended, output } = await working(['--stubborn'], ['--drain-timeout', '1m'])
+    child.kill('SIGTERM')
+    await vi.waitUntil(() => output.error.includes('got SIGTERM: the command has 1m to end'), { timeout: 20_000 })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    child.kill('SIGTERM')
+    expect(await ended).toBe(137)
+    expect(output.error).toContain('got SIGTERM again: kills the command')
+  })
+
+  test('while it waits for its turn ends it with 0', async () => {
+    const { on } = await working()
+    const standby = on.work([])
+    await vi.waitUntil(() => standby.output.error.includes('waits'), { timeout: 20_000 })
+    standby.child.kill('SIGTERM')
+    expect(await standby.ended).toBe(0)
+  })
+
+  test('one that waits for another of its own name says so', async () => {
+    const on = scene()
+    on.work(['--identity', 'twin'])
+    await on.wrote('begin')
+    const { output } = on.work(['--identity', 'twin'])
+    await vi.waitUntil(() => /twin leads "jobs".*Give each its own --identity/.test(output.error), { timeout: 20_000 })
+  })
+
+  test.each([
+    ['--once', 'SIGTERM', 143],
+    ['--once', 'SIGINT', 130],
+    ['--at-most-once-per=1h', 'SIGTERM', 143],
+  ] as const)('while it waits with %s is no success: %s', async (task, name, code) => {
+    const { on } = await working()
+    const standby = on.work([task])
+    await vi.waitUntil(() => standby.output.error.includes('waits'), { timeout: 20_000 })
+    standby.child.kill(name)
+    expect(await standby.ended).toBe(code)
+  })
+
+  test.each([
+    ['SIGTERM', 0],
+    ['SIGINT', 130],
+  ] as const)('%s between two times of a schedule', async (name, code) => {
+    const { child, ended, output } = scene().work(['--every', '0 0 1 1 *'])
+    await vi.waitUntil(() => output.error.includes('the next run is at'), { timeout: 20_000 })
+    child.kill(name)
+    expect(await ended).toBe(code)
+  })
+
+  test('a second one that is SIGHUP does not kill', async () => {
+    const { on, child, ended } = await working(['--slow', '1000'])
+    child.kill('SIGHUP')
+    await on.wrote('SIGHUP')
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    child.kill('SIGHUP')
+    expect(await ended).toBe(0)
+  })
+
+  test.each(['SIGUSR1', 'SIGUSR2'] as const)('%s to the supervisor means nothing', async (name) => {
+    const { on, child, pid, supervisor, ended } = await working()
+    signal(supervisor(), name)
+    const count = on.lines().length
+    await vi.waitUntil(() => on.lines().length > count + 20, { timeout: 10_000 })
+    expect(runs(supervisor()) && runs(pid)).toBe(true)
+    child.kill('SIGTERM')
+    expect(await ended).toBe(143)
+  })
+
+  test.each(['SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const)('%s is passed on, and nothing else happens', async (name) => {
+    const { on, pid, child } = await working()
+    child.kill(name)
+    await on.wrote(name)
+    expect(runs(pid)).toBe(true)
+    expect(heard(on)).toEqual([name])
+  })
+
+  test('SIGTERM to all processes of a unit, as a service manager sends it, ends them in good order', async () => {
+    const { on, pid, child, supervisor, ended } = await working(['--slow', '300'])
+    const parent = supervisor()
+    for (const each of [parent, pid, child.pid ?? 0]) signal(each, 'SIGTERM')
+    expect(await ended).toBe(0)
+    expect(runs(parent)).toBe(false)
+    expect(await on.work(['--once', '--ttl', '60s'], ['--exit', '0']).ended).toBe(0)
+  })
+
+  test('SIGTSTP stops the command too, SIGCONT lets both go on', async () => {
+    const { on, child, pid } = await working()
+    child.kill('SIGTSTP')
+    await vi.waitUntil(() => stateOf(pid) === 'T' && stateOf(child.pid ?? 0) === 'T', { timeout: 10_000 })
+    child.kill('SIGCONT')
+    await vi.waitUntil(() => stateOf(pid) !== 'T', { timeout: 10_000 })
+    const count = on.lines().length
+    await vi.waitUntil(() => on.lines().length > count + 3, { timeout: 10_000 })
+  })
+})

@@ -1,0 +1,37 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { childrenOf, runs, signal } from '../../run/scene.ts'
+import { temporaryFolder } from '../../tenure.ts'
+
+/** A process with its children and theirs. */
+function family(pid: number): number[] {
+  return [pid, ...childrenOf(pid).flatMap((child) => family(child))]
+}
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  'npm start ends on %s with the service, which used to run on without npm',
+  async (name) => {
+    const child = spawn(
+      'npm',
+      ['start', '--ignore-scripts', '--', '--data', temporaryFolder(), '--listen', '127.0.0.1:0'],
+      { cwd: join(import.meta.dirname, '../../../../..'), stdio: ['ignore', 'pipe', 'pipe'] },
+    )
+    let said = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => (said += text))
+    }
+    // Of the process: the streams stay open for as long as anybody who inherited them runs.
+    const exited = once(child, 'exit')
+    await vi.waitUntil(() => /curl http:\S+\/watch/.test(said), { timeout: 25_000 })
+    const all = family(child.pid ?? 0)
+    onTestFinished(() => all.forEach((pid) => signal(pid, 'SIGKILL')))
+    expect(all.length).toBeGreaterThan(1)
+    child.kill(name)
+    await exited
+    expect(all.filter((pid) => runs(pid))).toEqual([])
+    expect(said).toContain('stopped')
+    await expect(fetch(/http:\/\/[\d.:]+/.exec(said)?.[0] ?? '')).rejects.toThrow('fetch failed')
+  },
+)

@@ -1,0 +1,64 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { serveSettings } from '../../../../src/serve/settings.ts'
+import { flagOf } from '../../../../src/shared/arguments/settings.ts'
+import { program, temporaryFolder, tenure } from '../../../tenure.ts'
+
+describe('the command', () => {
+  const run = async (args: string[], options: Parameters<typeof tenure>[1] = {}) => {
+    const { output, ended } = tenure(args, options)
+    return { code: await ended, ...output }
+  }
+
+  test.for([
+    [['serve', '--min-tll', '1s'], /unknown option '--min-tll'\n\(Did you mean --min-ttl\?\)/],
+    [['serve', '--store', 'memory:'], /unknown option '--store'/],
+    [['serve', 'now'], /too many arguments/],
+    [['srve'], /unknown command 'srve'\n\(Did you mean serve\?\)/],
+    [['serve', '--listen', '7070'], /--listen must be HOST:PORT.*not "7070"\. Did you mean "127\.0\.0\.1:7070"\?/],
+    [['serve', '--min-ttl', '2h'], /--min-ttl \(2h\) must not be above --max-ttl \(1h\)/],
+    [['serve', '--tls-cert', 'package.json'], /--tls-cert needs --tls-key too/],
+    [['serve', '--jwt-keys', 'package.json'], /--jwt-keys needs --jwt-issuer too.*\n.*needs --jwt-audience too/],
+    [['serve', '--jwt-keys', 'nowhere.json'], /--jwt-keys must be a file that can be read, not "nowhere.json"/],
+    [['serve', '--config', 'nowhere.json'], /The configuration file nowhere.json cannot be read: ENOENT/],
+    [['serve', '--listen', ':0'], /--listen \[::\]:0 needs --jwt-keys or --tls-client-ca: without authentication/],
+    [['serve', '--listen', '0.0.0.0:7070'], /--listen 0\.0\.0\.0:7070 needs --jwt-keys or --tls-client-ca/],
+  ] as const)('%s exits with 2 before anything is opened', async ([args, message]) => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'package.json'), '{}')
+    const { code, out, error } = await run([...args], { cwd: folder })
+    expect(error).toMatch(message)
+    expect({ code, out, opened: existsSync(join(folder, 'tenure-data')) }).toEqual({ code: 2, out: '', opened: false })
+  })
+
+  test('without a subcommand it shows its help, and exits with 2', async () => {
+    const { code, error } = await run([])
+    expect(error).toContain('serve')
+    expect(code).toBe(2)
+  })
+
+  test('help and version go to standard output', async () => {
+    const help = await run(['serve', '--help'])
+    expect(help).toMatchObject({ code: 0, error: '' })
+    for (const [key, { withoutFlag, help: text }] of Object.entries(serveSettings)) {
+      expect(help.out.includes(`${flagOf(key)} `), key).toBe(!withoutFlag)
+      if (!withoutFlag) expect(help.out.replaceAll(/\s+/g, ' '), key).toContain(text)
+    }
+    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../../package.json'), 'utf8')) as {
+      version: string
+    }
+    expect(await run(['--version'])).toEqual({ code: 0, out: `${version}\n`, error: '' })
+  })
+
+  test('a variable of another command, or that a command of tenure run is given, is not called unknown', async () => {
+    const named = { TENURE_URL: 'http://127.0.0.1:7070', TENURE_CALLS: '5', TENURE_TTL_: '3s' }
+    const script = `'${process.execPath}' '${program}' run inner --store memory: --once -- true`
+    const { code, error } = await run(['run', 'outer', '--store', 'memory:', '--once', '--', 'sh', '-c', script], {
+      env: named,
+    })
+    expect(code).toBe(0)
+    const told = error.split('\n').filter((line) => line.includes('not known'))
+    expect(told).toEqual(Array(2).fill('tenure: TENURE_TTL_ is not known. Did you mean "TENURE_TTL"?'))
+  })
+})

@@ -1,0 +1,305 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
+import { once } from 'node:events'
+import { createRequire } from 'node:module'
+import { createServer, type AddressInfo, type Server } from 'node:net'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from '../../../../service/test/auth/tokens.ts'
+import { makeCertificate } from '../../../../tenure/test/kubernetes/certificate.ts'
+import { run, serve, temporaryFolder, tenure } from '../../tenure.ts'
+
+async function listening(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+describe('what is wrong is told with exit code 2, before anything connects', () => {
+  test.for([
+    [['leader', 'jobs', '--stroe', 'x'], /unknown option '--stroe'\n\(Did you mean --store\?\)/],
+    [['campain', 'jobs'], /unknown command 'campain'\n\(Did you mean campaign\?\)/],
+    [['leader'], /missing required argument 'election'/],
+    [['leader', 'jobs', 'more'], /too many arguments/],
+    [['leader', ''], /ELECTION must be text of 1 to 256 bytes/],
+    [['leader', 'a\nb'], /ELECTION must be text of 1 to 256 bytes/],
+    [['leader', 'jobs'], /--store is missing, and TENURE_STORE is not set/],
+    [['leader', 'jobs', '--store', 'leases'], /--store is "leases", but it must be a URL such as/],
+    [['leader', 'jobs', '--store', 'flie:///leases'], /no store for "flie:"\. Did you mean "file:"\? Known are/],
+    [
+      ['leader', 'jobs', '--store', 'file:leases'],
+      /--store is "file:leases", but it must be "file:\/\/\/" with an abs/,
+    ],
+    [['leader', 'jobs', '--store', 'kubernetes:x'], /--store is "kubernetes:x", but it must be "kubernetes:\/\/" with/],
+    [
+      ['leader', 'jobs', '--store', 'http://HOST?x=1'],
+      /The address is "http:\/\/HOST\?x=\*\*\*", but it must be the http:/,
+    ],
+    [['leader', 'jobs', '--store', 'http://me:hunter2@HOST'], /The address is "HOST", but no password may be in/],
+    [['watch', 'jobs', '--store', 'kubernetes://me:hunter2@x'], /--store is "kubernetes:\/\/\*\*\*@x", but it must be/],
+    [['watch', 'jobs', '--store', 'http://HOST', '--timeout', '5'], /--timeout must be .* Did you mean "5s"\?/],
+    [['sidecar', 'jobs', '--store', 'http://HOST', '--listen', '4040'], /Did you mean "127\.0\.0\.1:4040"\?/],
+    [
+      ['sidecar', 'jobs', '--store', 'http://HOST', '--metadata', '7'],
+      /--metadata must be key=value or a JSON object, such as zone=a or/,
+    ],
+    [['doctor', '--store', 'http://HOST', '--ttl', '10sec'], /--ttl must be .* Did you mean "10s"\?/],
+    [['doctor', '--store', 'http://HOST', '--ttl', '20ms'], /^tenure: --ttl must be 100ms or more, not 20ms\.\n$/],
+    [['doctor', '--store', 'http://HOST', '--ttl', '1d'], /--ttl must be .* Did you mean "24h"\?/],
+    [['RUN', 'jobs'], /unknown command 'RUN'\n\(Did you mean run\?\)/],
+    [['leader', 'jobs', '--STORE', 'http://HOST'], /unknown option '--STORE'\n\(Did you mean --store\?\)/],
+    [['leader', 'jobs', '--store', 'k8s://jobs'], /no store for "k8s:"\. Did you mean "kubernetes:"\?/],
+    [
+      ['run', 'jobs', '--store', 'http://HOST', '--every', '@daily', '--missed', 'run', '--', 'true'],
+      /--missed must be one of .* Did you mean "run-once"\?/,
+    ],
+    [['serve', '--log-level', 'warning'], /--log-level must be one of .* Did you mean "warn"\?/],
+    [['groups'], /--store is missing, and TENURE_STORE is not set/],
+    [['members', 'jobs', '--url', 'file:///leases'], /--url must be the address of an election service/],
+    [['groups', '--url', 'http://HOST', '--ca-file', 'no.pem'], /--ca-file must be a file that can be read/],
+    [['resign', 'jobs', '--url', 'http://HOST', '--term', 'one'], /--term must be a whole number/],
+    [['campaign', 'jobs', '--url', 'http://HOST', '--identity', ''], /--identity must be text/],
+    [
+      ['run', 'jobs', '--store', 'http://HOST', '--every', '@daily', '--timezone', 'Europe/Zurch', '--', 'true'],
+      /--timezone must be a time zone.* Did you mean "Europe\/Zurich"\?/,
+    ],
+    [['demo', '--harm-every', 'often'], /--harm-every must be a duration/],
+    [['leader', 'jobs', '--store', `http://me:hunter2@HOST/${'x'.repeat(2_000)}`], /^(?!.*hunter2).*no password may/],
+    [['leader', 'jobs', '--store', ' '], /--store must be a URL/],
+    [['sidecar', 'jobs', '--store', 'http://HOST', '--timeout', '5s'], /unknown option '--timeout'/],
+  ] as const)('%j', async ([args, message]) => {
+    let connections = 0
+    const host = await listening(createServer((socket) => void ((connections += 1), socket.destroy())))
+    const filled = args.map((arg) => arg.replace('HOST', host))
+    const { code, out, error } = await run(filled, { cwd: temporaryFolder() })
+    expect(error.replaceAll(host, 'HOST')).toMatch(message)
+    expect({ code, out, connections }).toEqual({ code: 2, out: '', connections: 0 })
+    expect(error).not.toContain('hunter2')
+  })
+
+  test.for([
+    ['* * * *', /--every must be a cron expression of five fields, or six with seconds, such as "[^"]+", not "/],
+    ['* * * * * * *', /five fields, or six with seconds/],
+    ['2030-01-01T00:00:00', /five fields, or six with seconds/],
+    [
+      '0 0 1 JANN *',
+      /--every must be a cron expression, such as "[^"]+": its field 4 \(JANN\) is not understood, not "/,
+    ],
+    ['0 0 0 1 JANN *', /its field 5 \(JANN\) is not understood/],
+    ['@dayly', /must be one of @.*, or a cron expression of five fields.* Did you mean "@daily"\?/],
+    ['@reboot', /must be one of @.*, or a cron expression of five fields/],
+  ] as const)('--every %j', async ([every, message]) => {
+    const { code, error } = await run(['run', 'jobs', '--store', 'memory:', '--every', every, '--', 'true'])
+    expect(error).toMatch(message)
+    expect(error).not.toMatch(/seven|entry|parts|some day/)
+    expect(code).toBe(2)
+  })
+
+  test('a token in the environment that no header could carry', async () => {
+    const options = { env: { TENURE_TOKEN: 'hunter2\nhunter2' } }
+    const { code, error } = await run(['leader', 'jobs', '--store', 'http://127.0.0.1:1'], options)
+    expect({ code, error }).toEqual({
+      code: 2,
+      error: 'tenure: The token is "***", but it must hold no blanks, line breaks or letters beyond ASCII.\n',
+    })
+  })
+
+  test('a token over a network in the clear', async () => {
+    const options = { env: { TENURE_TOKEN: 'hunter2' } }
+    const { code, error } = await run(['leader', 'jobs', '--store', 'http://elections.example.com'], options)
+    expect({ code, error }).toEqual({
+      code: 2,
+      error:
+        'tenure: The address is "http://elections.example.com/", but a token must not cross a network in the clear: use https:.\n',
+    })
+  })
+})
+
+describe('why a store cannot be asked: what happened, to what, and what to do', () => {
+  const ask = async (store: string, args: string[] = [], env: Record<string, string> = {}) => {
+    const { code, out, error } = await run(['leader', 'jobs', '--store', store, ...args], { env })
+    expect({ code, out }).toEqual({ code: 69, out: '' })
+    return error
+  }
+
+  test('nothing listens there', async () => {
+    const server = createServer()
+    const host = await listening(server)
+    server.close()
+    await once(server, 'close')
+    expect(await ask(`http://${host}`)).toBe(
+      `tenure: The election service at http://${host} cannot be reached: connect ECONNREFUSED ${host}. Nothing listens there: start it, or correct the host or the port.\n`,
+    )
+  })
+
+  test('nobody knows the name', async () => {
+    expect(await ask('https://elections.invalid')).toMatch(
+      /at https:\/\/elections\.invalid cannot be reached: getaddrinfo (ENOTFOUND|EAI_AGAIN) .*(correct it|try again), or check /,
+    )
+  })
+
+  test('it does not answer', async () => {
+    const host = await listening(createServer(() => {}))
+    expect(await ask(`http://${host}`, ['--timeout', '200ms'])).toMatch(/ answered .*within 200 ?ms\..*--timeout/)
+  })
+
+  test('it does not answer who campaigns, whose patience follows from the lease', async () => {
+    const host = await listening(createServer(() => {}))
+    const { child, output, ended } = tenure(['run', 'jobs', '--store', `http://${host}`, '--ttl', '1s', '--', 'true'])
+    await expect.poll(() => output.error, { timeout: 20_000 }).toMatch(/did not answer/)
+    child.kill()
+    await ended
+    expect(output.error).not.toContain('--timeout')
+  })
+
+  test('its certificate is not trusted, is for another name, or has run out', async () => {
+    const folder = temporaryFolder()
+    const served = async (certificate: { cert: string; key: string }, name: string) => {
+      const [cert, key] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)]
+      writeFileSync(cert, certificate.cert)
+      writeFileSync(key, certificate.key)
+      const { url } = await serve(join(folder, name), ['--tls-cert', cert, '--tls-key', key])
+      return { url, cert }
+    }
+    const good = await served(makeCertificate(), 'good')
+    expect(await ask(good.url)).toMatch(/self-signed certificate.*not trusted here\. Name the authority with --ca-file/)
+    const { code } = await run(['leader', 'jobs', '--store', good.url, '--ca-file', good.cert])
+    expect(code).toBe(1)
+    expect(await ask(good.url.replace('https', 'http'))).toMatch(/The other side hung up: is it https: instead/)
+    expect(await ask(good.url.replace('https', 'redis'))).toMatch(/rediss:/)
+    const other = await served(makeCertificate({ names: ['elections.example.com'] }), 'other')
+    expect(await ask(other.url, ['--ca-file', other.cert])).toMatch(/for another name: call it by that name/)
+    const old = await served(makeCertificate({ endsMs: Date.now() - 60_000 }), 'old')
+    expect(await ask(old.url, ['--ca-file', old.cert])).toMatch(/Its certificate has expired/)
+  })
+
+  test('it does not speak TLS', async () => {
+    const { url } = await serve(temporaryFolder())
+    expect(await ask(url.replace('http', 'https'))).toMatch(/is it http: instead of https:/)
+  })
+
+  test('it is something else than an election service', async () => {
+    const host = await listening(createHttpServer((_, response) => response.end('<html>')))
+    expect(await ask(`http://${host}`)).toContain(`The election service at http://${host} gave an answer that is not`)
+  })
+
+  test('it does not know who asks, and the token stands nowhere', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'keys.json'), JSON.stringify(jwkOf(ecKeys().publicKey)))
+    const jwt = ['--jwt-keys', join(folder, 'keys.json'), '--jwt-issuer', issuer, '--jwt-audience', audience]
+    const { url, output } = await serve(join(folder, 'data'), jwt)
+    expect(await ask(url)).toMatch(
+      /does not know who asks \(401\)\..*Give one with --token-file, TENURE_TOKEN or --cert/,
+    )
+    const error = await ask(url, [], { TENURE_TOKEN: 'hunter2.hunter2.hunter2' })
+    expect(error).toMatch(/does not know who asks \(401\)/)
+    expect(error + output.error).not.toContain('hunter2')
+  })
+
+  test('the token names another node than --identity does', async () => {
+    const folder = temporaryFolder()
+    const { publicKey, privateKey } = ecKeys()
+    writeFileSync(join(folder, 'keys.json'), JSON.stringify(jwkOf(publicKey)))
+    writeFileSync(join(folder, 'token'), signed({ alg: 'ES256' }, claimsOf('node-17'), privateKey))
+    const jwt = ['--jwt-keys', join(folder, 'keys.json'), '--jwt-issuer', issuer, '--jwt-audience', audience]
+    const { url } = await serve(join(folder, 'data'), jwt)
+    const args = ['--url', url, '--identity', 'vm', '--token-file', join(folder, 'token')]
+    const { code, error } = await run(['campaign', 'payments-eu', ...args])
+    expect(error).toMatch(
+      /speaks for another node than "vm"\. Choose --identity as the token or the certificate names this node\.\n$/,
+    )
+    expect(code).toBe(69)
+  })
+
+  test.for([
+    ['', /^tenure: --token-file \S+token is empty\.\n$/],
+    ['hunter2 hunter2\n', /^tenure: The token in \S+token holds blanks, line breaks or letters beyond ASCII\.\n$/],
+    ['hunter2\nhunter2\n', /^tenure: The token in \S+token holds blanks, line breaks or letters beyond ASCII\.\n$/],
+  ] as const)('a file with %j instead of a token', async ([text, message]) => {
+    const file = join(temporaryFolder(), 'token')
+    writeFileSync(file, text)
+    const error = await ask('http://127.0.0.1:1', ['--token-file', file])
+    expect(error).toMatch(message)
+    expect(error).not.toContain('hunter2')
+  })
+
+  test('a folder instead of a token', async () => {
+    expect(await ask('http://127.0.0.1:1', ['--token-file', temporaryFolder()])).toMatch(
+      /^tenure: --token-file \S+ cannot be read: EISDIR: .*\.\n$/,
+    )
+  })
+
+  test('a folder that may not be used', async () => {
+    const file = join(temporaryFolder(), 'file')
+    writeFileSync(file, '')
+    expect(await ask(pathToFileURL(join(file, 'leases')).href)).toMatch(
+      /The file store cannot use ".*": .*ENOTDIR.*A part of the path is a file: choose another directory\./,
+    )
+  })
+
+  test('there is no kubeconfig', async () => {
+    const env = { KUBECONFIG: join(temporaryFolder(), 'none'), KUBERNETES_SERVICE_HOST: '' }
+    expect(await ask('kubernetes://jobs', [], env)).toMatch(
+      /^tenure: There is no kubeconfig .*none\. Set KUBECONFIG to the path of one\.\n$/,
+    )
+  })
+
+  test('the current context of a kubeconfig is not there', async () => {
+    const path = join(temporaryFolder(), 'config')
+    writeFileSync(path, 'current-context: b\ncontexts:\n- name: c\n  context: {}\n')
+    expect(await ask('kubernetes://jobs', [], { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' })).toBe(
+      `tenure: The current-context of ${path} is "b", which is not there. Choose with "kubectl config use-context" one of the contexts of ${path}, which are: "c".\n`,
+    )
+  })
+
+  test('a kubeconfig has what is not read here', async () => {
+    const path = join(temporaryFolder(), 'config')
+    writeFileSync(
+      path,
+      [
+        'current-context: c',
+        'contexts: [{ name: c, context: { cluster: c, user: u } }]',
+        'clusters: [{ name: c, cluster: { server: "https://127.0.0.1:1" } }]',
+        'users: [{ name: u, user: { exec: { command: aws } } }]',
+      ].join('\n'),
+    )
+    expect(await ask('kubernetes://jobs', [], { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' })).toMatch(
+      /has "exec", which is not read here\. Use a kubeconfig without it, with a token or a client certificate\.\n$/,
+    )
+  })
+})
+
+test('a package that a store needs and that is not installed is named, with how to install it', () => {
+  // As it would be installed without its optional dependency.
+  const folder = temporaryFolder()
+  const packages = join(import.meta.dirname, '../../../..')
+  const modules = join(folder, 'node_modules')
+  for (const [name, from] of [
+    ['tenure', join(packages, 'tenure')],
+    ['@tenure/cli', join(packages, 'cli')],
+  ] as const) {
+    mkdirSync(join(modules, name), { recursive: true })
+    for (const part of ['package.json', 'dist', 'bin']) {
+      if (part !== 'bin' || name !== 'tenure') cpSync(join(from, part), join(modules, name, part), { recursive: true })
+    }
+  }
+  const commander = dirname(createRequire(join(packages, 'cli/package.json')).resolve('commander'))
+  cpSync(commander, join(modules, 'commander'), { recursive: true })
+  const command = join(modules, '@tenure/cli/bin/tenure.js')
+  const args = ['doctor', '--store', pathToFileURL(join(folder, 'leases')).href]
+  const { status, stderr } = spawnSync(process.execPath, [command, ...args], { encoding: 'utf8' })
+  expect(stderr).toMatch(/needs the package "fs-native-extensions".* Run: npm install fs-native-extensions\n$/)
+  expect(status).toBe(69)
+})
+
+test('no command but serve loads what the service needs', async () => {
+  const { child, ended } = tenure(['leader', 'jobs', '--store', 'memory:'], { env: { NODE_DEBUG: 'esm' } })
+  let loaded = ''
+  child.stderr?.on('data', (text: string) => (loaded += text))
+  expect(await ended).toBe(1)
+  expect(loaded).toContain('tenure/dist/stores/index.js')
+  expect(loaded).not.toMatch(/fastify|lmdb|stores\/(kubernetes|file|service)\.js/)
+})

@@ -1,0 +1,173 @@
+import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer, type AddressInfo } from 'node:net'
+import { pathToFileURL } from 'node:url'
+import { fileStore } from 'tenure/stores/file'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { ask, linesOf, run, serve, temporaryFolder, tenure, type Answer, type Spawned } from '../../tenure.ts'
+
+interface Sidecar extends Spawned {
+  readonly url: string
+  ask(path: string): Promise<Answer>
+}
+
+/** Runs a sidecar until it answers. */
+async function sidecar(store: string, identity: string, ...more: string[]): Promise<Sidecar> {
+  const args = ['sidecar', 'jobs', '--store', store, '--listen', '127.0.0.1:0', '--json', '--identity', identity]
+  const spawned = tenure([...args, ...more])
+  const started = () => linesOf(spawned.output.error).find(({ url }) => url !== undefined)
+  const line = await vi.waitUntil(started, { timeout: 20_000, interval: 20 })
+  const url = String(line['url'])
+  return { ...spawned, url, ask: (path) => ask(`${url}${path}`) }
+}
+
+const leads = (one: Sidecar) => expect.poll(async () => (await one.ask('/is-leader')).status, patience).toBe(200)
+const patience = { timeout: 20_000, interval: 20 }
+
+const held = {
+  node_id: 'pod-b',
+  attempt: 'b.1',
+  term: 1,
+  lease_ttl_ms: 60_000,
+  lease_remaining_ms: 60_000,
+  acquired_at_ms: 0,
+  renewed_at_ms: 0,
+  metadata: {},
+  carry: '',
+  version: '1',
+}
+
+describe('tenure sidecar', () => {
+  test('answers whether it leads, who does, and that it is well; the next one takes over', async () => {
+    const store = pathToFileURL(temporaryFolder()).href
+    const first = await sidecar(store, 'pod-a', '--ttl', '3s', '--metadata', 'ip=10.0.0.1')
+    await leads(first)
+    const second = await sidecar(store, 'pod-b', '--ttl', '3s')
+    const leader = {
+      node_id: 'pod-a',
+      term: 1,
+      lease_remaining_ms: expect.any(Number) as number,
+      metadata: { ip: '10.0.0.1' },
+    }
+    expect(await first.ask('/leader')).toMatchObject({
+      status: 200,
+      body: { election: 'jobs', node_id: 'pod-a', is_leader: true, leader },
+    })
+    await expect
+      .poll(() => second.ask('/leader'), patience)
+      .toMatchObject({ status: 200, body: { node_id: 'pod-b', is_leader: false, leader } })
+    expect(await second.ask('/is-leader')).toMatchObject({ status: 503, body: { is_leader: false } })
+    expect(await second.ask('/healthz')).toMatchObject({ status: 200, body: { ok: true } })
+    expect(await second.ask('/nothing')).toMatchObject({ status: 404, body: { ok: false, error: 'NOT_FOUND' } })
+    expect((await second.ask('/leader')).headers.get('cache-control')).toBe('no-store')
+    for (const [one, value] of [
+      [first, 1],
+      [second, 0],
+    ] as const) {
+      const response = await fetch(`${one.url}/metrics`)
+      expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4;/)
+      expect(await response.text()).toContain(`\nleader_election_master_status{name="jobs"} ${value}\n`)
+    }
+    first.child.kill('SIGTERM')
+    await leads(second)
+    expect(await first.ended).toBe(0)
+    expect(await second.ask('/leader')).toMatchObject({ body: { leader: { node_id: 'pod-b', term: 2 } } })
+    expect(first.output.out).toBe('')
+  })
+
+  test('gives the lease back only when what it has told has run out', async () => {
+    const directory = temporaryFolder()
+    const one = await sidecar(pathToFileURL(directory).href, 'pod-a', '--ttl', '3s')
+    await leads(one)
+    const watching = fileStore({ directory })
+    onTestFinished(() => watching.close?.())
+    const askedAtMs = performance.now()
+    const { body } = await one.ask('/leader')
+    const { lease_remaining_ms } = body['leader'] as { lease_remaining_ms: number }
+    one.child.kill('SIGTERM')
+    await expect.poll(async () => (await one.ask('/is-leader')).status, patience).toBe(503)
+    expect((await one.ask('/leader')).body).toMatchObject({ is_leader: false, leader: null })
+    for await (const record of watching.watch?.('jobs', { signal: new AbortController().signal }) ?? []) {
+      if (record?.released) break
+    }
+    expect(performance.now() - askedAtMs).toBeGreaterThan(lease_remaining_ms)
+    expect(await one.ended).toBe(0)
+  })
+
+  test('a second signal ends it at once', async () => {
+    const one = await sidecar(pathToFileURL(temporaryFolder()).href, 'pod-a', '--ttl', '10m')
+    await leads(one)
+    await one.ask('/leader')
+    one.child.kill('SIGTERM')
+    await vi.waitUntil(() => one.output.error.includes('stops on SIGTERM'), patience)
+    one.child.kill('SIGTERM')
+    expect(await one.ended).toBe(143)
+  })
+
+  test('campaigns in a service, and goes on when that is not there yet', async () => {
+    const folder = temporaryFolder()
+    const first = await serve(folder)
+    first.child.kill('SIGTERM')
+    await first.ended
+    const one = await sidecar(first.url, 'pod-a', '--ttl', '3s')
+    await vi.waitUntil(() => one.output.error.includes('Nothing listens there'), patience)
+    expect(await one.ask('/leader')).toMatchObject({ status: 200, body: { is_leader: false, leader: null } })
+    await serve(folder, ['--listen', new URL(first.url).host])
+    await leads(one)
+  })
+
+  test('tells the same trouble once a minute, and anew once the store has answered', async () => {
+    let asked = 0
+    let isOpen = false
+    const store = createHttpServer((_, response) => {
+      asked += 1
+      const body = isOpen
+        ? { leader: held, is_leader: false, highest_term: 1 }
+        : { ok: false, error: 'FORBIDDEN', message: 'Not for you.' }
+      response.writeHead(isOpen ? 200 : 403, { 'content-type': 'application/json', 'tenure-cluster-id': 'c' })
+      response.end(JSON.stringify(body))
+    }).listen(0, '127.0.0.1')
+    onTestFinished(() => {
+      store.close()
+      store.closeAllConnections()
+    })
+    await once(store, 'listening')
+    const one = await sidecar(`http://127.0.0.1:${(store.address() as AddressInfo).port}`, 'pod-a', '--ttl', '1s')
+    const troubles = () => linesOf(one.output.error).filter(({ level }) => level === 'error').length
+    const askedMore = async (times: number) => {
+      const until = asked + times
+      await vi.waitUntil(() => asked >= until, patience)
+    }
+    await askedMore(5)
+    expect(troubles()).toBe(1)
+    isOpen = true
+    await vi.waitUntil(() => one.output.error.includes('pod-b leads'), patience)
+    const answers = () => one.output.error.split('the store answers again').length - 1
+    expect(answers()).toBe(1)
+    isOpen = false
+    await vi.waitUntil(() => troubles() >= 2, patience)
+    // First its watch ends, then it asks, and that fails too.
+    await askedMore(5)
+    isOpen = true
+    // The same leader as before, so that nothing else is told.
+    await vi.waitUntil(() => answers() === 2, patience)
+  })
+
+  test('an address that is taken ends it with 69', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    onTestFinished(() => void server.close())
+    await once(server, 'listening')
+    const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
+    const args = ['sidecar', 'jobs', '--store', pathToFileURL(temporaryFolder()).href, '--listen', address]
+    expect(await run(args)).toMatchObject({
+      code: 69,
+      error: expect.stringContaining(`cannot listen on ${address}: another program listens there.`) as string,
+    })
+  })
+
+  test('timings that cannot be safe end it with 2', async () => {
+    const { code, error } = await run(['sidecar', 'jobs', '--store', 'memory:', '--ttl', '50ms'])
+    expect(code).toBe(2)
+    expect(error).toMatch(/^tenure: --ttl must be 100ms or more, not 50ms\.\n$/)
+  })
+})

@@ -1,0 +1,205 @@
+import { Command } from 'commander'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { nearest } from '@tenure/internal/nearest'
+import { describe, expect, test } from 'vitest'
+import { limitsFrom } from '../../../../service/src/http/limit-options.ts'
+import { parseAddress } from '../../../src/shared/arguments/addresses.ts'
+import { runSettings } from '../../../src/run/settings.ts'
+import { serveSettings } from '../../../src/serve/settings.ts'
+import { readConfigFile } from '../../../src/shared/arguments/config-file.ts'
+import { formatDuration, parseDuration } from '../../../src/shared/arguments/durations.ts'
+import {
+  addFlags,
+  choose,
+  flagOf,
+  mistypedVariables,
+  variableOf,
+  type Sources,
+} from '../../../src/shared/arguments/settings.ts'
+import { temporaryFolder } from '../../temporary-folder.ts'
+
+const from = { directory: '/' }
+const nothing: Sources = { flags: {}, environment: {}, file: undefined, from }
+const chosen = (sources: Partial<Sources>) => choose(serveSettings, { ...nothing, ...sources })
+const file = (values: Record<string, unknown>) => ({ path: 'tenure.json', from, values })
+
+describe('durations', () => {
+  test.each([
+    ['500ms', 500],
+    ['15s', 15_000],
+    ['1.5s', 1_500],
+    ['5m', 300_000],
+    ['1h', 3_600_000],
+    ['596h', 2_145_600_000],
+  ])('%s is %d ms', (text, ms) => {
+    expect(parseDuration(text)).toBe(ms)
+  })
+
+  test.each([
+    ['15', '15s'],
+    ['15sec', '15s'],
+    ['15 S', '15s'],
+    ['200 millis', '200ms'],
+    ['2hours', '2h'],
+    ['1d', '24h'],
+    ['1.5 days', '36h'],
+    ['1w', '168h'],
+    ['1 hr', '1h'],
+    // More than a timer can take.
+    ['25d', undefined],
+    ['3 fortnights', undefined],
+  ])('%s is refused, with %s as what was meant', (text, meant) => {
+    expect(() => parseDuration(text)).toThrow(expect.objectContaining({ meant }))
+  })
+
+  test.each(['', 's', '-1s', '1e3s', '0s', '0.0001ms', '597h', '99999999999s', 'NaN', 'Infinity', '1s1s', '１s'])(
+    '"%s" is refused',
+    (text) => {
+      expect(() => parseDuration(text)).toThrow(/must be a duration/)
+    },
+  )
+
+  test.each([1, 999, 1_000, 90_000, 3_600_000])('%d ms are written as they are read', (ms) => {
+    expect(parseDuration(formatDuration(ms))).toBe(ms)
+  })
+})
+
+describe('addresses', () => {
+  test.each([
+    ['127.0.0.1:7070', '127.0.0.1', 7070],
+    ['[::1]:7070', '::1', 7070],
+    [':7070', '::', 7070],
+    ['localhost:0', 'localhost', 0],
+    ['0.0.0.0:65535', '0.0.0.0', 65_535],
+  ])('%s is host %s and port %d', (text, host, port) => {
+    expect(parseAddress(text)).toEqual({ host, port })
+  })
+
+  test.each([
+    ['7070', '127.0.0.1:7070'],
+    ['localhost', 'localhost:7070'],
+    ['::1', '[::1]:7070'],
+    ['http://127.0.0.1:80/', '127.0.0.1:80'],
+    ['127.0.0.1:65536', undefined],
+    ['[127.0.0.1]:80', undefined],
+    ['a b:80', undefined],
+    ['user@host:80', undefined],
+    ['', undefined],
+  ])('"%s" is refused, with %s as what was meant', (text, meant) => {
+    expect(() => parseAddress(text)).toThrow(expect.objectContaining({ name: 'Refusal', meant }))
+  })
+})
+
+describe('what was chosen', () => {
+  test('a flag comes before the environment, that before the file, and that before the default', () => {
+    const environment = { TENURE_MIN_TTL: '2s' }
+    expect(chosen({}).minTtl).toBe(1_000)
+    expect(chosen({ file: file({ minTtl: '3s' }) }).minTtl).toBe(3_000)
+    expect(chosen({ file: file({ minTtl: '3s' }), environment }).minTtl).toBe(2_000)
+    expect(chosen({ file: file({ minTtl: '3s' }), environment, flags: { minTtl: '1s' } }).minTtl).toBe(1_000)
+    expect(chosen({ environment: { TENURE_JSON: 'true' }, flags: { json: false } }).json).toBe(false)
+  })
+
+  test('an empty variable is not set', () => {
+    expect(chosen({ environment: { TENURE_MIN_TTL: '' } }).minTtl).toBe(1_000)
+  })
+
+  test('a list is a list in a file, and has commas in the environment', () => {
+    expect(chosen({ file: file({ allowedHost: ['a.example', 'b.example'] }) }).allowedHost).toHaveLength(2)
+    expect(chosen({ environment: { TENURE_ALLOWED_HOST: 'a.example, b.example' } }).allowedHost).toHaveLength(2)
+  })
+
+  test('relative paths begin at the file that has them, or where the command runs', () => {
+    const folder = temporaryFolder()
+    const path = join(folder, 'tenure.json')
+    writeFileSync(path, '{ "data": "elections" }')
+    expect(chosen({ file: readConfigFile(path) }).data).toBe(join(folder, 'elections'))
+    expect(chosen({ flags: { data: 'elections' }, from: { directory: '/srv' } }).data).toBe('/srv/elections')
+    expect(chosen({}).data).toBe(resolve('tenure-data'))
+  })
+
+  test('all that is wrong is told at once, each with its place, its value and what is allowed', () => {
+    const wrong = {
+      flags: { minTtl: '15sec' },
+      environment: { TENURE_MAX_GROUPS: '-1', TENURE_LOG_LEVEL: 'wran' },
+      file: file({ json: 'yes', mintTtl: '1s', listen: {}, data: ['a', 'b'], colour: 1 }),
+    }
+    expect(() => chosen(wrong)).toThrow(
+      expect.objectContaining({
+        exitCode: 2,
+        message: [
+          'There is no setting "mintTtl", which tenure.json has. Did you mean "minTtl"?',
+          `There is no setting "colour", which tenure.json has. Known are ${Object.keys(serveSettings).join(', ')}.`,
+          '"listen" in tenure.json must be a text, a number, true or false, not {}.',
+          '"data" in tenure.json must be one value, not a list.',
+          '--min-ttl must be a duration with a unit of ms, s, m or h, not "15sec". Did you mean "15s"?',
+          'TENURE_MAX_GROUPS must be a whole number from 1 to 2147483647, not "-1".',
+          'TENURE_LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "wran". Did you mean "warn"?',
+          '"json" in tenure.json must be true or false, not "yes".',
+        ].join('\n'),
+      }),
+    )
+  })
+
+  test.each(['__proto__', 'constructor', 'toString'])('a file cannot set "%s"', (key) => {
+    const values = JSON.parse(`{ "${key}": "1" }`) as Record<string, unknown>
+    expect(() => chosen({ file: file(values) })).toThrow(/There is no setting/)
+  })
+
+  test('a variable that is a letter off is told, and one that Kubernetes sets is not', () => {
+    const environment = { TENURE_MIN_TLL: '1s', TENURE_PORT: 'tcp://10.0.0.1:7070', TENURE_SERVICE_HOST: '10.0.0.1' }
+    expect(mistypedVariables(serveSettings, environment)).toEqual([
+      'TENURE_MIN_TLL is not known. Did you mean "TENURE_MIN_TTL"?',
+    ])
+  })
+
+  test.each([
+    ['run', runSettings],
+    ['serve', serveSettings],
+  ])('%s warns neither of the token nor of what "tenure run" hands on', (_, table) => {
+    const handedOn = { TENURE_TERM: '7', TENURE_ELECTION: 'jobs', TENURE_FENCE_FILE: '/f', TENURE_SCHEDULED_AT: '0' }
+    expect(mistypedVariables(table, { TENURE_TOKEN: 'hunter2', TENURE_IDENTITY: 'a', ...handedOn })).toEqual([])
+  })
+})
+
+describe('the table', () => {
+  test('gives every setting a flag, a variable and a key that differ in their spelling only', () => {
+    expect([flagOf('tlsClientCa'), variableOf('tlsClientCa')]).toEqual(['--tls-client-ca', 'TENURE_TLS_CLIENT_CA'])
+    const command = new Command()
+    addFlags(command, serveSettings)
+    for (const [key, { withoutFlag, placeholder }] of Object.entries(serveSettings)) {
+      const option = command.options.find(({ long }) => long === flagOf(key))
+      expect(option === undefined, key).toBe(withoutFlag)
+      expect(option?.attributeName() ?? key).toBe(key)
+      expect(option?.required ?? placeholder !== undefined, key).toBe(placeholder !== undefined)
+    }
+  })
+
+  test('shows the defaults that the service has', () => {
+    const { headersTimeoutMs, requestTimeoutMs, answerTimeoutMs, ...counts } = limitsFrom(undefined, true)
+    const shown = (key: string) => (serveSettings as Record<string, { shownDefault?: string }>)[key]?.shownDefault
+    for (const [key, limit] of Object.entries(counts)) expect(shown(key), key).toBe(String(limit))
+    const durations = {
+      headersTimeout: headersTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      answerTimeout: answerTimeoutMs,
+    }
+    for (const [key, ms] of Object.entries(durations)) expect(shown(key), key).toBe(formatDuration(ms))
+  })
+})
+
+test('the README lists every setting as the table has it, and no other', () => {
+  const rows = Object.entries(serveSettings).map(([key, { help, placeholder, shownDefault, withoutFlag }]) => {
+    const value = placeholder === undefined ? '' : ` ${placeholder.toUpperCase()}`
+    const flag = withoutFlag ? '' : ` \`${flagOf(key)}${value}\``
+    const fallback = shownDefault ?? (placeholder === undefined ? 'off' : '')
+    return `| \`${key}\` |${flag} | \`${variableOf(key)}\` | ${fallback} | ${help} |`.replaceAll('  ', ' ')
+  })
+  const readme = readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8')
+  expect(readme.split('\n').filter((line) => /^\| `[a-z]\w*` \|.*TENURE_/.test(line))).toEqual(rows)
+})
+
+test('a long word costs nothing to look for', () => {
+  expect(nearest('x'.repeat(1e6), ['listen'])).toBeUndefined()
+})

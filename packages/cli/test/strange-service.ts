@@ -1,0 +1,23 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+export type Answerer = (request: IncomingMessage, answer: (body: object, status?: number) => void) => void
+
+/** Something at the address of a service that answers as it likes; nothing, if it does not answer. */
+export async function strange(answerer: Answerer): Promise<string> {
+  const server = createServer((request: IncomingMessage, response: ServerResponse) =>
+    answerer(request, (body, status = 200) => {
+      response.writeHead(status, { 'content-type': 'application/json', 'tenure-cluster-id': 'c' })
+      response.end(JSON.stringify(body))
+    }),
+  )
+  server.listen(0, '127.0.0.1')
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
