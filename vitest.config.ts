@@ -1,10 +1,13 @@
 import { availableParallelism } from 'node:os'
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import CountReporter from './scripts/count-reporter.ts'
+import { whatTheFullRunAdds } from './scripts/full-run.ts'
+
+const cores = Math.max(2, availableParallelism())
 
 // Started last, they would keep one core busy while the others idle.
-const long = /simulat|chaos|mutant/
+const long = /chaos|mutants|fleet-hours|store-faults|crash|run\.test|run.supervision|simulate/
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -13,22 +16,53 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+const never = ['**/node_modules/**', '**/dist/**']
+const testsIn = (folder: string) => [`packages/*/test/${folder}/**/*.test.ts`, `test/${folder}/**/*.test.ts`]
+
+/** A group of tests. Groups run one after another: what fills all cores never runs beside what is about deadlines. */
+function group(name: string, groupOrder: number, test: NonNullable<TestProjectInlineConfiguration['test']>) {
+  return { extends: true as const, test: { name, sequence: { groupOrder }, ...test } }
+}
+
 export default defineConfig({
   test: {
-    include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: ['**/node_modules/**', '**/dist/**', '**/.mutants/**'],
-    // Says at the end which suites found no server to run against.
-    globalSetup: ['test/servers/report.ts'],
+    exclude: never,
     pool: 'threads',
     // Each worker loads the library once for all of its files: no module of it keeps state.
     isolate: false,
-    maxWorkers: Math.max(2, availableParallelism()),
+    maxWorkers: cores,
     sequence: { sequencer: LongFirst },
     testTimeout: 30_000,
     hookTimeout: 120_000,
     teardownTimeout: 10_000,
     // An unhandled rejection or exception fails the run, also when every test passed.
     dangerouslyIgnoreUnhandledErrors: false,
-    reporters: ['default', new CountReporter()],
+    reporters: [
+      'default',
+      new CountReporter(process.env['TENURE_TESTS'] === 'everyday' ? whatTheFullRunAdds : undefined),
+    ],
+    projects: [
+      group('quick', 1, {
+        include: testsIn('**'),
+        exclude: [...never, ...['processes', 'programs', 'proof'].flatMap(testsIn)],
+      }),
+      // Their tests wait more than they work.
+      group('processes', 2, {
+        include: testsIn('processes'),
+        exclude: [...never, ...testsIn('processes/long')],
+        maxWorkers: cores + 1,
+        testTimeout: 60_000,
+      }),
+      group('long', 3, { include: testsIn('processes/long'), maxWorkers: cores + 1, testTimeout: 90_000 }),
+      group('programs', 4, {
+        include: testsIn('programs'),
+        globalSetup: ['test/servers/shared-cluster.ts'],
+        maxWorkers: cores + 1,
+        testTimeout: 60_000,
+      }),
+      group('proof', 5, { include: testsIn('proof'), exclude: [...never, ...testsIn('proof/everyday')] }),
+      // A share of `proof`, for those who do not run all of it.
+      group('everyday', 6, { include: testsIn('proof/everyday') }),
+    ],
   },
 })

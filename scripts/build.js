@@ -9,67 +9,89 @@ import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const library = join(root, 'packages/tenure')
+
+/** @typedef {'tenure' | 'service' | 'multicluster' | 'cli'} PackageName */
+
+/** What is in the `dist` of a package, and from which of its sources. The programs of a package are entries too. */
+const entriesOf = {
+  tenure: libraryEntries,
+  service: () => ({ index: 'index.ts' }),
+  multicluster: () => ({ index: 'index.ts' }),
+  // The supervisor of `tenure run` and a candidate of `tenure demo` are programs of their own.
+  cli: () => ({ main: 'main.ts', supervisor: 'run/supervisor.ts', candidate: 'demo/candidate.ts' }),
+}
 
 /**
- * Bundles the entry points of a source folder.
- * @param {string} source
- * @param {string} target
+ * What is kept together, so that a program loads few files and none that it does not need. What it imports of the
+ * private package comes along.
  */
-export async function bundle(source, target) {
+const groupsOf = {
+  tenure: [
+    // For programs that only check what they were given.
+    { name: 'options', test: /tenure[\\/]src[\\/](?:errors|options[\\/].+)\.ts$/, priority: 2 },
+    // What the main entry point needs, in one file that the others share; all but LeaderElector, which knows Kubernetes.
+    {
+      name: 'engine',
+      test: /tenure[\\/]src[\\/](?:(?!index)[^\\/]+|styles[\\/](?!lea(?:der|se)-).+|stores[\\/](?:memory|cas|ttl|rules|record|swap|list))\.ts$/,
+      priority: 1,
+    },
+    {
+      name: 'kubernetes',
+      test: /tenure[\\/]src[\\/](?:styles[\\/].+|kubernetes[\\/](?!index|credentials[\\/](?:kube|yaml)).+|stores[\\/]kubernetes)\.ts$/,
+    },
+  ],
+  service: [],
+  multicluster: [],
+  cli: [
+    // What the command line needs to read its arguments: nobody should wait for help.
+    {
+      name: 'arguments',
+      test: /cli[\\/]src[\\/](?:shared[\\/]arguments[\\/].+|[^\\/]+[\\/](?:command|settings))\.ts$/,
+    },
+    // Its other programs read none.
+    { name: 'clock', test: /(?:cli[\\/]src[\\/]shared|internal[\\/]src)[\\/]clock\.ts$/, priority: 1 },
+  ],
+}
+
+/** @returns {Record<string, string>} */
+function libraryEntries() {
   /** @type {{ exports: Record<string, string | { default: string }> }} */
-  const { exports } = JSON.parse(readFileSync(join(library, 'package.json'), 'utf8'))
-  const entries = Object.values(exports).flatMap((entry) => {
-    if (typeof entry === 'string') return []
-    const name = entry.default.replace('./dist/', '').replace('.js', '')
-    return [[name, join(source, `${name}.ts`)]]
-  })
+  const { exports } = JSON.parse(readFileSync(join(root, 'packages/tenure/package.json'), 'utf8'))
+  const names = Object.values(exports).flatMap((entry) =>
+    typeof entry === 'string' ? [] : [entry.default.replace('./dist/', '').replace('.js', '')],
+  )
+  return Object.fromEntries(names.map((name) => [name, `${name}.ts`]))
+}
+
+/**
+ * Bundles a package. What it depends on stays outside, all but two: what the packages share, which is never published,
+ * and the library's check of options, which is small, so that help is shown without loading the library.
+ * @param {PackageName} name
+ * @param {string} target
+ * @param {import('rolldown').Plugin[]} [plugins]
+ */
+export async function bundle(name, target, plugins = []) {
+  const source = join(root, 'packages', name, 'src')
+  const entries = Object.entries(entriesOf[name]()).map(([entry, file]) => [entry, join(source, file)])
+  const input = Object.fromEntries(entries)
   const built = await rolldown({
-    input: Object.fromEntries(entries),
+    input,
     platform: 'node',
-    external: ['fs-native-extensions'],
+    external: /^(?!tenure\/options$|@tenure\/internal\/)[^./]/,
+    plugins,
   })
   await built.write({
     dir: target,
     format: 'esm',
     entryFileNames: '[name].js',
-    chunkFileNames: 'shared/[name].js',
-    // What the main entry point needs, in one file that the others share.
-    codeSplitting: {
-      groups: [
-        { name: 'engine', test: /src[\\/](?:[^\\/]+|styles[\\/].+|stores[\\/](?:memory|cas|ttl|rules|record))\.ts$/ },
-      ],
-    },
+    // Programs find each other beside them.
+    chunkFileNames: name === 'tenure' ? 'shared/[name].js' : '[name]-[hash].js',
+    codeSplitting: { groups: groupsOf[name] },
+    // Documentation is in the declarations, which is where editors look for it.
+    comments: { jsdoc: false },
   })
   await built.close()
 }
-
-/**
- * A package whose dependencies stay outside of its bundle.
- * @param {string} folder
- * @param {readonly string[]} entries
- */
-async function bundleOne(folder, entries) {
-  const input = entries.map((entry) => join(folder, 'src', entry))
-  const built = await rolldown({ input, platform: 'node', external: /^[^./]/ })
-  await built.write({
-    dir: join(folder, 'dist'),
-    format: 'esm',
-    entryFileNames: '[name].js',
-    codeSplitting: {
-      groups: [
-        // What the command line needs to read its arguments, in one file: nobody should wait for help.
-        { name: 'arguments', test: argumentModules },
-        // Its other programs read none.
-        { name: 'clock', test: /cli[\\/]src[\\/]clock\.ts$/, priority: 1 },
-      ],
-    },
-  })
-  await built.close()
-}
-
-const argumentModules =
-  /cli[\\/]src[\\/](?:commands[\\/].+|addresses|config-file|describe|durations|errors|refusal|settings|store-settings|suggestions|values|run[\\/]restart)\.ts$/
 
 /** @param {string} folder */
 function declare(folder) {
@@ -79,12 +101,10 @@ function declare(folder) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  // The supervisor of `tenure run` and a candidate of `tenure demo` are programs of their own.
-  const others = { service: ['index.ts'], cli: ['main.ts', 'run/supervisor.ts', 'demo/candidate.ts'] }
-  const folders = [library, ...Object.keys(others).map((name) => join(root, 'packages', name))]
-  for (const folder of folders) rmSync(join(folder, 'dist'), { recursive: true, force: true })
+  const names = /** @type {PackageName[]} */ (Object.keys(entriesOf))
+  const folderOf = (/** @type {string} */ name) => join(root, 'packages', name)
+  for (const name of names) rmSync(join(folderOf(name), 'dist'), { recursive: true, force: true })
   // Programs first: they run also while a type is wrong.
-  await bundle(join(library, 'src'), join(library, 'dist'))
-  for (const [name, entries] of Object.entries(others)) await bundleOne(join(root, 'packages', name), entries)
-  for (const folder of folders) declare(folder)
+  for (const name of names) await bundle(name, join(folderOf(name), 'dist'))
+  for (const name of names) declare(folderOf(name))
 }

@@ -1,22 +1,57 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Reporter, TestModule } from 'vitest/node'
+import { missingServersVariable } from '../test/servers/report.ts'
 
-/** Ends the run's output with its count, alone on a line, so that people and machines can read it there. */
+/**
+ * Ends the run's output with what was not tested and why, with what the caller adds, and last with the count, alone on
+ * a line, so that people and machines can read it there.
+ */
 export default class CountReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
-    const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 }
-    for (const module of modules) {
-      // A file that does not even load, or a hook that fails, has no failed test of its own.
-      const before = count.failed
-      for (const test of module.children.allTests()) {
-        const { state } = test.result()
-        if (state === 'passed') count.passed++
-        else if (state === 'failed') count.failed++
-        else count.skipped++
-      }
-      if (!module.ok() && count.failed === before) count.failed++
-    }
-    const line = `${count.passed} passed, ${count.failed} failed${count.skipped > 0 ? `, ${count.skipped} skipped` : ''}`
-    // Other reporters, and vitest itself, may still print; nothing prints after this.
-    process.once('exit', () => console.log(line))
+  readonly #closing: () => readonly string[]
+  #folder: string | undefined
+
+  constructor(closing: () => readonly string[] = () => []) {
+    this.#closing = closing
   }
+
+  onInit(): void {
+    this.#folder = mkdtempSync(join(tmpdir(), 'tenure-report-'))
+    const file = join(this.#folder, 'missing-servers')
+    writeFileSync(file, '')
+    // Workers are started with it.
+    process.env[missingServersVariable] = file
+  }
+
+  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
+    const lines = [...this.#untested(), ...this.#closing(), countOf(modules, unhandledErrors)]
+    // Other reporters, and vitest itself, may still print; nothing prints after this.
+    process.once('exit', () => {
+      console.log(lines.join('\n'))
+      if (this.#folder) rmSync(this.#folder, { recursive: true, force: true })
+    })
+  }
+
+  #untested(): string[] {
+    const noted = this.#folder ? readFileSync(join(this.#folder, 'missing-servers'), 'utf8') : ''
+    const lines = [...new Set(noted.split('\n').filter(Boolean))].sort().map((line) => `  ${line}`)
+    return lines.length > 0 ? ['Not tested here:', ...lines] : []
+  }
+}
+
+function countOf(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): string {
+  const count = { passed: 0, failed: unhandledErrors.length, skipped: 0 }
+  for (const module of modules) {
+    // A file that does not even load, or a hook that fails, has no failed test of its own.
+    const before = count.failed
+    for (const test of module.children.allTests()) {
+      const { state } = test.result()
+      if (state === 'passed') count.passed++
+      else if (state === 'failed') count.failed++
+      else count.skipped++
+    }
+    if (!module.ok() && count.failed === before) count.failed++
+  }
+  return `${count.passed} passed, ${count.failed} failed${count.skipped > 0 ? `, ${count.skipped} skipped` : ''}`
 }

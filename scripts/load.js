@@ -14,7 +14,8 @@ export async function load(file) {
   const bundle = await rolldown({
     input: join(root, file),
     platform: 'node',
-    external: /^[^./]/,
+    // What the packages share exists as source alone.
+    external: /^(?!@tenure\/internal\/)[^./]/,
     // A module that looks for files beside itself must find them there, not beside the bundle.
     plugins: [
       {

@@ -1,10 +1,10 @@
-// npm run servers: gets the programs that the tests need and that are missing on this machine.
+// npm run servers [-- NAME ...]: gets the programs that the tests need and that are missing on this machine.
 import { load } from './load.js'
 
 const { installMissing } = /** @type {typeof import('../test/servers/install.ts')} */ (
   await load('test/servers/install.ts')
 )
-const missing = await installMissing((line) => console.log(line))
+const missing = await installMissing((line) => console.log(line), process.argv.slice(2))
 if (missing > 0) {
   console.log('The tests that need what is missing are skipped; with CI=true they fail.')
   if (process.env.CI === 'true') process.exitCode = 1

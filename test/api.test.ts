@@ -50,7 +50,11 @@ test('Kubernetes needs a pod, and says so elsewhere', () => {
   vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1')
   vi.stubEnv('POD_NAME', 'my-app-0')
   vi.stubEnv('POD_NAMESPACE', 'payments')
-  expect(api.onKubernetes().slice(1)).toMatchObject([{ namespace: 'payments' }, { namespace: 'jobs' }])
+  expect(api.onKubernetes().slice(1)).toMatchObject([
+    { namespace: 'payments' },
+    { namespace: 'jobs' },
+    { namespace: 'reports' },
+  ])
 })
 
 test('the engine itself runs', async () => {
@@ -61,7 +65,7 @@ test('the engine itself runs', async () => {
 })
 
 test('manager and lease run', async () => {
-  expect(await api.managerAndLease()).toEqual(['false true false', 'term 1', '0 errors'])
+  expect(await api.managerAndLease()).toEqual(['false true false', 'term 1', '0 errors', 'true false'])
 })
 
 test('keyed elections run', async () => {
@@ -70,6 +74,12 @@ test('keyed elections run', async () => {
 
 test('callbacks run', async () => {
   expect(await api.callbacks()).toEqual(['leader true', 'started 1 false true true', 'stopped', 'false ""'])
+})
+
+test('looking on runs, and shows which elections there are', async () => {
+  const said = await api.lookingOn()
+  expect(said.at(0)).toBe('state')
+  expect(said.slice(-2)).toEqual(['released', 'payments 1'])
 })
 
 test('the port can be written out, and what is written on it elects', async () => {

@@ -77,8 +77,8 @@ test('a name without a comment, and a function without an example, are found', (
   }
 })
 
-test('docs/errors.md has one row for each error code, and no other', () => {
-  const rows = readFileSync(join(root, 'docs/errors.md'), 'utf8')
+test('docs/reference/errors.md has one row for each error code, and no other', () => {
+  const rows = readFileSync(join(root, 'docs/reference/errors.md'), 'utf8')
     .split('\n')
     .map((line) => /^\| `([A-Z_]+)` \|(.+)\|(.+)\|(.+)\|$/.exec(line))
     .filter((row) => row !== null)

@@ -1,9 +1,8 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
+import { listFiles, root } from './source-files.ts'
 
-/** Where the repository is. */
-export const root = join(import.meta.dirname, '..')
+export { root }
 
 /** A fenced block of code in a document. */
 export interface Block {
@@ -16,11 +15,7 @@ export interface Block {
 
 /** Every Markdown document of the project, relative to its root. */
 export function listDocuments(): string[] {
-  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '*.md'], {
-    cwd: root,
-    encoding: 'utf8',
-  })
-  return listed.split('\0').filter((path) => path !== '' && existsSync(join(root, path)))
+  return listFiles().filter((path) => path.endsWith('.md'))
 }
 
 export function readDocument(document: string): string {

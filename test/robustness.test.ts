@@ -2,16 +2,27 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
+import { relayMutants } from '../packages/multicluster/test/simulation/relay-mutants.ts'
 import { storeConformance } from '../packages/tenure/src/conformance/index.ts'
 import { memoryStore } from '../packages/tenure/src/index.ts'
 import { faultKinds } from '../packages/tenure/src/simulation/index.ts'
 import { storeMutations } from '../packages/tenure/test/conformance/store-mutants.ts'
+import { lockMutations } from '../packages/tenure/test/multicluster/lock-mutants.ts'
+import { powerMutants } from '../packages/tenure/test/programs/stores/file/power-mutants.ts'
 import { engineMutants } from '../packages/tenure/test/simulation/engine-mutants.ts'
+import {
+  etcdClusterMutations,
+  etcdHistoryMutations,
+  etcdMutations,
+} from '../packages/tenure/test/stores/etcd-mutants.ts'
+import { dynamodbMutations, gcsMutations, s3Mutations } from '../packages/tenure/test/stores/cloud/mutants.ts'
 import { kubernetesMutations } from '../packages/tenure/test/stores/kubernetes-mutants.ts'
+import { postgresMutations } from '../packages/tenure/test/stores/postgres-mutants.ts'
+import { redisMutations } from '../packages/tenure/test/stores/redis-mutants.ts'
 import { serviceMutations } from '../packages/tenure/test/stores/service/mutants.ts'
 import { readDocument, root } from './documents.ts'
 
-const document = readDocument('docs/robustness.md')
+const document = readDocument('docs/explanation/robustness.md')
 
 const files = new Map(
   [...document.matchAll(/^\| `([\w-]+)` \| (\S+\.ts) \|$/gm)].map((row) => [row[1] ?? '', row[2] ?? '']),
@@ -66,18 +77,18 @@ function exists({ file, name }: Citation): boolean {
   return namesIn(path).some((pattern) => pattern.test(name))
 }
 
-test('every test that docs/robustness.md cites exists', () => {
+test('every test that docs/explanation/robustness.md cites exists', () => {
   const citations = findCitations(document)
   expect(citations.length).toBeGreaterThan(60)
   expect(citations.filter((citation) => !exists(citation))).toEqual([])
 })
 
-test('every file that docs/robustness.md names exists', () => {
+test('every file that docs/explanation/robustness.md names exists', () => {
   const named = [...document.matchAll(/(?:packages|test)\/[\w/.-]+\.ts/g)].map(([path]) => path)
   expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
 })
 
-test('every fault and every mutant that a row of docs/robustness.md names exists', () => {
+test('every fault and every mutant that a row of docs/explanation/robustness.md names exists', () => {
   const faults = [...document.matchAll(/\bfaults? ((?:`[\w-]+`(?:, )?)+)/g)].flatMap((match) => quoted(match[1]))
   const mutants = [...document.matchAll(/\bmutants? ((?:"[^"]+"(?:, )?)+)/g)].flatMap((match) => quoted(match[1]))
   expect(faults.length).toBeGreaterThan(10)
@@ -87,24 +98,37 @@ test('every fault and every mutant that a row of docs/robustness.md names exists
   expect(mutants.filter((name) => !known.includes(name))).toEqual([])
 })
 
-test('every test that the comparison in README.md names exists', () => {
-  const [, section = ''] = readDocument('README.md').split('\n## Compared with what people use today\n')
-  const [, ...rows] = [...(section.split('\n## ')[0] ?? '').matchAll(/^\| [^|]+ \| [^|]+ \| ([^|]+) \|$/gm)]
+test('every test that docs/explanation/comparison.md names exists', () => {
+  const page = readDocument('docs/explanation/comparison.md')
+  const [, ...rows] = [...page.matchAll(/^\| [^|]+ \| [^|]+ \| ([^|]+) \|$/gm)]
   expect(rows.length).toBeGreaterThan(10)
   const names = namesIn('packages/tenure/test/peers.test.ts')
   const missing = rows.map((row) => row[1] ?? '').filter((name) => !names.some((pattern) => pattern.test(name)))
   expect(missing).toEqual([])
 })
 
-test('docs/robustness.md lists all mutants, and no other', () => {
+test('docs/explanation/robustness.md lists all mutants, and no other', () => {
   const listed = (heading: string) => {
     const [, section = ''] = document.split(`\n## ${heading}\n`)
     return [...(section.split('\n## ')[0] ?? '').matchAll(/^- (.+)$/gm)].map((match) => match[1] ?? '')
   }
   expect(listed('Mutants of the engine').toSorted()).toEqual(engineMutants.map(({ name }) => name).toSorted())
   expect(listed('Mutants of the stores').toSorted()).toEqual(storeMutations.map(({ name }) => name).toSorted())
+  expect(listed('Mutants of the file store').toSorted()).toEqual(powerMutants.map(({ name }) => name).toSorted())
   const onKubernetes = kubernetesMutations.map(({ name }) => name)
   expect(listed('Mutants of the Kubernetes store').toSorted()).toEqual(onKubernetes.toSorted())
+  const onEtcd = [...etcdMutations, ...etcdClusterMutations, ...etcdHistoryMutations].map(({ name }) => name)
+  expect(listed('Mutants of the etcd store').toSorted()).toEqual(onEtcd.toSorted())
+  const ofLock = lockMutations.map(({ name }) => name)
+  expect(listed('Mutants of the lock across clusters').toSorted()).toEqual(ofLock.toSorted())
+  const ofRelay = relayMutants.map(({ name }) => name)
+  expect(listed('Mutants of the relay across clusters').toSorted()).toEqual(ofRelay.toSorted())
+  const onPostgres = postgresMutations.map(({ name }) => name)
+  expect(listed('Mutants of the PostgreSQL store').toSorted()).toEqual(onPostgres.toSorted())
+  const onRedis = redisMutations.map(({ name }) => name)
+  expect(listed('Mutants of the Redis store').toSorted()).toEqual(onRedis.toSorted())
+  const inClouds = [...dynamodbMutations, ...s3Mutations, ...gcsMutations].map(({ name }) => name)
+  expect(listed('Mutants of the stores in the clouds').toSorted()).toEqual(inClouds.toSorted())
   const ofService = serviceMutations.map(({ name }) => name)
   expect(listed('Mutants of the service store').toSorted()).toEqual(ofService.toSorted())
 })

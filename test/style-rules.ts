@@ -60,13 +60,52 @@ export function findLeaks(text: string): Finding[] {
   )
 }
 
+const sleeps = /^(?:globalThis\.)?(?:setTimeout|setInterval|delay)$/
+const starters = /^(?:(?:spawn|execFile|exec)(?:Sync)?|promisify\((?:execFile|exec)\))$/
+
+/** The longest that a quick test may wait in real time. */
+export const quickMs = 200
+
+/** Waits in real time that are too long for a quick test, as far as they are written as numbers. */
+export function findLongWaits(text: string): Finding[] {
+  return find(text, (node) => {
+    if (!ts.isCallExpression(node)) return undefined
+    const callee = node.expression.getText()
+    const longest = Math.max(...node.arguments.map(numberOf))
+    return sleeps.test(callee) && longest > quickMs ? `${callee} of ${longest} ms` : undefined
+  })
+}
+
+/** Programs that are started by a name which is written there. */
+export function findPrograms(text: string): Finding[] {
+  return find(text, (node) => {
+    if (!ts.isCallExpression(node)) return undefined
+    const [program] = node.arguments
+    const callee = node.expression.getText()
+    const starts = starters.test(callee)
+    return starts && program && ts.isStringLiteral(program) ? program.text : undefined
+  })
+}
+
+/** A number, or a product of numbers; else it is not known here. */
+function numberOf(node: ts.Expression): number {
+  if (ts.isNumericLiteral(node)) return Number(node.text)
+  if (!ts.isBinaryExpression(node) || node.operatorToken.kind !== ts.SyntaxKind.AsteriskToken) return 0
+  return numberOf(node.left) * numberOf(node.right)
+}
+
 /** The modules a file imports or re-exports from. */
-export function findImports(text: string): (Finding & { readonly dynamic: boolean })[] {
+export function findImports(text: string): (Finding & { readonly dynamic: boolean; readonly erased: boolean })[] {
   return find(
     text,
     (node) => (ts.isStringLiteral(node) && isModuleName(node) ? node.text : undefined),
-    (node) => ({
-      dynamic: ts.isCallExpression(node.parent),
+    ({ parent }) => ({
+      dynamic: ts.isCallExpression(parent),
+      /** Nothing is left of it when the program runs. */
+      erased:
+        ts.isLiteralTypeNode(parent) ||
+        (ts.isImportDeclaration(parent) && parent.importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword) ||
+        (ts.isExportDeclaration(parent) && parent.isTypeOnly),
     }),
   )
 }

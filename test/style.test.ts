@@ -1,16 +1,10 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
+import { listFiles, root } from './source-files.ts'
 import { findImports, findLeaks, findTimeAndChance, findUnchecked, type Finding } from './style-rules.ts'
 
-const root = join(import.meta.dirname, '..')
-const tracked = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-  cwd: root,
-  encoding: 'utf8',
-})
-  .split('\0')
-  .filter((path) => path !== '' && existsSync(join(root, path)))
+const tracked = listFiles()
 const sources = tracked.filter((path) => /^packages\/[^/]+\/src\/.*\.ts$/.test(path))
 const library = sources.filter((path) => path.startsWith('packages/tenure/src/'))
 
@@ -19,10 +13,11 @@ const report = (paths: string[], look: (text: string) => Finding[]) =>
   paths.flatMap((path) => look(read(path)).map(({ line, what }) => `${path}:${line} ${what}`))
 
 test('real time and chance come from clock.ts alone', () => {
-  expect(library).toContain('packages/tenure/src/clock.ts')
+  const clock = 'packages/internal/src/clock.ts'
+  expect(report([clock], findTimeAndChance)).not.toEqual([])
   expect(
     report(
-      sources.filter((path) => !path.endsWith('/src/clock.ts')),
+      sources.filter((path) => path !== clock),
       findTimeAndChance,
     ),
   ).toEqual([])
@@ -77,11 +72,21 @@ const layers: { readonly of: RegExp; readonly knows?: RegExp; readonly not?: Reg
     not: /^(styles\/|(election|election-state|elector)\.ts|fencing\/|simulation\/|testing\/|conformance\/|index\.ts)/,
   },
   {
-    // The client and its Leases; only what users see of them knows styles and stores.
-    of: /^kubernetes\/(?!index|leader-elector)/,
+    // The client, its credentials and its Leases; only the entry point knows styles and stores.
+    of: /^kubernetes\/(?!index)/,
     not: /^(styles|fencing|simulation|testing|conformance)\/|^(election|election-state|elector|index)\.ts|^stores\/(?!rules|encode-name)/,
   },
-  { of: /^styles\//, not: /^(kubernetes\/|simulation\/|testing\/|conformance\/|index\.ts)/ },
+  {
+    // The lock and its resources: a store and a controller are built on them.
+    of: /^multicluster\//,
+    not: /^(styles|fencing|simulation|testing|conformance)\/|^(election|election-state|elector|index)\.ts|^stores\/(?!plain|record|watches)/,
+  },
+  {
+    // A client alone, which others than the store can use.
+    of: /^etcd\//,
+    knows: /^((clock|errors|lease-store|names)\.ts$|http\/|etcd\/)/,
+  },
+  { of: /^styles\//, not: /^(kubernetes\/index|simulation\/|testing\/|conformance\/|index\.ts)/ },
 ]
 
 test('imports point down only', () => {
@@ -109,7 +114,9 @@ test('the library needs nothing but Node', () => {
   expect(manifest.dependencies).toBeUndefined()
   const strangers = library.flatMap((path) =>
     findImports(read(path))
-      .filter(({ what, dynamic }) => !/^(\.|node:)/.test(what) && !(dynamic && optional.includes(what)))
+      .filter(
+        ({ what, dynamic }) => !/^(\.|node:|@tenure\/internal\/)/.test(what) && !(dynamic && optional.includes(what)),
+      )
       .map(({ what, line }) => `${path}:${line} ${what}`),
   )
   expect(strangers).toEqual([])

@@ -13,6 +13,7 @@ import {
   LeadershipLostError,
   Manager,
   memoryStore,
+  observe,
   TenureError,
   ttlStore,
   type AcquireClaim,
@@ -20,6 +21,8 @@ import {
   type HeldClaim,
   type LeaseRecord,
   type LeaseStore,
+  type ListOptions,
+  type ListPage,
   type Outcome,
   type TtlStorage,
 } from 'tenure'
@@ -28,6 +31,7 @@ import { inCluster, LeaderElector } from 'tenure/kubernetes'
 import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { fileStore } from 'tenure/stores/file'
 import { kubernetesStore } from 'tenure/stores/kubernetes'
+import { multiclusterStore } from 'tenure/stores/multicluster'
 import { fakeClock, fakeLeadership } from 'tenure/testing'
 
 export async function shortestWayIn(directory: string): Promise<number[]> {
@@ -112,8 +116,15 @@ export async function managerAndLease(): Promise<string[]> {
   const leadership = await lease.waitForLeadership({ signal })
   manager.onError = (error) => void errors.push(error)
   const during = lease.isLeader()
+  const ran = await lease.run(async (current) => void (current.term satisfies number))
   await manager.stop()
-  return [`${before} ${during} ${lease.isLeader()}`, `term ${leadership.term}`, `${errors.length} errors`]
+  const late = await lease.run(async () => {})
+  return [
+    `${before} ${during} ${lease.isLeader()}`,
+    `term ${leadership.term}`,
+    `${errors.length} errors`,
+    `${ran} ${late}`,
+  ]
 }
 
 export async function keyedElections(): Promise<string[]> {
@@ -161,7 +172,7 @@ export async function callbacks(): Promise<string[]> {
 }
 
 /** Runs in a pod only. */
-export function onKubernetes(): [LeaderElector, LeaseStore, LeaseStore] {
+export function onKubernetes(): [LeaderElector, LeaseStore, LeaseStore, LeaseStore] {
   const le = new LeaderElector({
     client: inCluster(),
     leaseName: 'my-app',
@@ -169,10 +180,26 @@ export function onKubernetes(): [LeaderElector, LeaseStore, LeaseStore] {
     identity: process.env['POD_NAME'],
     callbacks: { onStartedLeading() {}, onStoppedLeading() {}, onNewLeader() {} },
   })
-  return [le, kubernetesStore(), kubernetesStore({ client: inCluster(), namespace: 'jobs' })]
+  const across = multiclusterStore({ client: inCluster(), namespace: 'reports' })
+  return [le, kubernetesStore(), kubernetesStore({ client: inCluster(), namespace: 'jobs' }), across]
 }
 
 /** The port, written out: a store that only passes on to another one. */
+export async function lookingOn(): Promise<string[]> {
+  const store = memoryStore()
+  const said: string[] = []
+  const controller = new AbortController()
+  const { signal } = controller
+  const working = lead({ store, election: 'payments' }, () => new Promise((resolve) => setTimeout(resolve, 20)))
+  for await (const { record, change } of observe(store, 'payments', { signal })) {
+    said.push(change)
+    if (record?.released) controller.abort()
+  }
+  await working
+  const page = await store.list?.({ limit: 10 }, { signal: new AbortController().signal })
+  return [...said, ...(page?.records.map(({ election, term }) => `${election} ${term}`) ?? [])]
+}
+
 export function thePort(inner: LeaseStore): LeaseStore {
   return {
     expiry: inner.expiry satisfies 'own-clock' | 'observed',
@@ -183,6 +210,8 @@ export function thePort(inner: LeaseStore): LeaseStore {
     release: (claim: HeldClaim, options: CallOptions): Promise<Outcome> => inner.release(claim, options),
     watch: (election: string, options: CallOptions): AsyncIterable<LeaseRecord | undefined> =>
       inner.watch?.(election, options) ?? (async function* () {})(),
+    list: async (page: ListOptions, options: CallOptions): Promise<ListPage> =>
+      inner.list?.(page, options) ?? { records: [] },
     close: async (): Promise<void> => inner.close?.(),
   }
 }
@@ -196,6 +225,7 @@ export function claimsAndOutcomes(): [AcquireClaim, HeldClaim, Outcome[]] {
     afterTerm: 0,
     expiredVersion: '1',
     metadata: {},
+    mark: 'm1',
   }
   const held: Required<HeldClaim> = {
     election: 'e',
@@ -205,6 +235,7 @@ export function claimsAndOutcomes(): [AcquireClaim, HeldClaim, Outcome[]] {
     version: '1',
     leaseDurationMs: 15_000,
     carry: '',
+    mark: 'm2',
   }
   const record: LeaseRecord = {
     election: 'e',

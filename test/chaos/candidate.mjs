@@ -43,12 +43,17 @@ async function openStore() {
     const { fileStore } = await load('tenure/stores/file', 'stores/file.js')
     return fileStore({ directory: place.directory })
   }
+  if (place.store === 'url') {
+    /** @type {typeof import('tenure/stores')} */
+    const stores = await load('tenure/stores', 'stores/index.js')
+    return stores.openStore(place.url)
+  }
   /** @type {[typeof import('tenure/stores/kubernetes'), typeof import('tenure/kubernetes')]} */
   const [{ kubernetesStore }, { fromKubeConfig }] = await Promise.all([
     load('tenure/stores/kubernetes', 'stores/kubernetes.js'),
     load('tenure/kubernetes', 'kubernetes/index.js'),
   ])
-  return kubernetesStore({ client: fromKubeConfig(place.kubeConfig), namespace: 'default' })
+  return kubernetesStore({ client: fromKubeConfig(place.kubeConfig), namespace: place.namespace })
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { findViolations, survey, type Entry, type GuardLog, type Life } from './check.ts'
-import { clientGoEntries, type Order } from './client-go-member.ts'
+import { clientGoEntries, type Order } from './client-go-entries.ts'
 import { findTermViolations, successionsOf } from './lease-history.ts'
 
 const quiet: GuardLog = { value: 0, accepted: [], refused: [] }

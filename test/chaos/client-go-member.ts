@@ -1,15 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { startClientGo, type ClientGo, type ClientGoEvent } from '../servers/client-go.ts'
-import type { Cluster } from '../servers/cluster.ts'
-import type { Entry, Life } from './check.ts'
+import { startClientGo, type ClientGo } from '../servers/client-go.ts'
+import type { ApiServer } from '../servers/cluster.ts'
+import type { Life } from './check.ts'
 import type { Fleet } from './fleet.ts'
 import type { LeaseHistory } from './lease-history.ts'
-
-/** How it is told to end, and when, in nanoseconds of the fleet's clock. */
-export interface Order {
-  readonly end: 'killed' | 'stopped'
-  readonly at: number
-}
+import { type Order, clientGoEntries } from './client-go-entries.ts'
 
 export const clientGoTimings = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
 
@@ -21,11 +16,11 @@ export class ClientGoMember {
   isBusy = false
   readonly #lives: { readonly peer: ClientGo; order: Order | undefined }[] = []
   readonly #fleet: Fleet
-  readonly #cluster: Cluster
+  readonly #cluster: ApiServer
   readonly #history: LeaseHistory
   readonly #name: string
 
-  constructor(fleet: Fleet, cluster: Cluster, history: LeaseHistory, name: string) {
+  constructor(fleet: Fleet, cluster: ApiServer, history: LeaseHistory, name: string) {
     this.#fleet = fleet
     this.#cluster = cluster
     this.#history = history
@@ -40,10 +35,10 @@ export class ClientGoMember {
   }
 
   start(): void {
-    const { url: server, caFile, adminToken: token } = this.#cluster
+    const { url: server, caFile, adminToken: token, namespace } = this.#cluster
     const identity = `${this.#name}-${this.#lives.length + 1}`
     const lease = this.#fleet.election
-    const peer = startClientGo({ server, caFile, token, lease, identity, ...clientGoTimings })
+    const peer = startClientGo({ server, caFile, token, namespace, lease, identity, ...clientGoTimings })
     this.#lives.push({ peer, order: undefined })
   }
 
@@ -95,40 +90,4 @@ export class ClientGoMember {
     running.order = { end, at: this.#fleet.now() }
     await running.peer.kill(signal)
   }
-}
-
-/**
- * What a process of client-go told, in the words of a candidate's log.
- *
- * It leads from `started` to `stopped`, or to its death. Told to end, it releases the lease before it tells that it has
- * stopped, so it counts as leading only until it was told.
- */
-export function clientGoEntries(
-  events: readonly Omit<ClientGoEvent, 'identity'>[],
-  order: Order | undefined,
-  originNs = 0n,
-): Entry[] {
-  const entries: Entry[] = []
-  const toldAt = order?.at ?? Infinity
-  let reign: { readonly term: number; readonly from: number } | undefined
-  const end = (at: number) => {
-    if (reign && at >= reign.from) entries.push({ kind: 'belief', term: reign.term, from: at, to: at })
-  }
-  for (const { event, transitions = 0, monotonicMs } of events) {
-    const at = monotonicMs * 1e6 - Number(originNs)
-    if (event === 'started') {
-      reign = { term: transitions, from: at }
-      entries.push({ kind: 'elected', term: transitions, at })
-      if (at <= toldAt) end(at)
-    }
-    if (event === 'stopped' && reign) {
-      end(Math.min(at, toldAt))
-      const reason = at < toldAt ? 'expired' : 'stopped'
-      entries.push({ kind: 'lost', term: reign.term, reason, at, clean: true })
-      reign = undefined
-    }
-  }
-  if (order) end(order.at)
-  if (order?.end === 'stopped') entries.push({ kind: 'stopped', at: order.at })
-  return entries
 }

@@ -32,7 +32,9 @@ export const cleanDirectory = ['jobs.json', 'jobs.json.lock', 'jobs.json.term']
 export type Place =
   | { readonly store: 'file'; readonly directory: string }
   /** The path of a kubeconfig. */
-  | { readonly store: 'kubernetes'; readonly kubeConfig: string }
+  | { readonly store: 'kubernetes'; readonly kubeConfig: string; readonly namespace: string }
+  /** Whatever `openStore` opens. */
+  | { readonly store: 'url'; readonly url: string }
 
 /** What a candidate's process is told at its start. */
 export interface CandidateOptions {

@@ -1,7 +1,7 @@
 import { request } from 'node:https'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Cluster } from '../servers/cluster.ts'
+import type { ApiServer } from '../servers/cluster.ts'
 
 /** What a Lease said. */
 export interface LeaseState {
@@ -28,18 +28,18 @@ interface Lease {
  */
 export class LeaseHistory {
   readonly states: SeenState[] = []
-  readonly #cluster: Cluster
+  readonly #cluster: ApiServer
   readonly #path: string
   readonly #closing = new AbortController()
   readonly #waiting = new Set<(state: SeenState) => void>()
 
-  private constructor(cluster: Cluster, lease: string) {
+  private constructor(cluster: ApiServer, lease: string) {
     this.#cluster = cluster
     const query = new URLSearchParams({ watch: '1', fieldSelector: `metadata.name=${lease}` })
-    this.#path = `/apis/coordination.k8s.io/v1/namespaces/default/leases?${query.toString()}`
+    this.#path = `/apis/coordination.k8s.io/v1/namespaces/${cluster.namespace}/leases?${query.toString()}`
   }
 
-  static open(cluster: Cluster, lease: string): LeaseHistory {
+  static open(cluster: ApiServer, lease: string): LeaseHistory {
     const history = new LeaseHistory(cluster, lease)
     void history.#follow()
     return history

@@ -1,8 +1,8 @@
 import { expect, onTestFinished } from 'vitest'
-import { KubernetesClient } from '../../packages/tenure/src/kubernetes/client.ts'
+import { KubernetesClient } from '../../packages/tenure/src/kubernetes/client/client.ts'
 import { LeaderElector } from '../../packages/tenure/src/kubernetes/index.ts'
-import { serviceAccount } from '../../packages/tenure/src/kubernetes/service-account.ts'
-import type { Cluster } from '../servers/cluster.ts'
+import { serviceAccount } from '../../packages/tenure/src/kubernetes/credentials/service-account.ts'
+import type { ApiServer } from '../servers/cluster.ts'
 import type { Tenant } from './tenant.ts'
 
 interface CandidateOptions {
@@ -13,7 +13,7 @@ interface CandidateOptions {
 
 /** An elector in a pod of the Deployment: with the token of its service account, and no other right. */
 export function candidate(
-  { url }: Cluster,
+  { url }: ApiServer,
   { namespace, folder: mounted }: Tenant,
   identity: string,
   options: CandidateOptions = {},

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { end } from '../servers/process.ts'
 import { startWatchdog } from '../servers/watchdog.ts'
-import { namespace, timings, type Scene, type Via } from './scene.ts'
+import { kubeConfigOf } from './kube-config.ts'
+import { timings, type Scene, type Via } from './scene.ts'
 
 /** What a process is told at its start. */
 export interface ChildOptions {
@@ -48,12 +49,12 @@ export function startChild(scene: Scene, identity: string, some: Some = {}): Chi
   const { style = 'Elector', recordEvents = false, brokenCallback = false, via = {} } = some
   const folder = mkdtempSync(join(tmpdir(), 'tenure-child-'))
   const kubeConfig = join(folder, 'kubeconfig')
-  writeFileSync(kubeConfig, kubeConfigOf(scene, via))
+  writeFileSync(kubeConfig, kubeConfigOf(scene.cluster, { port: via.port, token: via.token?.() }))
   const options: ChildOptions = {
     style,
     kubeConfig,
     leaseName: scene.leaseName,
-    namespace,
+    namespace: scene.cluster.namespace,
     identity,
     timings,
     recordEvents,
@@ -86,18 +87,4 @@ function follow(process: ChildProcess, identity: string): Child {
     kill: (signal) => void process.kill(signal),
     ended: once(process, 'exit').then(([code]: (number | null)[]) => code ?? null),
   }
-}
-
-/** JSON is YAML too. */
-function kubeConfigOf({ cluster }: Scene, { port = cluster.port, token = () => cluster.adminToken }: Via): string {
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'test',
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
-    clusters: [
-      { name: 'test', cluster: { server: `https://127.0.0.1:${port}`, 'certificate-authority': cluster.caFile } },
-    ],
-    users: [{ name: 'test', user: { token: token() } }],
-  })
 }

@@ -1,54 +1,16 @@
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { isTenureError } from '../../packages/tenure/src/errors.ts'
-import { findBlocks } from '../documents.ts'
-import { requestJson } from '../servers/https-json.ts'
-import { describeWithCluster } from '../servers/suite.ts'
-import { candidate, race } from './candidate.ts'
-import { collectionOf, folder, inNamespace, listFiles, parseObjects, parseOne, readManifest } from './manifests.ts'
-import type { Manifest } from './manifests.ts'
-import { newTenant } from './tenant.ts'
-
-const isKustomization = (file: string) => basename(file) === 'kustomization.yaml'
-const isPatch = (file: string) => file.endsWith('-patch.yaml')
-const files = listFiles()
-const objects = files.filter((file) => !isKustomization(file) && !isPatch(file))
-const readme = readFileSync(join(folder, 'README.md'), 'utf8')
-const blocksOfReadme = findBlocks('README.md', readme)
-  .filter(({ info }) => info[0] === 'yaml')
-  .map(({ code }) => code)
-
-interface Deployment extends Manifest {
-  readonly spec: {
-    readonly selector: { readonly matchLabels: Record<string, string> }
-    readonly template: {
-      readonly metadata: { readonly labels: Record<string, string> }
-      readonly spec: {
-        readonly serviceAccountName: string
-        readonly terminationGracePeriodSeconds: number
-        readonly containers: readonly { readonly env: readonly { readonly name: string }[] }[]
-      }
-    }
-  }
-}
-const deployment = readManifest('deployment.yaml') as Deployment
-const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'my-app' } }
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { filesNamedBy, folder, readManifest } from './manifests.ts'
+import { isKustomization, files, objects, type Deployment, deployment } from './deploy-manifests.ts'
 
 describe('the manifests', () => {
   test('are all named by a kustomization of their folder', () => {
     for (const file of files.filter(isKustomization)) {
-      const { resources = [], patches = [] } = readManifest(file) as Manifest & {
-        resources?: string[]
-        patches?: { path: string }[]
-      }
-      const named = [...resources, ...patches.map(({ path }) => path)].map((name) => join(dirname(file), name))
       const beside = files.filter((other) => dirname(other) === dirname(file) && other !== file)
-      expect(named.toSorted()).toEqual(beside)
+      expect(filesNamedBy(readManifest(file), file)).toEqual(beside)
     }
-    expect(files.filter(isKustomization)).toHaveLength(3)
+    expect(files.filter(isKustomization)).toHaveLength(8)
   })
 
   test('fit each other by name and label', () => {
@@ -59,7 +21,7 @@ describe('the manifests', () => {
     expect(readManifest('poddisruptionbudget.yaml')['spec']).toMatchObject({ selector: { matchLabels: labels } })
     const account = readManifest('serviceaccount.yaml').metadata.name
     expect(deployment.spec.template.spec.serviceAccountName).toBe(account)
-    for (const place of ['.', 'components/events']) {
+    for (const place of ['.', 'components/events', 'components/leader-label', 'components/leader-endpoints']) {
       const binding = readManifest(join(place, 'rolebinding.yaml'))
       expect(binding['roleRef']).toMatchObject({
         kind: 'Role',
@@ -70,19 +32,41 @@ describe('the manifests', () => {
     expect(readManifest('components/polling/role.yaml').metadata).toEqual(readManifest('role.yaml').metadata)
   })
 
-  test('set every variable that the program reads, but those for its tests', () => {
-    const program = readFileSync(join(folder, '../../examples/kubernetes-deployment/main.mjs'), 'utf8')
-    const patch = readManifest('components/events/deployment-patch.yaml') as Deployment
-    const set = [deployment, patch].flatMap(({ spec }) => spec.template.spec.containers.flatMap(({ env }) => env))
+  test.each([
+    ['kubernetes-deployment', ['events'], ['RECORD_EVENTS']],
+    ['kubernetes-leader-service', ['leader-label', 'events'], ['LEADER_SERVICE', 'RECORD_EVENTS']],
+    ['kubernetes-leader-service', ['leader-endpoints', 'events'], ['LEADER_SERVICE', 'POD_IP', 'RECORD_EVENTS']],
+  ])('set every variable that %s reads with %j, but those for its tests', (example, components, more) => {
+    const program = readFileSync(join(folder, `../../examples/${example}/main.mjs`), 'utf8')
+    const patches = components.map((name) => readManifest(`components/${name}/deployment-patch.yaml`) as Deployment)
+    const set = [deployment, ...patches].flatMap(({ spec }) => spec.template.spec.containers.flatMap(({ env }) => env))
     for (const { name } of set) expect(program).toContain(name)
-    expect(set.map(({ name }) => name).toSorted()).toEqual([
-      'LEASE_NAME',
-      'POD_NAME',
-      'POD_NAMESPACE',
-      'PORT',
-      'RECORD_EVENTS',
-    ])
+    const names = ['LEASE_NAME', 'POD_NAME', 'POD_NAMESPACE', 'PORT', ...more]
+    expect(set.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
   })
+
+  test.each(['kubernetes-deployment', 'kubernetes-leader-service'])(
+    'can be scraped, when %s runs in them',
+    (example) => {
+      const program = readFileSync(join(folder, `../../examples/${example}/main.mjs`), 'utf8')
+      const patch = readManifest('components/metrics/deployment-patch.yaml') as Deployment
+      const { 'prometheus.io/path': path, 'prometheus.io/port': port } = patch.spec.template.metadata.annotations ?? {}
+      expect(program).toContain(`'${path}'`)
+      expect(JSON.stringify(deployment.spec.template.spec)).toContain(`"containerPort":${port}`)
+    },
+  )
+
+  test.each(['kubernetes-deployment', 'kubernetes-leader-service'])(
+    'have an image of %s with all its files',
+    (example) => {
+      const place = join(folder, '../../examples', example)
+      const [, copied = ''] = /^COPY (.*) \.\/$/m.exec(readFileSync(join(place, 'Dockerfile'), 'utf8')) ?? []
+      const programs = readdirSync(place).filter((file) => file.endsWith('.mjs'))
+      expect(copied.split(' ').toSorted()).toEqual(['tenure-*.tgz', ...programs].toSorted())
+      const readme = readFileSync(join(place, 'README.md'), 'utf8')
+      expect(readme).toContain(`docker build --tag my-app:1 examples/${example}\n`)
+    },
+  )
 
   test('give the program time to end', () => {
     const program = readFileSync(join(folder, '../../examples/kubernetes-deployment/main.mjs'), 'utf8')
@@ -92,199 +76,4 @@ describe('the manifests', () => {
     const graceMs = deployment.spec.template.spec.terminationGracePeriodSeconds * 1_000
     expect(graceMs).toBeGreaterThanOrEqual(drainMs + releaseMs + eventMs)
   })
-
-  test.runIf(hasKubectl())('are renamed and moved by the overlay of the README, with both components', () => {
-    const place = mkdtempSync(join(tmpdir(), 'tenure-kustomize-'))
-    onTestFinished(() => rmSync(place, { recursive: true }))
-    mkdirSync(join(place, 'deploy'))
-    symlinkSync(folder, join(place, 'deploy/kubernetes'))
-    mkdirSync(join(place, 'overlay'))
-    const overlay = blocksOfReadme.find((code) => code.includes('kind: Kustomization')) ?? ''
-    const [polling, events] = ['polling', 'events'].map((name) => `  - ../deploy/kubernetes/components/${name}\n`)
-    for (const component of [polling, events]) expect(readme).toContain(`components:\n${component}`)
-    writeFileSync(join(place, 'overlay/kustomization.yaml'), `${overlay}\ncomponents:\n${polling}${events}`)
-    const built = parseObjects(execFileSync('kubectl', ['kustomize', join(place, 'overlay')], { encoding: 'utf8' }))
-    const names = built.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
-    expect(names.toSorted()).toEqual([
-      'Deployment payments-my-app',
-      'PodDisruptionBudget payments-my-app',
-      'Role payments-my-app',
-      'Role payments-my-app-events',
-      'RoleBinding payments-my-app',
-      'RoleBinding payments-my-app-events',
-      'ServiceAccount payments-my-app',
-    ])
-    const text = JSON.stringify(built)
-    for (const { metadata } of built) expect(metadata).toMatchObject({ namespace: 'payments' })
-    expect(
-      text.match(/"subjects":\[\{"kind":"ServiceAccount","name":"payments-my-app","namespace":"payments"\}\]/g),
-    ).toHaveLength(2)
-    expect(text).not.toContain('"app.kubernetes.io/name":"my-app"')
-    expect(text).toContain('"image":"example.com/payments:1.4.0"')
-    expect(text).toContain('{"name":"RECORD_EVENTS","value":"true"}')
-    expect(text).not.toContain('"watch"')
-  })
 })
-
-function hasKubectl(): boolean {
-  try {
-    execFileSync('kubectl', ['kustomize', '--help'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
-
-describeWithCluster('the manifests, on a real API server', (cluster) => {
-  const tenantOf = async (...given: string[]) => {
-    const tenant = await newTenant(cluster(), given)
-    onTestFinished(tenant.remove)
-    return tenant
-  }
-
-  test('are taken, every field of them', async () => {
-    const { create } = await tenantOf(...objects.filter((file) => !/serviceaccount|polling/.test(file)))
-    await create(nameWith(readManifest('components/polling/role.yaml'), '-polling'))
-    await expect(
-      create({ ...nameWith(deployment, '-wrong'), spec: { ...deployment.spec, replica: 2 } }),
-    ).rejects.toThrow(/unknown field \\"spec.replica\\"/)
-  })
-
-  test('are patched by the component for Events', async () => {
-    const { url, ca, adminToken: token } = cluster()
-    const { namespace } = await tenantOf('deployment.yaml')
-    const { status, body } = await requestJson<Deployment>({
-      url,
-      ca,
-      token,
-      method: 'PATCH',
-      path: `${collectionOf(deployment, namespace)}/my-app?fieldValidation=Strict`,
-      contentType: 'application/strategic-merge-patch+json',
-      body: readManifest('components/events/deployment-patch.yaml'),
-    })
-    expect(status).toBe(200)
-    const variables = body.spec.template.spec.containers.map(({ env }) => env.map(({ name }) => name).toSorted())
-    expect(variables).toEqual([['LEASE_NAME', 'POD_NAME', 'POD_NAMESPACE', 'PORT', 'RECORD_EVENTS']])
-  })
-
-  test('make pods that a namespace with the strictest standard lets in', async () => {
-    const { admin } = cluster()
-    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
-    await admin.request('POST', '/api/v1/namespaces', { metadata: { name: 'strict', labels } })
-    const { metadata, spec } = deployment.spec.template
-    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'my-app' }, spec }
-    const path = `${collectionOf(pod, 'strict')}?fieldValidation=Strict`
-    expect((await admin.request('POST', path, inNamespace(pod, 'strict'))).status).toBe(201)
-    const careless = { ...pod, metadata: { name: 'careless' }, spec: { ...spec, securityContext: {} } }
-    expect(await admin.request('POST', path, careless)).toMatchObject({ status: 403 })
-  })
-
-  describe('give an elector', () => {
-    test('all it needs: a standby follows a release by its watch', async () => {
-      const tenant = await tenantOf('role.yaml', 'rolebinding.yaml')
-      await tenant.hasRight('watch', 'leases')
-      const [first, second] = [candidate(cluster(), tenant, 'a'), candidate(cluster(), tenant, 'b')]
-      const { leader, standby } = await race(first, second)
-      const releasedMs = await leader.stop()
-      // Polling, it would have waited for half a retry period at the least, a second here.
-      expect((await standby.started).atMs - releasedMs).toBeLessThan(900)
-      expect([...leader.errors, ...standby.errors]).toEqual([])
-    })
-
-    test('enough with get, create and update alone: a standby polls, and complains once', async () => {
-      const tenant = await tenantOf('components/polling/role.yaml', 'rolebinding.yaml')
-      await tenant.hasRight('update', 'leases')
-      const timings = { leaseDurationMs: 1_500 }
-      const [first, second] = ['a', 'b'].map((name) => candidate(cluster(), tenant, name, timings))
-      const { leader, standby } = await race(first, second)
-      // Long enough to be told no a dozen times, if it asked that often.
-      await leader.renewed(4)
-      await leader.stop()
-      expect(await standby.started).toMatchObject({ term: 2 })
-      await standby.stop()
-      expect(leader.errors).toEqual([])
-      expect(standby.errors).toEqual([expect.objectContaining({ code: 'UNAUTHORIZED' })])
-      expect(String(standby.errors[0])).toMatch(/A watch was not opened: .*cannot watch resource "leases"/)
-    })
-
-    test('a term above the one in a Lease that was made beforehand', async () => {
-      const tenant = await tenantOf('role.yaml', 'rolebinding.yaml')
-      await tenant.hasRight('update', 'leases')
-      await tenant.create({ ...lease, spec: { leaseTransitions: 41 } })
-      expect(await candidate(cluster(), tenant, 'a').started).toMatchObject({ term: 42 })
-    })
-
-    test('a clear error without any right, and the lead as soon as it is given one', async () => {
-      const tenant = await tenantOf()
-      const lone = candidate(cluster(), tenant, 'a', { leaseDurationMs: 1_500 })
-      const error = await lone.failed
-      expect(isTenureError(error) && error.code).toBe('UNAUTHORIZED')
-      const { namespace } = tenant
-      expect(String(error)).toContain(`Cannot get Lease "${namespace}/my-app"`)
-      expect(String(error)).toContain(`User "system:serviceaccount:${namespace}:my-app" cannot get resource "leases"`)
-      expect(String(error)).toContain(`in the namespace "${namespace}"`)
-      await tenant.create(readManifest('role.yaml'))
-      await tenant.create(readManifest('rolebinding.yaml'))
-      expect(await lone.started).toMatchObject({ term: 1 })
-    })
-
-    test('one Lease and no other, by the Role of the README', async () => {
-      const rules = blocksOfReadme.find((code) => code.includes('resourceNames'))
-      const limited = parseOne(`${rules}`)
-      const tenant = await tenantOf('rolebinding.yaml')
-      // An empty Lease is there, so the right to create is not needed.
-      const [, byName] = limited['rules'] as unknown[]
-      await tenant.create({ ...readManifest('role.yaml'), rules: [byName] })
-      await tenant.create(lease)
-      await tenant.hasRight('watch', 'leases', 'my-app')
-      const { leader, standby } = await race(candidate(cluster(), tenant, 'a'), candidate(cluster(), tenant, 'b'))
-      await leader.stop()
-      await standby.started
-      expect([...leader.errors, ...standby.errors]).toEqual([])
-      const stranger = candidate(cluster(), tenant, 'c', { leaseName: 'other' })
-      expect(String(await stranger.failed)).toContain('cannot get resource "leases"')
-    })
-  })
-
-  describe('let an elector write Events', () => {
-    const messagesIn = async (namespace: string) => {
-      const path = `/api/v1/namespaces/${namespace}/events`
-      const { body } = await cluster().admin.request<{ items: Record<string, string>[] }>('GET', path)
-      return body.items.map(({ reason, message }) => `${reason}: ${message}`).toSorted()
-    }
-
-    test('with the Role for them', async () => {
-      const events = ['role.yaml', 'rolebinding.yaml'].flatMap((file) => [file, `components/events/${file}`])
-      const tenant = await tenantOf(...events)
-      await tenant.hasRight('update', 'leases')
-      await tenant.hasRight('create', 'events')
-      const lone = candidate(cluster(), tenant, 'a', { recordEvents: true })
-      await lone.started
-      await lone.stop()
-      expect(await messagesIn(tenant.namespace)).toEqual([
-        'LeaderElection: a became leader',
-        'LeaderElection: a stopped leading',
-      ])
-      expect(lone.errors).toEqual([])
-    })
-
-    test('and without it the election goes on all the same, and the error names the right', async () => {
-      const tenant = await tenantOf('role.yaml', 'rolebinding.yaml')
-      await tenant.hasRight('update', 'leases')
-      const lone = candidate(cluster(), tenant, 'a', { recordEvents: true })
-      await lone.started
-      await lone.stop()
-      expect(await messagesIn(tenant.namespace)).toEqual([])
-      // One for each Event that was not written.
-      expect(lone.errors).toHaveLength(2)
-      for (const error of lone.errors) {
-        expect(error).toMatchObject({ code: 'UNAUTHORIZED' })
-        expect(String(error)).toMatch(/Cannot create an Event in "tenant-\d+": .*cannot create resource "events"/)
-      }
-    })
-  })
-})
-
-function nameWith(manifest: Manifest, suffix: string): Manifest {
-  return { ...manifest, metadata: { ...manifest.metadata, name: `${manifest.metadata.name}${suffix}` } }
-}

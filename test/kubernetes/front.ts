@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Agent, createServer, request } from 'node:https'
 import { join } from 'node:path'
-import type { Cluster } from '../servers/cluster.ts'
+import type { ApiServer } from '../servers/cluster.ts'
 import { files } from '../servers/kube-apiserver.ts'
-import { freePort } from '../servers/server.ts'
+import { freePort } from '../servers/free-port.ts'
 
 /** One request as it reached the front. */
 export interface FrontRequest {
@@ -13,13 +13,18 @@ export interface FrontRequest {
   readonly path: string
   readonly isWatch: boolean
   readonly atMs: number
+  /** When its answer was complete, or its connection was closed. */
+  endedAtMs?: number
+  /** What it was answered with by then. */
+  status?: number
 }
 
-/** An answer in the API server's place; or none ever, after the request was passed on or instead. */
+/** An answer in the API server's place; or none ever, after the request was passed on or instead; or its own, later. */
 export type FrontAnswer =
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body: unknown }
   | 'silence'
   | 'reply lost'
+  | Promise<void>
 
 /** An HTTPS server before the API server, with the same certificate. It keeps a list, and passes everything on. */
 export interface Front {
@@ -27,10 +32,14 @@ export interface Front {
   readonly requests: readonly FrontRequest[]
   /** Asked before each request is passed on; what it gives is the answer. */
   answer: ((request: FrontRequest) => FrontAnswer | undefined) | undefined
+  /** So much longer each call takes: half of it before the API server hears of it, half after. Zero at first. */
+  latencyMs: number
+  /** Cuts every connection. */
+  cut(): void
   stop(): void
 }
 
-export async function startFront(cluster: Cluster, nowMs: () => number): Promise<Front> {
+export async function startFront(cluster: ApiServer, nowMs: () => number): Promise<Front> {
   const read = (file: string) => readFileSync(join(cluster.directory, file), 'utf8')
   const agent = new Agent({ keepAlive: true, ca: cluster.ca })
   const requests: FrontRequest[] = []
@@ -39,11 +48,19 @@ export async function startFront(cluster: Cluster, nowMs: () => number): Promise
     (incoming, response) => {
       const { method = '', url: path = '' } = incoming
       const isWatch = new URLSearchParams(path.split('?')[1]).has('watch')
-      const seen = { method, path, isWatch, atMs: nowMs() }
+      const seen: FrontRequest = { method, path, isWatch, atMs: nowMs() }
       requests.push(seen)
+      response.once('close', () => {
+        seen.endedAtMs = nowMs()
+        if (response.headersSent) seen.status = response.statusCode
+      })
       const answer = front.answer?.(seen)
+      if (answer instanceof Promise)
+        return void answer.then(() => passOn(incoming, response, { port: cluster.port, agent, latencyMs: 0 }))
       if (!answer || answer === 'reply lost')
-        return passOn(incoming, answer ? undefined : response, cluster.port, agent)
+        return delayed(front.latencyMs / 2, () =>
+          passOn(incoming, answer ? undefined : response, { port: cluster.port, agent, latencyMs: front.latencyMs }),
+        )
       incoming.resume()
       if (answer === 'silence') return
       response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers })
@@ -54,6 +71,8 @@ export async function startFront(cluster: Cluster, nowMs: () => number): Promise
     port: await freePort(),
     requests,
     answer: undefined,
+    latencyMs: 0,
+    cut: () => server.closeAllConnections(),
     stop() {
       server.close()
       server.closeAllConnections()
@@ -65,18 +84,35 @@ export async function startFront(cluster: Cluster, nowMs: () => number): Promise
   return front
 }
 
-/** Without a response, nobody hears of the answer. */
-function passOn(incoming: IncomingMessage, response: ServerResponse | undefined, port: number, agent: Agent): void {
+interface Upstream {
+  readonly port: number
+  readonly agent: Agent
+  readonly latencyMs: number
+}
+
+/** Without a response, nobody hears of the answer. A request that the client gave up on the way arrives all the same. */
+function passOn(incoming: IncomingMessage, response: ServerResponse | undefined, to: Upstream): void {
   const { method, url: path, headers } = incoming
+  const { port, agent, latencyMs } = to
   const upstream = request({ host: '127.0.0.1', port, agent, method, path, headers }, (answer) => {
     if (!response) return void answer.resume()
-    response.writeHead(answer.statusCode ?? 502, answer.headers)
-    // A watch has nothing to say at first.
-    response.flushHeaders()
+    const reply = (act: () => void) => delayed(latencyMs / 2, () => void (response.destroyed || act()))
+    reply(() => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      // A watch has nothing to say at first.
+      response.flushHeaders()
+    })
     answer.on('error', () => response.destroy())
-    answer.pipe(response)
+    answer.on('data', (chunk) => reply(() => void response.write(chunk)))
+    answer.on('end', () => reply(() => void response.end()))
   })
   upstream.on('error', () => response?.destroy())
   response?.on('close', () => upstream.destroy())
   incoming.pipe(upstream)
+}
+
+/** What is delayed by the same time happens in the same order. */
+function delayed(ms: number, act: () => void): void {
+  if (ms === 0) act()
+  else setTimeout(act, ms)
 }

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 
 /** Where the manifests are. */
@@ -13,9 +13,9 @@ export interface Manifest {
   readonly [field: string]: unknown
 }
 
-/** Every YAML file below the folder, by its path there. */
-export function listFiles(): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+/** Every YAML file below a folder, by its path there. */
+export function listFilesIn(place: string): string[] {
+  return readdirSync(place, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.yaml'))
     .toSorted()
 }
@@ -23,6 +23,18 @@ export function listFiles(): string[] {
 /** The one object of a file. */
 export function readManifest(file: string): Manifest {
   return parseOne(readFileSync(join(folder, file), 'utf8'))
+}
+
+/** What a kustomization of a folder names, by its path there. */
+export function filesNamedBy(kustomization: Manifest, file: string): string[] {
+  const {
+    resources = [],
+    patches = [],
+    configurations = [],
+  } = kustomization as Manifest & { resources?: string[]; patches?: { path: string }[]; configurations?: string[] }
+  return [...resources, ...patches.map(({ path }) => path), ...configurations]
+    .map((name) => join(dirname(file), name))
+    .toSorted()
 }
 
 /** Reads YAML that holds one object. */
@@ -51,13 +63,26 @@ const collections: Record<string, string> = {
   RoleBinding: 'rolebindings',
   Deployment: 'deployments',
   PodDisruptionBudget: 'poddisruptionbudgets',
+  Service: 'services',
+  EndpointSlice: 'endpointslices',
+  NetworkPolicy: 'networkpolicies',
+  FlowSchema: 'flowschemas',
+  ConfigMap: 'configmaps',
+  Namespace: 'namespaces',
+  ClusterRole: 'clusterroles',
+  ClusterRoleBinding: 'clusterrolebindings',
+  CustomResourceDefinition: 'customresourcedefinitions',
 }
+
+/** Kinds that belong to no namespace. */
+const clusterWide = ['FlowSchema', 'Namespace', 'ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition']
 
 /** Where objects of its kind are created. */
 export function collectionOf({ apiVersion, kind }: Manifest, namespace: string): string {
   const collection = collections[kind]
   if (!collection) throw new Error(`Where is a ${kind} created?`)
-  return `/${apiVersion.includes('/') ? 'apis' : 'api'}/${apiVersion}/namespaces/${namespace}/${collection}`
+  const place = clusterWide.includes(kind) ? '' : `namespaces/${namespace}/`
+  return `/${apiVersion.includes('/') ? 'apis' : 'api'}/${apiVersion}/${place}${collection}`
 }
 
 /** The object as kustomize would put it into a namespace. */

@@ -1,28 +1,25 @@
+import { dirname } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { Elector } from '../../packages/tenure/src/elector.ts'
 import type { ElectionEvent, Observer } from '../../packages/tenure/src/events.ts'
-import { KubernetesClient } from '../../packages/tenure/src/kubernetes/client.ts'
-import { LeaderElector, type LeaseElectorOptions } from '../../packages/tenure/src/kubernetes/leader-elector.ts'
+import { KubernetesClient } from '../../packages/tenure/src/kubernetes/client/client.ts'
+import { LeaderElector } from '../../packages/tenure/src/styles/leader-elector.ts'
+import type { LeaseElectorOptions } from '../../packages/tenure/src/styles/leader-elector-options.ts'
 import type { Leadership } from '../../packages/tenure/src/leadership.ts'
 import { kubernetesStore } from '../../packages/tenure/src/stores/kubernetes.ts'
-import type { Cluster } from '../servers/cluster.ts'
+import type { ApiServer } from '../servers/cluster.ts'
 import { startProxy, type Proxy } from '../servers/proxy.ts'
+import { nowMs, overlaps, type Belief } from './beliefs.ts'
 import { startFront, type Front } from './front.ts'
 
-export const namespace = 'default'
-const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
-const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`
-const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`
+export { nowMs } from './beliefs.ts'
 
-/** Short, and with time to spare on a busy machine: renewed every second. */
+/** Short, and with time to spare on a busy machine. */
 export const timings = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 }
 /** How much later than planned something may happen on a busy machine. */
 export const slackMs = 1_000
 /** How much earlier it may seem to happen: leases count from a request, and tests see answers. */
 export const roundTripMs = 500
-
-/** The clock that all processes of a machine share. */
-export const nowMs = () => Number(process.hrtime.bigint()) / 1e6
 
 /** As it is stored. */
 export interface Lease {
@@ -37,19 +34,14 @@ export interface Lease {
     readonly acquireTime?: string
     readonly renewTime?: string
     readonly leaseTransitions?: number
+    /** Of coordinated leader election. */
+    readonly strategy?: string
+    readonly preferredHolder?: string
   }
 }
 
 /** What an elector reported, and when. */
 export type Noted = ElectionEvent & { readonly atMs: number }
-
-/** From an election to the moment its signal aborted. */
-export interface Belief {
-  readonly identity: string
-  readonly term: number
-  readonly fromMs: number
-  toMs: number
-}
 
 /** One LeaderElector of a test, with all that it told. */
 export interface Replica {
@@ -92,8 +84,8 @@ interface ElectorOptions {
 let scenes = 0
 
 /** A test with a Lease of its own, and everything else that it opens ended when it is over. */
-export const sceneTest = (cluster: () => Cluster) =>
-  test.extend<{ scene: Scene }>({
+export const sceneTest = <Server extends ApiServer>(cluster: () => Server) =>
+  test.extend<{ scene: Scene<Server> }>({
     // oxlint-disable-next-line no-empty-pattern
     scene: async ({}, use) => {
       const scene = new Scene(cluster())
@@ -103,17 +95,18 @@ export const sceneTest = (cluster: () => Cluster) =>
   })
 
 /** One Lease, and who campaigns for it. */
-export class Scene {
-  readonly cluster: Cluster
+export class Scene<Server extends ApiServer = ApiServer> {
+  readonly cluster: Server
   readonly leaseName = `lease-${++scenes}`
   readonly beliefs: Belief[] = []
   /** Set where somebody takes the lease away from a leader by hand. */
   mayOverlap = false
-  readonly #path = `${leases}/${this.leaseName}`
+  readonly #path: string
   readonly #ends: (() => Promise<unknown> | void)[] = []
 
-  constructor(cluster: Cluster) {
+  constructor(cluster: Server) {
     this.cluster = cluster
+    this.#path = `/apis/coordination.k8s.io/v1/namespaces/${cluster.namespace}/leases/${this.leaseName}`
   }
 
   client({ port = this.cluster.port, token = () => this.cluster.adminToken }: Via = {}): KubernetesClient {
@@ -147,7 +140,7 @@ export class Scene {
     const elector = new LeaderElector({
       client,
       leaseName: this.leaseName,
-      leaseNamespace: namespace,
+      leaseNamespace: this.cluster.namespace,
       identity,
       ...timings,
       drainTimeoutMs: 1_000,
@@ -197,7 +190,7 @@ export class Scene {
   elector(identity: string, { client = this.client(), election = this.leaseName, observer }: ElectorOptions = {}) {
     const events: Noted[] = []
     const { retryPeriodMs: retryIntervalMs, ...same } = timings
-    const store = kubernetesStore({ client, namespace })
+    const store = kubernetesStore({ client, namespace: this.cluster.namespace })
     const onEvent = (event: ElectionEvent) => {
       const noted = { ...event, atMs: nowMs() }
       events.push(noted)
@@ -239,7 +232,7 @@ export class Scene {
 
   createLease(spec: Lease['spec']): Promise<Lease> {
     const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: this.leaseName }, spec }
-    return this.#ask('POST', leases, body)
+    return this.#ask('POST', dirname(this.#path), body)
   }
 
   async deleteLease(): Promise<void> {
@@ -257,7 +250,7 @@ export class Scene {
         message: string
         type: string
       }[]
-    }>('GET', `/api/v1/namespaces/${namespace}/events?${query.toString()}`)
+    }>('GET', `/api/v1/namespaces/${this.cluster.namespace}/events?${query.toString()}`)
     return list.items.sort(
       (one, other) => Number(one.metadata.resourceVersion) - Number(other.metadata.resourceVersion),
     )
@@ -266,6 +259,9 @@ export class Scene {
   /** A service account that may do so much with leases, and nothing else. */
   async account(verbs: readonly string[]) {
     const name = this.leaseName
+    const { namespace } = this.cluster
+    const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`
+    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`
     const rules = [{ apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs }]
     await this.#ask('POST', `${rbac}/roles`, { metadata: { name }, rules })
     const isAllowed = () => this.#isAllowed(`system:serviceaccount:${namespace}:${name}`, 'get')
@@ -301,6 +297,7 @@ export class Scene {
   }
 
   async #isAllowed(user: string, verb: string): Promise<boolean> {
+    const { namespace } = this.cluster
     const resourceAttributes = { namespace, verb, group: 'coordination.k8s.io', resource: 'leases' }
     const review = await this.#ask<{ status: { allowed: boolean } }>(
       'POST',
@@ -348,14 +345,9 @@ export class Scene {
   }
 }
 
-/** Pairs of beliefs that were held at the same time. */
-export function overlaps(beliefs: readonly Belief[]): Belief[][] {
-  return beliefs.flatMap((one, index) =>
-    beliefs
-      .slice(index + 1)
-      .filter((other) => one.fromMs < other.toMs && other.fromMs < one.toMs)
-      .map((other) => [one, other]),
-  )
+/** What its callbacks were told, but for times without a leader: a busy machine can make any hand-over last that long. */
+export function deedsOf({ told }: Pick<Replica, 'told'>): string[] {
+  return told.filter((text) => text !== 'leader ')
 }
 
 /** When a replica last heard that it holds the lease, before it lost it for the first time. */

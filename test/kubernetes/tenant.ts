@@ -2,8 +2,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { Cluster } from '../servers/cluster.ts'
+import type { ApiServer } from '../servers/cluster.ts'
 import { collectionOf, inNamespace, readManifest, type Manifest } from './manifests.ts'
+
+const groups = {
+  leases: 'coordination.k8s.io',
+  events: '',
+  pods: '',
+  configmaps: '',
+  endpointslices: 'discovery.k8s.io',
+}
 
 /** A namespace of its own, and the service account of the manifests in it. */
 export interface Tenant {
@@ -14,22 +22,23 @@ export interface Tenant {
   /** Creates an object here, and fails if the API server finds any fault with it. */
   create(manifest: Manifest): Promise<void>
   /** Waits until the API server lets the service account do this. */
-  hasRight(verb: string, resource: 'leases' | 'events', name?: string): Promise<void>
+  hasRight(verb: string, resource: keyof typeof groups, name?: string): Promise<void>
   remove(): void
 }
 
-let tenants = 0
-
-/** Makes a namespace and applies the service account and these files of the manifests. */
-export async function newTenant({ admin, ca }: Cluster, files: readonly string[] = []): Promise<Tenant> {
-  const namespace = `tenant-${++tenants}`
+/** Makes a namespace and applies the service account, that of the manifests unless told otherwise, and these files. */
+export async function newTenant(
+  { admin, ca }: ApiServer,
+  files: readonly string[] = [],
+  account = readManifest('serviceaccount.yaml'),
+): Promise<Tenant> {
+  const namespace = `tenant-${crypto.randomUUID()}`
   await admin.request('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
   const create = async (manifest: Manifest) => {
     const path = `${collectionOf(manifest, namespace)}?fieldValidation=Strict`
     const { status, body } = await admin.request('POST', path, inNamespace(manifest, namespace))
     expect(status, JSON.stringify(body)).toBe(201)
   }
-  const account = readManifest('serviceaccount.yaml')
   for (const manifest of [account, ...files.map(readManifest)]) await create(manifest)
   const tokens = `${collectionOf(account, namespace)}/${account.metadata.name}/token`
   const asked = { spec: { expirationSeconds: 3_600 } }
@@ -43,8 +52,7 @@ export async function newTenant({ admin, ca }: Cluster, files: readonly string[]
     token,
     create,
     async hasRight(verb, resource, name = '') {
-      const group = resource === 'leases' ? 'coordination.k8s.io' : ''
-      const review = { spec: { resourceAttributes: { namespace, verb, group, resource, name } } }
+      const review = { spec: { resourceAttributes: { namespace, verb, group: groups[resource], resource, name } } }
       const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
       // The authorizer learns of a new Role by a watch.
       const isAllowed = async () =>

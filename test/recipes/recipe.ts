@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { onTestFinished, vi } from 'vitest'
 import { findBlocks, readDocument, root } from '../documents.ts'
 
-const document = 'docs/recipes.md'
+const document = 'docs/how-to/recipes.md'
 const program = join(root, 'packages/cli/bin/tenure.js')
 
 /** How long a test waits for something that happens soon, on a machine that is busy. */

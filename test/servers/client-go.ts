@@ -43,6 +43,8 @@ export interface ClientGoOptions {
   readonly renewDeadlineMs?: number
   readonly retryPeriodMs?: number
   readonly releaseOnCancel?: boolean
+  /** `lease` is a MultiClusterLease, of which the candidate knows only what the document says. */
+  readonly multicluster?: boolean
 }
 
 /** Starts a candidate that campaigns with client-go, again after each loss. */
@@ -60,6 +62,7 @@ export function startClientGo(options: ClientGoOptions): ClientGo {
     'renew-deadline': `${renewDeadlineMs}ms`,
     'retry-period': `${retryPeriodMs}ms`,
     'release-on-cancel': releaseOnCancel,
+    multicluster: options.multicluster ?? false,
   }).map(([name, value]) => `--${name}=${value}`)
   const child = spawn(pathOf(programs.clientGo), args, { stdio: ['ignore', 'pipe', 'pipe'] })
   const watchdog = startWatchdog('SIGKILL')

@@ -1,37 +1,109 @@
-import { get } from 'node:http'
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
+import { get, type IncomingMessage } from 'node:http'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Program } from './find.ts'
 import { programs } from './programs.ts'
-import type { ServerKind } from './server.ts'
+import type { Place, RunningServer, ServerKind } from './server.ts'
 
 const url = (port: number) => `http://127.0.0.1:${port}`
 
-/** etcd, one member. */
-export const etcd: ServerKind = {
-  name: 'etcd',
-  program: programs.etcd,
-  args: ({ directory, port }) => {
-    // No other member ever comes, so any port will do.
-    const peers = 'http://127.0.0.1:0'
-    return Object.entries({
-      name: 'member',
-      'data-dir': join(directory, 'data'),
-      'listen-client-urls': url(port),
-      'advertise-client-urls': url(port),
-      'listen-peer-urls': peers,
-      'initial-advertise-peer-urls': peers,
-      'initial-cluster': `member=${peers}`,
-      'log-level': 'warn',
-    }).map(([name, value]) => `--${name}=${value}`)
-  },
-  async probe({ port }) {
-    const request = get(`${url(port)}/health`, { agent: false, timeout: 1_000 })
-    request.once('timeout', () => request.destroy(new Error('etcd does not answer')))
-    const [response] = (await once(request, 'response')) as [IncomingMessage]
-    response.resume()
-    if (response.statusCode !== 200) throw new Error(`etcd answers ${response.statusCode}`)
-  },
-  url,
-  stopSignal: 'SIGKILL',
+/** etcd, one member, as Debian has it (3.4). */
+export const etcd = memberKind('etcd', programs.etcd)
+
+/** The same in its newest version. Its wall clock can be set, see {@link setWallClock}. */
+export const etcd36: ServerKind = {
+  ...memberKind('etcd 3.6', programs.etcd36),
+  env: ({ directory }) => ({ TENURE_WALL_CLOCK: wallClockIn(directory) }),
+}
+
+const wallClockIn = (directory: string) => join(directory, 'wall-clock')
+
+/** Sets the wall clock of an {@link etcd36}, in seconds ahead of the true time, and waits until it shows that time. */
+export async function setWallClock({ directory, url: base }: RunningServer, seconds: number): Promise<void> {
+  writeFileSync(wallClockIn(directory), String(seconds))
+  for (let aheadMs = Infinity; Math.abs(aheadMs - seconds * 1e3) > 60_000; await delay(20)) {
+    const answer = await fetch(`${base}/version`)
+    await answer.arrayBuffer()
+    aheadMs = Date.parse(answer.headers.get('date') ?? '') - Date.now()
+  }
+}
+
+/** The same with further settings. */
+export function withSettings(kind: ServerKind, settings: Record<string, string>): ServerKind {
+  return { ...kind, args: memberKind(kind.name, kind.program, () => settings).args }
+}
+
+/** One member that is a cluster by itself, unless its settings say something else. */
+export function memberKind(
+  name: string,
+  program: Program,
+  settings: (place: Place) => Record<string, string> = () => ({}),
+): ServerKind {
+  return {
+    name,
+    program,
+    args: (place) => {
+      const { directory, port } = place
+      // No other member ever comes, so any port will do.
+      const peers = 'http://127.0.0.1:0'
+      return Object.entries({
+        name: 'member',
+        'data-dir': join(directory, 'data'),
+        'listen-client-urls': url(port),
+        'advertise-client-urls': url(port),
+        'listen-peer-urls': peers,
+        'initial-advertise-peer-urls': peers,
+        'initial-cluster': `member=${peers}`,
+        'log-level': 'warn',
+        ...settings(place),
+      }).map(([setting, value]) => `--${setting}=${value}`)
+    },
+    probe: ({ port }) => probeHealth(port),
+    url,
+    stopSignal: 'SIGKILL',
+  }
+}
+
+/** Resolves if a member answers and has a leader. */
+export async function probeHealth(port: number): Promise<void> {
+  const request = get(`${url(port)}/health`, { agent: false, timeout: 1_000 })
+  request.once('timeout', () => request.destroy(new Error('etcd does not answer')))
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  response.resume()
+  if (response.statusCode !== 200) throw new Error(`etcd answers ${response.statusCode}`)
+}
+
+/** A member, and a token where it wants one. */
+export interface EtcdAt {
+  readonly url: string
+  readonly token?: string
+}
+
+/** Asks the gateway of a member, by nothing that the library has. */
+export async function askEtcd<Body = Record<string, unknown>>(
+  { url: base, token }: EtcdAt,
+  path: string,
+  body: unknown,
+): Promise<Body> {
+  const answer = await fetch(`${base}/v3/${path}`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json', ...(token !== undefined && { authorization: token }) },
+  })
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(`etcd answered ${answer.status} to ${path}: ${text}`)
+  return JSON.parse(text) as Body
+}
+
+export const base64 = (text: string) => Buffer.from(text).toString('base64')
+
+/** Removes a key, or all from it up to another, as somebody might by hand. */
+export async function removeKeys(at: EtcdAt, key: string, rangeEnd?: string): Promise<void> {
+  await askEtcd(at, 'kv/deleterange', { key: base64(key), ...(rangeEnd && { range_end: base64(rangeEnd) }) })
+}
+
+export async function putKey(at: EtcdAt, key: string, value: string): Promise<void> {
+  await askEtcd(at, 'kv/put', { key: base64(key), value: base64(value) })
 }

@@ -12,7 +12,7 @@ export interface Program {
   readonly binary: string
   /** Directories outside PATH where a distribution puts it; `*` stands for one directory. */
   readonly directories?: readonly string[]
-  readonly source: AptPackage | GoModule | PythonPackages
+  readonly source: AptPackage | GoModule | PythonPackages | NpmPackages
 }
 
 /** A package of Debian. */
@@ -30,6 +30,15 @@ export interface GoModule {
 /** A file that names packages of Python, each with its version. The program is taken from these only. */
 export interface PythonPackages {
   readonly pythonRequirements: string
+  /** Where it is below their folder, if not in `bin`; `*` as in a shell. */
+  readonly file?: string
+}
+
+/** Packages of npm, each with its version, in a folder of their own. The program is one of their files, and no other. */
+export interface NpmPackages {
+  readonly npmPackages: readonly string[]
+  /** Below `node_modules`. */
+  readonly file: string
 }
 
 /** A program's path, or why there is none. */
@@ -56,6 +65,7 @@ export function pathOf(program: Program): string {
 /** Where the program is built to. The name carries a hash of its sources: what was changed is built anew. */
 export function cachePath({ binary, source }: Program): string {
   if ('aptPackage' in source) return join(cacheDirectory, binary)
+  if ('npmPackages' in source) return join(npmFolder(source), 'node_modules', source.file)
   const files =
     'goModule' in source
       ? readdirSync(source.goModule)
@@ -71,9 +81,15 @@ export function cachePath({ binary, source }: Program): string {
   return join(cacheDirectory, `${binary}-${hash.digest('hex').slice(0, 16)}`)
 }
 
+/** Programs that name the same packages share a folder. */
+export function npmFolder({ npmPackages }: NpmPackages): string {
+  const hash = createHash('sha256').update(npmPackages.join(' ')).digest('hex').slice(0, 16)
+  return join(cacheDirectory, '..', 'npm', hash)
+}
+
 function search(program: Program): string | undefined {
   const { binary, directories = [], directoryVariable, source } = program
-  if ('pythonRequirements' in source) return [cachePath(program)].find(isUsable)
+  if ('pythonRequirements' in source || 'npmPackages' in source) return [cachePath(program)].find(isUsable)
   const path = (process.env['PATH'] ?? '').split(delimiter)
   const given = directoryVariable ? process.env[directoryVariable] : undefined
   const candidates = [given ?? '', ...path, ...directories.flatMap(expand)].filter(Boolean)

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { text } from 'node:stream/consumers'
 
@@ -21,6 +21,7 @@ export interface JsonRequest {
 /** A server's answer: its body as JSON, or as text where it is not JSON. */
 export interface JsonResponse<Body> {
   readonly status: number
+  readonly headers: IncomingHttpHeaders
   readonly body: Body
 }
 
@@ -50,6 +51,7 @@ export async function requestJson<Body = unknown>(options: JsonRequest): Promise
   }).end(content)
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
   const received = await text(response)
-  const isJson = response.headers['content-type']?.startsWith('application/json')
-  return { status: response.statusCode ?? 0, body: (isJson ? JSON.parse(received) : received) as Body }
+  const { statusCode: status = 0, headers } = response
+  const isJson = headers['content-type']?.startsWith('application/json')
+  return { status, headers, body: (isJson ? JSON.parse(received) : received) as Body }
 }

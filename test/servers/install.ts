@@ -1,13 +1,20 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
-import { cacheDirectory, cachePath, find, type GoModule, type Program, type PythonPackages } from './find.ts'
+import { cacheDirectory, cachePath, find, npmFolder, type GoModule, type Program, type PythonPackages } from './find.ts'
+import { installPackages } from './npm-packages.ts'
 import { programs } from './programs.ts'
 
-/** Gets every program that is missing and can be had. Returns how many are missing still. */
-export async function installMissing(say: (line: string) => void): Promise<number> {
+/**
+ * Gets every program that is missing and can be had; of those that are named, if any are. Returns how many are missing
+ * still.
+ */
+export async function installMissing(say: (line: string) => void, names: readonly string[] = []): Promise<number> {
+  const unknown = names.filter((name) => !Object.hasOwn(programs, name))
+  if (unknown.length > 0) throw new Error(`${unknown.join(', ')}: not among ${Object.keys(programs).join(', ')}`)
   mkdirSync(cacheDirectory, { recursive: true })
   let missing = 0
-  for (const program of Object.values(programs)) {
+  for (const [name, program] of Object.entries(programs)) {
+    if (names.length > 0 && !names.includes(name)) continue
     if ('path' in find(program)) continue
     const failure = await install(program, say)
     const found = find(program)
@@ -26,6 +33,11 @@ async function install(program: Program, say: (line: string) => void): Promise<s
   if (process.env[variable]) return `${variable}=${process.env[variable]} cannot be used`
   if ('goModule' in source) return build(program, source, say)
   if ('pythonRequirements' in source) return installPython(program, source, say)
+  if ('npmPackages' in source) {
+    say(`${binary}: installing ${source.npmPackages.join(' ')} with npm into a folder of their own`)
+    const installed = await installPackages(npmFolder(source), source.npmPackages)
+    return 'missing' in installed ? installed.missing : undefined
+  }
   const byHand = `apt-get install ${source.aptPackage}`
   if (process.getuid?.() !== 0) return `only root can install it: ${byHand}`
   if (!has('apt-get')) return `there is no apt-get; install ${binary}, or name it by ${variable}`
@@ -43,7 +55,9 @@ async function build(program: Program, source: GoModule, say: (line: string) => 
   say(`${program.binary}: building with Go, about ${source.buildMinutes} minutes, once`)
   const progress = setInterval(() => say(`${program.binary}: still building after ${passed()}`), 60_000)
   // A build that is broken off leaves no half a program, and who waited for the lock builds nothing.
-  const command = '[ -x "$1" ] || { nice go build -trimpath -ldflags "-s -w" -o "$1.$$" . && mv "$1.$$" "$1"; }'
+  const command = `[ -x "$1" ] || {
+    if [ -f overlay.sh ]; then sh overlay.sh "$1.overlay" && set -- "$1" "-overlay=$1.overlay/overlay.json"; fi &&
+    nice go build -trimpath -ldflags "-s -w" $2 -o "$1.$$" . && mv "$1.$$" "$1"; }`
   const env = { ...process.env, CGO_ENABLED: '0' }
   try {
     return await run(program.binary, command, [cachePath(program)], { env, cwd: source.goModule })
@@ -54,7 +68,7 @@ async function build(program: Program, source: GoModule, say: (line: string) => 
 
 async function installPython(
   program: Program,
-  { pythonRequirements }: PythonPackages,
+  { pythonRequirements, file = `bin/${program.binary}` }: PythonPackages,
   say: (line: string) => void,
 ): Promise<string | undefined> {
   if (!has('python3')) return `it needs Python 3.10 or newer, which is not on PATH; or name it by ${program.variable}`
@@ -63,8 +77,8 @@ async function installPython(
   const command = `[ -x "$1" ] || {
     rm -rf "$1.venv" && python3 -m venv "$1.venv" &&
     "$1.venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$2" &&
-    printf '#!/bin/sh\nexec "%s.venv/bin/%s" "$@"\n' "$1" "$3" > "$1.$$" && chmod +x "$1.$$" && mv "$1.$$" "$1"; }`
-  return run(program.binary, command, [cachePath(program), pythonRequirements, program.binary], { env: process.env })
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$1.venv"/$3 > "$1.$$" && chmod +x "$1.$$" && mv "$1.$$" "$1"; }`
+  return run(program.binary, command, [cachePath(program), pythonRequirements, file], { env: process.env })
 }
 
 interface RunOptions {

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { generateKeyPairSync } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { generateKeyPairSync, randomInt } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathOf } from './find.ts'
 import { requestJson } from './https-json.ts'
@@ -101,10 +101,12 @@ function makeClientCa(directory: string): void {
 /** A key and a certificate by which the API server in this directory knows the bearer as that user. */
 export function signClientCertificate(directory: string, user: string, groups: readonly string[]) {
   const subject = [`/CN=${user}`, ...groups.map((group) => `/O=${group}`)].join('')
-  const { clientCa, clientCaKey } = files
-  openssl(directory, 'req', ...newKey, '-subj', subject, '-keyout', 'client.key', '-out', 'client.csr')
-  const ca = ['-CA', clientCa, '-CAkey', clientCaKey, '-CAcreateserial']
-  openssl(directory, 'x509', '-req', '-in', 'client.csr', ...ca, '-days', '2', '-out', 'client.crt')
-  const read = (file: string) => readFileSync(join(directory, file), 'utf8')
-  return { cert: read('client.crt'), key: read('client.key') }
+  // Others may be signing at the same time.
+  const folder = mkdtempSync(join(directory, 'client-'))
+  openssl(folder, 'req', ...newKey, '-subj', subject, '-keyout', 'key', '-out', 'request')
+  const ca = ['-CA', join(directory, files.clientCa), '-CAkey', join(directory, files.clientCaKey)]
+  const serial = ['-set_serial', String(randomInt(2 ** 40))]
+  openssl(folder, 'x509', '-req', '-in', 'request', ...ca, ...serial, '-days', '2', '-out', 'certificate')
+  const read = (file: string) => readFileSync(join(folder, file), 'utf8')
+  return { cert: read('certificate'), key: read('key') }
 }

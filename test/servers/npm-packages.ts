@@ -8,15 +8,19 @@ import { cacheDirectory, type Found } from './find.ts'
  * Packages that cannot be installed beside the project's own, in a folder of the cache. Without their install scripts.
  * Gives the folder that holds their `node_modules`, or why there is none.
  */
-export async function npmPackages(name: string, packages: readonly string[]): Promise<Found> {
-  const path = join(cacheDirectory, '..', 'npm', name)
+export function npmPackages(name: string, packages: readonly string[]): Promise<Found> {
+  return installPackages(join(cacheDirectory, '..', 'npm', name), packages)
+}
+
+/** The same, in a folder that was chosen. */
+export async function installPackages(path: string, packages: readonly string[]): Promise<Found> {
   if (existsSync(path)) return { path }
   const unfinished = `${path}.${process.pid}`
   mkdirSync(unfinished, { recursive: true })
   try {
     writeFileSync(join(unfinished, 'package.json'), '{}\n')
     const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--fetch-retries=1']
-    await promisify(execFile)('npm', ['install', '--prefix', unfinished, ...options, ...packages], { timeout: 100_000 })
+    await promisify(execFile)('npm', ['install', '--prefix', unfinished, ...options, ...packages], { timeout: 300_000 })
     // Another process may have been faster.
     if (!existsSync(path)) renameSync(unfinished, path)
     return { path }

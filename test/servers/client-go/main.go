@@ -1,5 +1,6 @@
-// Campaigns with client-go for one Lease, again after each loss, as a pod that is restarted would. Each callback is a
-// line of JSON on standard output, with the time of CLOCK_MONOTONIC, which Node's process.hrtime() reads too.
+// Campaigns with client-go for one Lease or MultiClusterLease, again after each loss, as a pod that is restarted would.
+// Each callback is a line of JSON on standard output, with the time of CLOCK_MONOTONIC, which Node's process.hrtime()
+// reads too.
 package main
 
 import (
@@ -64,13 +65,19 @@ func main() {
 	renewDeadline := flag.Duration("renew-deadline", 10*time.Second, "")
 	retryPeriod := flag.Duration("retry-period", 2*time.Second, "")
 	releaseOnCancel := flag.Bool("release-on-cancel", true, "")
+	multicluster := flag.Bool("multicluster", false, "campaign for the MultiClusterLease of that name")
 	flag.Parse()
 	klog.SetLogger(klog.Logger{})
 
-	inner, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, *namespace, *name,
-		resourcelock.ResourceLockConfig{Identity: *identity},
-		&rest.Config{Host: *server, BearerToken: *token, TLSClientConfig: rest.TLSClientConfig{CAFile: *caFile}},
-		*renewDeadline)
+	config := &rest.Config{Host: *server, BearerToken: *token, TLSClientConfig: rest.TLSClientConfig{CAFile: *caFile}}
+	var inner resourcelock.Interface
+	var err error
+	if *multicluster {
+		inner, err = newDocumentLock(config, *namespace, *name, *identity, *leaseDuration)
+	} else {
+		inner, err = resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, *namespace, *name,
+			resourcelock.ResourceLockConfig{Identity: *identity}, config, *renewDeadline)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -60,6 +60,9 @@ def before_call(context, case, kwargs):
     # Nobody waits in line for long.
     if type(body.get("wait_ms")) in (int, float) and 50 <= body["wait_ms"] <= 60_000:
         body["wait_ms"] = 50
+    # So far above the highest term of any group.
+    if type(body.get("after_term")) is int and 2**32 < body["after_term"] < 2**53:
+        body["after_term"] = 2**32
     if "node_id" in body:
         body["node_id"] = sound_node_id(body["node_id"])
     if isinstance(body.get("allowed_nodes"), list):

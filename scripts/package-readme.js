@@ -1,0 +1,17 @@
+// Writes the README of the package "tenure": that of the repository, with links that lead there from anywhere.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const repository = 'https://github.com/tenure-js/tenure/blob/main'
+
+export const packageReadmeFile = join(root, 'packages/tenure/README.md')
+
+/** What belongs into that file. */
+export function packageReadme() {
+  const text = readFileSync(join(root, 'README.md'), 'utf8')
+  return text.replaceAll(/\]\((?![a-z]+:|#)([^)\s]+)\)/g, `](${repository}/$1)`)
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(packageReadmeFile, packageReadme())

@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { withFigures as withClusters } from '../bench/multicluster-page.js'
+import { pageFile } from '../bench/page.js'
+import { pictureFile, pictureOf, withFigures } from '../bench/stores-page.js'
+
+const clusters = JSON.parse(readFileSync(join(import.meta.dirname, '../bench/multicluster-results.json'), 'utf8'))
+const results = JSON.parse(readFileSync(join(import.meta.dirname, '../bench/stores-results.json'), 'utf8'))
+
+test('docs/explanation/benchmarks.md and its picture show what a whole run of bench:stores wrote down', () => {
+  expect(results.quick).toBe(false)
+  const page = readFileSync(pageFile, 'utf8')
+  expect(page).toBe(withFigures(page, results))
+  expect(readFileSync(pictureFile, 'utf8')).toBe(pictureOf(results))
+})
+
+test('a figure that changes changes the page and the picture', () => {
+  const [table] = results.tables
+  const [first, ...others] = table.rows
+  const slower = { ...results, tables: [{ ...table, rows: [{ ...first, handOverMs: 4_321 }, ...others] }] }
+  const page = readFileSync(pageFile, 'utf8')
+  expect(withFigures(page, slower)).toContain('| 4.32 s, p99 ')
+  expect(pictureOf(slower)).toContain('>4.32 s</text>')
+})
+
+test('docs/explanation/benchmarks.md shows what a whole run of bench:multicluster wrote down', () => {
+  expect(clusters.quick).toBe(false)
+  const page = readFileSync(pageFile, 'utf8')
+  expect(page).toBe(withClusters(page, clusters))
+  const [first, ...others] = clusters.results
+  expect(withClusters(page, { ...clusters, results: [{ ...first, value: 4_321 }, ...others] })).toContain('| 4321 ')
+})

@@ -1,0 +1,34 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Random } from '../../packages/tenure/src/simulation/random.ts'
+import type { Mode, Proxy } from '../servers/proxy.ts'
+import type { Member } from './fleet.ts'
+import type { Fault } from './wreak.ts'
+
+/** What can happen to a network between a process and its store; `longestMs` is for how long at most. */
+export function networkFaults(networkOf: (member: Member) => Proxy, longestMs: number) {
+  const during =
+    (modeOf: (random: Random) => Mode, ...direction: Parameters<Proxy['set']> extends [Mode, ...infer D] ? D : never) =>
+    async (member: Member, random: Random) => {
+      const network = networkOf(member)
+      network.set(modeOf(random), ...direction)
+      await delay(random.magnitude(50, longestMs))
+      network.set('pass', ...direction)
+    }
+  return {
+    blackhole: during(() => 'blackhole'),
+    'it can send and not hear': during(() => 'blackhole', 'to-client'),
+    'it can hear and not send': during(() => 'blackhole', 'to-server'),
+    'what it sends arrives late': during(() => 'hold', 'to-server'),
+    'what it hears arrives late': during(() => 'hold', 'to-client'),
+    slow: during((random) => ({ delayMs: random.between(20, 800) })),
+    trickle: during((random) => ({ bytes: 100, everyMs: random.between(1, 20) }), 'to-client'),
+    reset: async (member) => networkOf(member).reset(),
+    'half open': async (member) => networkOf(member).freezeExisting(),
+    async refuse(member, random) {
+      networkOf(member).refuse()
+      if (random.chance(0.5)) networkOf(member).reset()
+      await delay(random.magnitude(50, longestMs))
+      await networkOf(member).accept()
+    },
+  } satisfies Record<string, Fault<Member>>
+}

@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { filesInCycles, importsOf, type Import } from './import-graph.ts'
+import { listFiles, root } from './source-files.ts'
+
+/** Which packages each of them may know. */
+const below: Readonly<Record<string, readonly string[]>> = {
+  internal: [],
+  tenure: ['internal'],
+  service: ['internal', 'tenure'],
+  multicluster: ['internal', 'tenure'],
+  cli: ['internal', 'tenure', 'service', 'multicluster'],
+}
+const packages = Object.keys(below)
+const packageOf = (path: string) => path.split('/')[1] ?? ''
+const sources = listFiles('packages').filter((path) => /^packages\/[^/]+\/src\/.*\.ts$/.test(path))
+const graph = new Map(sources.map((path) => [path, importsOf(path)]))
+
+/** An import of a package that is not below, or around its entry points. */
+function isUpwards(path: string, { file, package: name }: Import): boolean {
+  const own = packageOf(path)
+  if (name === undefined) return file !== undefined && !file.startsWith(`packages/${own}/src/`)
+  return !below[own]?.includes(name)
+}
+
+const upwards = (path: string, imports: readonly Import[]) =>
+  imports.filter((one) => isUpwards(path, one)).map(({ line, what }) => `${path}:${line} imports ${what}`)
+
+/** What is loaded with a file. What it loads later, when it is asked to, is there by then. */
+const valueImports = (imports: readonly Import[]) =>
+  imports.flatMap(({ file, erased, dynamic }) => (file === undefined || erased || dynamic ? [] : [file]))
+
+test('imports point down between packages: internal, then tenure, then service and multicluster, then cli', () => {
+  expect([...new Set(sources.map(packageOf))].toSorted()).toEqual(packages.toSorted())
+  expect([...graph].flatMap(([path, imports]) => upwards(path, imports))).toEqual([])
+})
+
+test('what a package needs of the others is what it may know, and never the private one', () => {
+  for (const name of packages) {
+    const manifest = JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'))
+    const own = [
+      ...Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies, ...manifest.peerDependencies }),
+      ...Object.keys({ ...manifest.devDependencies }),
+    ].flatMap((each) => (each === 'tenure' ? each : /^@tenure\/(.+)$/.exec(each)?.[1]) ?? [])
+    expect(own.toSorted(), name).toEqual((below[name] ?? []).filter((each) => each !== 'internal').toSorted())
+    expect(manifest.private ?? false, name).toBe(name === 'internal')
+  }
+})
+
+test('no import of a value is part of a cycle', () => {
+  const values = new Map([...graph].map(([path, imports]) => [path, valueImports(imports)]))
+  const missing = [...values.values()].flat().filter((file) => !values.has(file))
+  expect(missing).toEqual([])
+  expect([...values.values()].flat().length).toBeGreaterThan(800)
+  expect(filesInCycles(values)).toEqual([])
+})
+
+test('each rule finds what was planted for it', () => {
+  const planted = (path: string, text: string) => upwards(path, importsOf(path, text))
+  const library = 'packages/tenure/src/elector.ts'
+  expect(planted(library, `import { a } from '@tenure/service'`)).toEqual([`${library}:1 imports @tenure/service`])
+  expect(planted(library, `import type { A } from '../../service/src/state.ts'`)).toHaveLength(1)
+  expect(planted('packages/internal/src/clock.ts', `export type { Clock } from 'tenure'`)).toHaveLength(1)
+  expect(planted('packages/service/src/start.ts', `await import('@tenure/multicluster')`)).toHaveLength(1)
+  expect(planted('packages/cli/src/main.ts', `import '@tenure/service'\nimport 'tenure/stores/file'`)).toEqual([])
+  expect(planted(library, `import { b } from '@tenure/internal/message'\nimport 'node:fs'`)).toEqual([])
+  const cycle = (edges: Record<string, readonly string[]>) => filesInCycles(new Map(Object.entries(edges)))
+  expect(cycle({ a: ['b', 'c'], b: ['c'], c: [] })).toEqual([])
+  expect(cycle({ a: ['b'], b: ['c'], c: ['d', 'b'], d: [] })).toEqual(['b', 'c'])
+  expect(cycle({ a: ['a'] })).toEqual(['a'])
+  expect(valueImports(importsOf(library, `import type { A } from './a.ts'\nimport { b } from './b.ts'`))).toEqual([
+    'packages/tenure/src/b.ts',
+  ])
+  expect(valueImports(importsOf(library, `await import('./a.ts')`))).toEqual([])
+})

@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LeaseHistory } from '../chaos/lease-history.ts'
+import { startProxy } from '../servers/proxy.ts'
+import { nowMs } from './beliefs.ts'
+import { startFront } from './front.ts'
+import type { Candidate, Kind, SideBySide } from './side-by-side.ts'
+
+/** Who leads when each call takes longer. */
+export interface SlowElection {
+  readonly kind: Kind
+  readonly latencyMs: number
+  /** From the first request to the first leader; without it nobody led within two leases. */
+  readonly electedAfterMs?: number
+  /** How long that leader led, at most as long as was asked for. */
+  readonly keptMs: number
+}
+
+/** Whether a leader outlived a stall of the API server. */
+export interface StalledElection {
+  readonly kind: Kind
+  readonly stallMs: number
+  /** When the stall began: as a share of the time between two renewals. */
+  readonly phase: number
+  readonly kept: boolean
+  /** From the stall's begin to the end of the belief, where it was lost. */
+  readonly lostAfterMs?: number
+}
+
+let elections = 0
+
+/** Two candidates begin at once, behind an API server whose calls take so much longer. */
+export async function electSlowly(
+  sides: SideBySide,
+  kind: Kind,
+  latencyMs: number,
+  keepMs: number,
+): Promise<SlowElection> {
+  const front = await startFront(sides.cluster, nowMs)
+  sides.onEnd(() => front.stop())
+  front.latencyMs = latencyMs
+  const election = sides.election(kind, `latency-${++elections}`, front.port)
+  const candidates = [election.campaign('a'), election.campaign('b')]
+  await until(() => front.requests.length > 0, 60_000)
+  const beganMs = front.requests[0]?.atMs ?? NaN
+  const started = await until(
+    () => candidates.map((each) => eventOf(each, 'started')).find(Boolean),
+    2 * sides.timings.leaseDurationMs,
+  )
+  if (started === undefined) return { kind, latencyMs, keptMs: 0 }
+  const stopped = await until(() => candidates.map((each) => eventOf(each, 'stopped')).find(Boolean), keepMs)
+  return { kind, latencyMs, electedAfterMs: started - beganMs, keptMs: stopped ? stopped - started : keepMs }
+}
+
+/** A leader, a standby, and an API server that says nothing for a while, to either of them. */
+export async function stallElection(
+  sides: SideBySide,
+  kind: Kind,
+  stallMs: number,
+  phase: number,
+): Promise<StalledElection> {
+  const { cluster, timings } = sides
+  const proxy = await startProxy(cluster.port)
+  sides.onEnd(() => proxy.stop())
+  const election = sides.election(kind, `stall-${++elections}`, proxy.port)
+  const history = LeaseHistory.open(cluster, election.leaseName)
+  sides.onEnd(() => history.close())
+  const leader = election.campaign('a')
+  await must(() => eventOf(leader, 'started'))
+  election.campaign('b')
+  // One while the standby starts, and two that tell how much time lies between them.
+  const seen = history.states.length
+  await must(() => history.states.length >= seen + 3)
+  const [before = NaN, last = NaN] = history.states.slice(-2).map(({ atMs }) => atMs)
+  await sleep(last + phase * (last - before) - performance.now())
+  proxy.set('hold')
+  const stalledMs = nowMs()
+  await sleep(stallMs)
+  proxy.set('pass')
+  // Nobody leads for as long as a lease without a renewal, so that a leader of then has renewed since.
+  const lost = () => eventOf(leader, 'stopped')
+  await until(lost, stalledMs + timings.leaseDurationMs - nowMs())
+  const lostMs = lost()
+  if (lostMs === undefined) return { kind, stallMs, phase, kept: true }
+  // Time for a successor, who must not have been too early.
+  await sleep(timings.leaseDurationMs / 2)
+  return { kind, stallMs, phase, kept: false, lostAfterMs: lostMs - stalledMs }
+}
+
+function eventOf({ events }: Candidate, event: 'started' | 'stopped'): number | undefined {
+  return events.find((told) => told.event === event)?.monotonicMs
+}
+
+/** Waits for something to be true, at most for so long. */
+async function until<T>(condition: () => T, withinMs: number): Promise<T> {
+  const endMs = nowMs() + withinMs
+  for (;;) {
+    const found = condition()
+    if (found || nowMs() >= endMs) return found
+    await sleep(20)
+  }
+}
+
+async function must<T>(condition: () => T): Promise<T> {
+  const found = await until(condition, 60_000)
+  if (!found) throw new Error(`nobody elected, or nothing renewed, within a minute: ${condition.toString()}`)
+  return found
+}

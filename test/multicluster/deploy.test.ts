@@ -1,0 +1,59 @@
+import { dirname } from 'node:path'
+import { expect, test } from 'vitest'
+import { readCrd } from '../servers/multicluster-crd.ts'
+import { filesNamedBy, type Manifest } from '../kubernetes/manifests.ts'
+import { base, components, files, isKustomization, isPatch, readManifest, readme } from './manifests.ts'
+
+const labels = { 'app.kubernetes.io/name': 'tenure-controller' }
+const find = (kind: string) => base.find((manifest) => manifest.kind === kind) as Manifest & { spec: object }
+
+test('every manifest is named by a kustomization of its folder', () => {
+  for (const file of files.filter(isKustomization)) {
+    const beside = files.filter((other) => dirname(other) === dirname(file) && other !== file)
+    expect(filesNamedBy(readManifest(file), file)).toEqual(beside)
+  }
+})
+
+test('manifests fit each other by name, namespace and label', () => {
+  const namespace = find('Namespace').metadata.name
+  for (const manifest of base) {
+    expect(manifest.metadata.labels, manifest.kind).toMatchObject(labels)
+    if (['Namespace', 'CustomResourceDefinition', 'ClusterRole', 'ClusterRoleBinding'].includes(manifest.kind)) continue
+    expect(manifest.metadata, manifest.kind).toMatchObject({ name: 'tenure-controller', namespace })
+  }
+  for (const kind of ['Role', 'ClusterRole']) {
+    expect(find(`${kind}Binding`)).toMatchObject({
+      roleRef: { kind, name: find(kind).metadata.name },
+      subjects: [{ kind: 'ServiceAccount', name: find('ServiceAccount').metadata.name, namespace }],
+    })
+  }
+  expect(find('Deployment').spec).toMatchObject({
+    selector: { matchLabels: labels },
+    template: { metadata: { labels } },
+  })
+  expect(find('PodDisruptionBudget').spec).toMatchObject({ selector: { matchLabels: labels } })
+  expect(find('CustomResourceDefinition')).toEqual(readCrd())
+})
+
+test('a patch is for an object that is there', () => {
+  const known = base.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+  for (const file of files.filter(isPatch)) {
+    const { kind, metadata } = readManifest(file)
+    expect(known, file).toContain(`${kind} ${metadata.name}`)
+  }
+})
+
+test('the rights of a controller are the same in one namespace and in all', () => {
+  const limited = readManifest('components/one-namespace/role.yaml')
+  expect(limited['rules']).toEqual(find('ClusterRole')['rules'])
+})
+
+test('the README names every component', () => {
+  for (const component of components) expect(readme).toContain(`\`${component}\``)
+})
+
+test('the probes ask where the controller listens', () => {
+  const { TENURE_LISTEN: listen } = find('ConfigMap')['data'] as Record<string, string>
+  expect(JSON.stringify(find('Deployment'))).toContain(`"containerPort":${listen?.slice(1)}`)
+  expect(JSON.stringify(readManifest('components/metrics/deployment-patch.yaml'))).toContain(`"${listen?.slice(1)}"`)
+})

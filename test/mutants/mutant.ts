@@ -1,0 +1,119 @@
+/**
+ * Packages with a mistake in them. The mistake is planted while the sources are read for a bundle: nothing is copied,
+ * and nothing that others read is changed.
+ */
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { rolldown, type Plugin } from 'rolldown'
+import { onTestFinished } from 'vitest'
+import { bundle, type PackageName } from '../../scripts/build.js'
+
+const root = join(import.meta.dirname, '../..')
+
+/** A text that occurs exactly once in a file, and what stands there instead. */
+export interface Edit {
+  /** Below `src` of the package, such as `stores/rules.ts`. */
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
+
+/** One mistake. It takes several edits where two guards keep the same promise. */
+export interface Mutation extends Edit {
+  readonly name: string
+  readonly also?: readonly Edit[]
+  /** Whose `src` the files are in. Default: the library. */
+  readonly package?: PackageName
+}
+
+/**
+ * Loads modules of the library with a mistake in them into this process. They share what they import, and share nothing
+ * with other mutants or with the library itself.
+ *
+ * @example
+ * const mutation = { name: 'no term bump', file: 'stores/rules.ts', find: 'afterTerm + 1', replace: 'afterTerm' }
+ * const { memory } = await loadMutant<{ memory: typeof import('../../packages/tenure/src/stores/memory.ts') }>(mutation, {
+ *   memory: 'stores/memory.ts',
+ * })
+ */
+export async function loadMutant<Modules extends object>(
+  mutation: Mutation,
+  modules: { readonly [Name in keyof Modules]: string },
+): Promise<Modules> {
+  const library = join(root, 'packages/tenure/src')
+  const source = join(root, 'packages', mutation.package ?? 'tenure', 'src')
+  const lines = Object.entries<string>(modules).map(
+    ([name, file]) => `export * as ${name} from ${JSON.stringify(join(library, file))}\n`,
+  )
+  const entry: Plugin = {
+    name: 'entry',
+    resolveId: (id) => (id === 'mutant' ? id : null),
+    load: (id) => (id === 'mutant' ? lines.join('') : null),
+  }
+  const edits = [mutation, ...(mutation.also ?? [])]
+  const built = await rolldown({
+    input: 'mutant',
+    platform: 'node',
+    external: ['fs-native-extensions'],
+    // Other packages use the library by its name.
+    resolve: {
+      alias: {
+        'tenure/stores/multicluster': join(library, 'stores/multicluster.ts'),
+        tenure: join(library, 'index.ts'),
+      },
+    },
+    plugins: [entry, plant(source, edits)],
+  })
+  const { output } = await built.generate({ format: 'esm', codeSplitting: false })
+  await built.close()
+  // Without a name of its own, every line of a stack would show the whole program.
+  const text = `${output[0].code}\n//# sourceURL=mutant.js`
+  return import(/* @vite-ignore */ `data:text/javascript;base64,${Buffer.from(text).toString('base64')}`)
+}
+
+/**
+ * Builds a package with a mistake in it, for other processes, into a folder that is removed after the test. Returns that
+ * folder: it has the package's `dist` and `bin`.
+ */
+export async function buildMutant(name: PackageName, edits: readonly Edit[]): Promise<string> {
+  const place = mkdtempSync(join(tmpdir(), 'tenure-mutant-'))
+  onTestFinished(() => rmSync(place, { recursive: true, force: true }))
+  const own = join(root, 'packages', name)
+  const folder = join(place, name)
+  mkdirSync(join(folder, 'bin'), { recursive: true })
+  // The packages that it uses are found where the package itself finds them.
+  for (const [from, to] of [[root, place] as const, [own, folder] as const]) {
+    const packages = join(from, 'node_modules')
+    if (existsSync(packages)) symlinkSync(packages, join(to, 'node_modules'))
+  }
+  for (const file of ['package.json', 'bin/tenure.js']) {
+    if (existsSync(join(own, file))) copyFileSync(join(own, file), join(folder, file))
+  }
+  await bundle(name, join(folder, 'dist'), [plant(join(own, 'src'), edits)])
+  return folder
+}
+
+/** Makes the edits while their files are read. Each must find its text once. */
+function plant(source: string, edits: readonly Edit[]): Plugin {
+  const planted = new Set<Edit>()
+  return {
+    name: 'plant',
+    load(id) {
+      const own = edits.filter(({ file }) => file === relative(source, id))
+      if (own.length === 0) return null
+      let code = readFileSync(id, 'utf8')
+      for (const edit of own) {
+        const parts = code.split(edit.find)
+        if (parts.length !== 2) throw new Error(`${edit.file} has ${parts.length - 1} times: ${edit.find}`)
+        code = parts.join(edit.replace)
+        planted.add(edit)
+      }
+      return { code, moduleType: 'ts' }
+    },
+    buildEnd(error) {
+      if (error) return
+      for (const edit of edits) if (!planted.has(edit)) throw new Error(`${edit.file} is no part of what was built`)
+    },
+  }
+}

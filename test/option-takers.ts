@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import ts from 'typescript'
+
+const root = join(import.meta.dirname, '..')
+
+/** Something public that takes an object of options. */
+export interface OptionTaker {
+  /** `tenure: Elector.start`; a constructor has the name of its class alone. */
+  readonly name: string
+  /** The names that its type declares. */
+  readonly options: readonly string[]
+}
+
+/** The declarations behind each entry point of a package. */
+export function entryPoints(folder: string): { readonly entry: string; readonly file: string }[] {
+  const manifest: { name: string; exports: Record<string, string | { types: string }> } = JSON.parse(
+    readFileSync(join(root, folder, 'package.json'), 'utf8'),
+  )
+  return Object.entries(manifest.exports).flatMap(([path, target]) =>
+    typeof target === 'string' ? [] : [{ entry: join(manifest.name, path), file: join(root, folder, target.types) }],
+  )
+}
+
+/** Finds every function, constructor and method behind these entry points that takes options. */
+export function findOptionTakers(entries: readonly { readonly entry: string; readonly file: string }[]): OptionTaker[] {
+  const program = ts.createProgram(
+    entries.map(({ file }) => file),
+    { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ESNext, strict: true, noLib: true, types: [] },
+  )
+  const checker = program.getTypeChecker()
+  const seen = new Set<ts.Symbol>()
+  const found: OptionTaker[] = []
+
+  const look = (name: string, declarations: readonly ts.Node[]): void => {
+    for (const declaration of declarations) {
+      if (!ts.isFunctionLike(declaration)) continue
+      for (const parameter of declaration.parameters) {
+        if (takesOptions(parameter)) found.push({ name, options: namesOf(checker.getTypeAtLocation(parameter)) })
+      }
+    }
+  }
+  const namesOf = (type: ts.Type): string[] => {
+    const types = type.isUnion() ? type.types : [type]
+    const names = types.flatMap((one) => checker.getPropertiesOfType(checker.getNonNullableType(one)))
+    return [...new Set(names.map((symbol) => symbol.name))]
+  }
+
+  for (const { entry, file } of entries) {
+    const source = program.getSourceFile(file)
+    const module = source && checker.getSymbolAtLocation(source)
+    if (!module) throw new Error(`${file} is not a module; build first.`)
+    for (const exported of checker.getExportsOfModule(module)) {
+      const symbol = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported
+      if (seen.has(symbol)) continue
+      seen.add(symbol)
+      const name = `${entry}: ${exported.name}`
+      look(name, symbol.declarations ?? [])
+      for (const declaration of symbol.declarations ?? []) {
+        if (!ts.isClassDeclaration(declaration) && !ts.isInterfaceDeclaration(declaration)) continue
+        for (const member of declaration.members) {
+          const isConstructor = ts.isConstructorDeclaration(member)
+          look(isConstructor ? name : `${name}.${member.name?.getText()}`, [member])
+        }
+      }
+    }
+  }
+  return found
+}
+
+/** By its name, the name of its type, or because its type is written out in place. */
+function takesOptions({ name, type }: ts.ParameterDeclaration): boolean {
+  if (!type || /^CallOptions$/.test(type.getText())) return false
+  return /options$/i.test(name.getText()) || /Options(<[^]*>)?$/.test(type.getText()) || ts.isTypeLiteralNode(type)
+}

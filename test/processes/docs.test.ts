@@ -1,0 +1,183 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import ts from 'typescript'
+import { describe, expect, test } from 'vitest'
+import { findBlocks, findDeadLinks, findScripts, listDocuments, readDocument, root, type Block } from '../documents.ts'
+
+const documents = listDocuments()
+const blocks = documents.flatMap((document) => findBlocks(document, readDocument(document)))
+const code = blocks.filter(({ info }) => info[0] === 'js' || info[0] === 'ts')
+const programs = code.filter(({ info }) => info.includes('run'))
+
+/** What an excerpt may use without showing where it comes from. */
+const given = `
+declare const store: import('tenure').LeaseStore
+declare const leadership: import('tenure').Leadership
+declare const signal: AbortSignal
+declare const saved: { term: number }
+declare function save(data: { term: number; body: string }): Promise<void>
+declare function work(options: { signal: AbortSignal; term: number }): Promise<void>
+declare function makeStore(): import('tenure/conformance').StoreUnderTest
+declare function makeBackend(clock: import('tenure').Clock): import('tenure').CompareAndSwap
+declare const logger: { info(data: object): void; warn(data: object, text: string): void }
+declare const histogram: { record(value: number, labels: Record<string, string>): void }
+declare const bucket: {
+  read(key: string): Promise<import('tenure').VersionedValue | undefined>
+  writeIf(key: string, value: string, version: string | undefined): Promise<string | undefined>
+}
+declare const redis: {
+  set(key: string, value: string, px: 'PX', ms: number, nx: 'NX'): Promise<string | null>
+  eval(script: string, keys: number, ...rest: (string | number)[]): Promise<unknown>
+}
+declare const storage: import('tenure').TtlStorage<string, string>
+`
+
+const run = promisify(execFile)
+
+/** Runs a program in an empty folder that has nothing but the built package installed. */
+async function runProgram(program: string): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-docs-'))
+  try {
+    mkdirSync(join(folder, 'node_modules'))
+    symlinkSync(join(root, 'packages/tenure'), join(folder, 'node_modules/tenure'), 'dir')
+    // Nobody watches here what the reader is given half a minute to watch.
+    writeFileSync(join(folder, 'main.mjs'), program.replace('wait(30_000', 'wait(300'))
+    const { stdout } = await run(process.execPath, ['main.mjs'], { cwd: folder, timeout: 80_000 })
+    return stdout
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+const name = ({ document, line }: Block) => `${document}:${line}`
+
+describe('a program of the documents runs to its end', () => {
+  test.concurrent.for(programs.map((block) => [name(block), block] as const))(
+    '%s',
+    { timeout: 90_000 },
+    async ([, block]) => {
+      await runProgram(block.code)
+    },
+  )
+
+  test('and one that fails is noticed', async () => {
+    await expect(runProgram("import { nothing } from 'tenure'")).rejects.toThrow('nothing')
+  })
+})
+
+test('the first program is the same wherever it is shown, and is at most ten lines', () => {
+  const first = programs.find((block) => block.document === 'README.md')
+  expect(first?.code).toContain('await lead(')
+  expect(first?.code.split('\n').length).toBeLessThanOrEqual(10)
+  const example = readFileSync(join(root, 'examples/first-program/main.mjs'), 'utf8')
+  expect(example.replaceAll(/^\/\/.*\n/gm, '').trim()).toBe(first?.code)
+})
+
+test('the clean shutdown is one', async () => {
+  const shown = code.find(
+    ({ document, code }) => document === 'docs/guide/styles.md' && code.includes('const stopping'),
+  )
+  const program = `
+    import { memoryStore } from 'tenure'
+    const store = memoryStore()
+    const work = ({ signal }) => new Promise((_, reject) => {
+      signal.onabort = () => reject(signal.reason)
+      process.kill(process.pid, 'SIGTERM')
+    })
+    ${(shown?.code ?? '').replace('error: unknown', 'error')}
+    console.log('ended')`
+  expect(await runProgram(program)).toBe('ended\n')
+})
+
+/** Compiles excerpts as modules that live next to this file, where every package of the workspace can be imported. */
+function compile(excerpts: readonly Block[]): string[] {
+  const files = new Map<string, { text: string; of: Block | undefined }>()
+  files.set(join(import.meta.dirname, 'given.d.ts'), { text: given, of: undefined })
+  for (const [index, block] of excerpts.entries()) {
+    const file = join(import.meta.dirname, `excerpt-${index}.${block.info[0] === 'js' ? 'mjs' : 'mts'}`)
+    files.set(file, { text: `${block.code}\nexport {}\n`, of: block })
+  }
+  const { config } = ts.readConfigFile(join(root, 'tsconfig.base.json'), (path) => readFileSync(path, 'utf8'))
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root)
+  // What an excerpt declares is often for the reader to use.
+  const lenient = { noEmit: true, allowJs: true, checkJs: true, noUnusedLocals: false, noUnusedParameters: false }
+  const host = ts.createCompilerHost({ ...options, ...lenient })
+  const { fileExists, readFile, getSourceFile } = host
+  host.fileExists = (path) => files.has(path) || fileExists(path)
+  host.readFile = (path) => files.get(path)?.text ?? readFile(path)
+  host.getSourceFile = (path, languageVersion, ...rest) => {
+    const text = files.get(path)?.text
+    return text === undefined
+      ? getSourceFile(path, languageVersion, ...rest)
+      : ts.createSourceFile(path, text, languageVersion)
+  }
+  const program = ts.createProgram([...files.keys()], { ...options, ...lenient }, host)
+  return ts.getPreEmitDiagnostics(program).map(({ file, start = 0, messageText }) => {
+    const of = file && files.get(file.fileName)?.of
+    const line = file ? ts.getLineAndCharacterOfPosition(file, start).line : 0
+    const place = of ? `${of.document}:${of.line + line}` : (file?.fileName ?? '')
+    return `${place} ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
+  })
+}
+
+test('all code in the documents compiles', { timeout: 60_000 }, () => {
+  expect(code.length).toBeGreaterThan(0)
+  expect(compile(code)).toEqual([])
+})
+
+test('code that does not fit the library is noticed, with its place', { timeout: 60_000 }, () => {
+  const wrong = (line: number, language: string, text: string) => ({
+    document: 'a.md',
+    line,
+    info: [language],
+    code: text,
+  })
+  const found = compile([
+    wrong(7, 'ts', '\nleadership.trem'),
+    wrong(20, 'js', 'const = 1'),
+    wrong(30, 'js', 'leadership.term'),
+  ])
+  expect([...new Set(found.map((text) => text.split(' ')[0]))].toSorted()).toEqual(['a.md:20', 'a.md:8'])
+})
+
+test.each(documents)('every link of %s leads somewhere', (document) => {
+  expect(findDeadLinks(document, readDocument(document))).toEqual([])
+})
+
+test('every script that a document names exists', () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const missing = documents.flatMap((document) =>
+    findScripts(readDocument(document))
+      .filter((script) => !Object.hasOwn(scripts, script))
+      .map((script) => `${document}: ${script}`),
+  )
+  expect(missing).toEqual([])
+})
+
+test('dead links, scripts and blocks are found where they are planted', () => {
+  const text = [
+    '# A Title, with `code`',
+    '[a](LICENSE) [b](gone.md) [c](#a-title-with-code) [d](#nowhere) [e](https://example.com) `[f](x.md)`',
+    '```sh',
+    'npm run soak && npm test  # [g](y.md)',
+    '```',
+  ].join('\n')
+  expect(findDeadLinks('a.md', text)).toEqual(['gone.md', '#nowhere'])
+  expect(findScripts(text)).toEqual(['soak', 'test'])
+  expect(findBlocks('a.md', text)).toMatchObject([{ line: 4, info: ['sh'], code: expect.stringContaining('soak') }])
+  expect(() => findBlocks('a.md', '```js\n1')).toThrow('a.md:2')
+})
+
+test('ARCHITECTURE.md names every file and folder of the library, and nothing that is not there', () => {
+  const listing = findBlocks('ARCHITECTURE.md', readDocument('ARCHITECTURE.md')).find(({ info }) => info[0] === 'text')
+  const named = [...(listing?.code ?? '').matchAll(/^ {2}([\w/.-]+)/gm)].map((match) => match[1] ?? '')
+  const files = ts.sys
+    .readDirectory(join(root, 'packages/tenure/src'), ['.ts'])
+    .map((path) => path.split('/src/')[1] ?? '')
+  const covers = (entry: string, file: string) => file === entry || (entry.endsWith('/') && file.startsWith(entry))
+  expect(files.filter((file) => !named.some((entry) => covers(entry, file)))).toEqual([])
+  expect(named.filter((entry) => !files.some((file) => covers(entry, file)))).toEqual([])
+})

@@ -1,0 +1,232 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+
+const root = join(import.meta.dirname, '../..')
+const examples = join(root, 'examples')
+
+/** Where an example's leases lie, apart from those of every other test. */
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-examples-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+function start(name: string, folder: string, env: Record<string, string> = {}) {
+  const path = join(examples, name, 'main.mjs')
+  const child = spawn(process.execPath, [path], { cwd: folder, env: { ...process.env, ...env } })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const exited = once(child, 'exit')
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  }
+  return {
+    pid: child.pid,
+    kill: (signal: NodeJS.Signals) => child.kill(signal),
+    lines: () => text.split('\n').filter((line) => line !== ''),
+    says: (line: string | RegExp) =>
+      vi.waitUntil(
+        () => text.split('\n').some((said) => (typeof line === 'string' ? said === line : line.test(said))),
+        {
+          timeout: 15_000,
+          interval: 10,
+        },
+      ),
+    async ends() {
+      const [code, signal] = await exited
+      expect({ code, signal }, text).toEqual({ code: 0, signal: null })
+    },
+  }
+}
+
+/** Runs one to its end. */
+async function run(name: string, env: Record<string, string> = {}): Promise<string[]> {
+  const example = start(name, newFolder(), env)
+  await example.ends()
+  return example.lines()
+}
+
+test('every example has a test here or, if it needs a cluster, the service or the command, there', () => {
+  const programs = join(root, 'test/programs')
+  const recipes = readdirSync(join(programs, 'recipes')).map((file) => join('recipes', file))
+  const others = [
+    'kubernetes/example.test.ts',
+    'kubernetes/operator.test.ts',
+    'service/cron-example.test.ts',
+    'service/python-example.test.ts',
+    'kubernetes/leader-service.test.ts',
+    ...recipes,
+  ]
+  const tested = [join(import.meta.dirname, 'examples.test.ts'), ...others.map((file) => join(programs, file))]
+    .map((file) => readFileSync(file, 'utf8'))
+    .join('\n')
+  const names = readdirSync(examples)
+  expect(names).toContain('first-program')
+  for (const name of names) expect(tested).toMatch(new RegExp(`test\\(['"]${name}: `))
+})
+
+test('every example says on top what it shows, and imports the library by its name', () => {
+  const programs = readdirSync(examples).filter((name) => existsSync(join(examples, name, 'main.mjs')))
+  expect(programs).toContain('first-program')
+  for (const name of programs) {
+    const text = readFileSync(join(examples, name, 'main.mjs'), 'utf8')
+    expect(text, name).toMatch(/^\/\/ [A-Z].{40,}/)
+    expect(text, name).toMatch(/ from 'tenure['/]/)
+    expect(text, name).not.toMatch(/ from '\.\.\//)
+  }
+})
+
+test("first-program: it is the README's, has at most ten lines, leads, and is followed when it is killed", async () => {
+  const text = readFileSync(join(examples, 'first-program/main.mjs'), 'utf8')
+  const code = text.replace(/^\/\/.*\n/gm, '')
+  expect(code.trim().split('\n').length).toBeLessThanOrEqual(10)
+  const [, readme] = /```js[^\n]*\n([^]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? []
+  expect(code).toBe(readme)
+  const folder = newFolder()
+  const first = start('first-program', folder)
+  await first.says(`Process ${first.pid} leads in term 1, for 30 s.`)
+  const second = start('first-program', folder)
+  await second.says(`Process ${second.pid} waits until it leads.`)
+  first.kill('SIGKILL')
+  await second.says(`Process ${second.pid} leads in term 2, for 30 s.`)
+})
+
+test('elector: the work settles before the lease goes to the other one, who finds the carry', async () => {
+  const lines = await run('elector')
+  expect(lines.filter((line) => line.startsWith('a '))).toEqual([
+    'a is elected, term 1',
+    expect.stringMatching(/^a explains: Leads "payments" in term 1; /),
+    'a has finished its work',
+    'a has lost term 1: released',
+    expect.stringMatching(/^a explains: Stays out of "payments" for another \d\.\d s/),
+  ])
+  expect(lines.filter((line) => line.startsWith('b ')).toSorted()).toEqual([
+    'b goes on where a stopped: paid up to invoice 17',
+    'b has lost term 2: stopped',
+    'b is elected, term 2',
+  ])
+})
+
+test('manager-loop: one of two processes works, and the other one after it', async () => {
+  const folder = newFolder()
+  const first = start('manager-loop', folder, { POD_NAME: 'pod-a', ROUNDS: '3' })
+  await first.says('pod-a processes jobs, round 1')
+  const second = start('manager-loop', folder, { POD_NAME: 'pod-b', ROUNDS: '2' })
+  await first.ends()
+  const said = (pod: string, rounds: number[]) => [
+    ...rounds.flatMap((round) => [`${pod} processes jobs, round ${round}`, `${pod} is done with round ${round}`]),
+    `${pod} stopped`,
+  ]
+  expect(first.lines()).toEqual(said('pod-a', [1, 2, 3]))
+  await second.ends()
+  expect(second.lines()).toEqual(said('pod-b', [1, 2]))
+})
+
+test('manager-loop: SIGTERM in mid-round lets the other one work only after that round', async () => {
+  const folder = newFolder()
+  const first = start('manager-loop', folder, { POD_NAME: 'pod-a', ROUNDS: '1000', ROUND_MS: '2000' })
+  await first.says('pod-a processes jobs, round 1')
+  const second = start('manager-loop', folder, { POD_NAME: 'pod-b', ROUNDS: '1' })
+  first.kill('SIGTERM')
+  await second.says('pod-b processes jobs, round 1')
+  // What the first one wrote before that has arrived, but may not have been read yet.
+  await new Promise((resolve) => setTimeout(resolve, 0))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(first.lines()).toContain('pod-a is done with round 1')
+  await Promise.all([first.ends(), second.ends()])
+})
+
+test('manager-loop: SIGTERM stops it cleanly', async () => {
+  const example = start('manager-loop', newFolder(), { POD_NAME: 'pod-a', ROUNDS: '1000' })
+  await example.says(/round 1$/)
+  example.kill('SIGTERM')
+  await example.ends()
+  expect(example.lines().at(-1)).toBe('pod-a stopped')
+})
+
+test('manager-wait: the one that waits takes over when the leader is killed', async () => {
+  const folder = newFolder()
+  const first = start('manager-wait', folder, { POD_NAME: 'pod-a', ROUNDS: '1000' })
+  await first.says('pod-a leads in term 1')
+  const second = start('manager-wait', folder, { POD_NAME: 'pod-b', ROUNDS: '2' })
+  await second.says('pod-b waits')
+  first.kill('SIGKILL')
+  await second.ends()
+  expect(second.lines()).toEqual([
+    'pod-b waits',
+    'pod-b leads in term 2',
+    'pod-b works, round 1',
+    'pod-b works, round 2',
+    'pod-b stopped',
+  ])
+})
+
+test('manager-wait: SIGTERM ends the wait', async () => {
+  const folder = newFolder()
+  const leader = start('manager-wait', folder, { POD_NAME: 'pod-a', ROUNDS: '1000' })
+  await leader.says('pod-a leads in term 1')
+  const waiting = start('manager-wait', folder, { POD_NAME: 'pod-b' })
+  await waiting.says('pod-b waits')
+  waiting.kill('SIGTERM')
+  await waiting.ends()
+  expect(waiting.lines()).toEqual(['pod-b waits', 'pod-b stopped'])
+  leader.kill('SIGTERM')
+  await leader.ends()
+})
+
+test('elections: one of two leads a key until it releases it', async () => {
+  expect(await run('elections')).toEqual([
+    'first leads: true',
+    'second leads: false',
+    'first still leads, for it was renewed: true',
+    expect.stringMatching(/^second remarks: .*invoices is not held/),
+    'first was told to stop: true',
+    'second leads: true',
+    'after close nobody leads: true',
+  ])
+})
+
+test('leader-elector: its callbacks come in order, and a standby takes over on SIGTERM', async () => {
+  const folder = newFolder()
+  const first = start('leader-elector', folder, { POD_NAME: 'pod-a', RUN_SECONDS: '60' })
+  await first.says('pod-a started leading in term 1')
+  const second = start('leader-elector', folder, { POD_NAME: 'pod-b', RUN_SECONDS: '60' })
+  await second.says('pod-b sees that pod-a leads')
+  first.kill('SIGTERM')
+  await first.ends()
+  expect(first.lines()).toEqual([
+    'pod-a sees that pod-a leads',
+    'pod-a started leading in term 1',
+    'pod-a finished its work',
+    'pod-a stopped leading',
+    'pod-a leads: false',
+  ])
+  await second.says('pod-b started leading in term 2')
+  second.kill('SIGTERM')
+  await second.ends()
+  expect(second.lines()).toEqual([
+    'pod-b sees that pod-a leads',
+    'pod-b sees that pod-b leads',
+    'pod-b started leading in term 2',
+    'pod-b finished its work',
+    'pod-b stopped leading',
+    'pod-b leads: false',
+  ])
+})
+
+test('leader-elector: it ends by itself', async () => {
+  expect((await run('leader-elector', { POD_NAME: 'pod-a', RUN_SECONDS: '0.5' })).at(-1)).toBe('pod-a leads: false')
+})
+
+test('fencing: the late write of a former leader is refused', async () => {
+  expect(await run('fencing')).toEqual([
+    'term 1 wrote "draft of a"',
+    'term 2 wrote "final of b"',
+    expect.stringMatching(/^refused with STALE_TERM: /),
+    'the report is "final of b"',
+  ])
+})

@@ -1,0 +1,175 @@
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { buildMutant, type Edit } from '../../../mutants/mutant.ts'
+import { findViolations } from '../../../chaos/check.ts'
+import { cleanDirectory, Fleet, tightTimings, type FleetOptions } from '../../../chaos/fleet.ts'
+
+const { leaseDurationMs } = tightTimings
+// A slow disk must not make renewals fail whose replies are delayed.
+const patientTimings = { leaseDurationMs: 3_000, renewIntervalMs: 600, renewDeadlineMs: 2_790, retryIntervalMs: 400 }
+
+/** Each leads a fleet of three, which just elected its first leader, into one trap. */
+const scenarios = {
+  async 'replies are slow, then calls hang'(fleet: Fleet) {
+    const leader = await fleet.nextLeader(0)
+    await leader.tell('delayReplies', 600)
+    await leader.until('renewed', 2)
+    await leader.tell('hold', 2 * patientTimings.leaseDurationMs)
+    await fleet.nextLeader(1)
+    await delay(patientTimings.renewIntervalMs)
+  },
+  async 'a release arrives late'(fleet: Fleet) {
+    const leader = await fleet.nextLeader(0)
+    await leader.tell('hold', 1.9 * leaseDurationMs)
+    await leader.tell('stepDown', 10 * leaseDurationMs)
+    await fleet.nextLeader(1)
+    await delay(1.2 * leaseDurationMs)
+  },
+  async 'the sign of life is deleted'(fleet: Fleet) {
+    const leader = await fleet.nextLeader(0)
+    await fleet.loseSocket()
+    const standby = fleet.members.find((member) => member !== leader)
+    await standby?.kill()
+    await standby?.start()
+    await delay(leaseDurationMs)
+  },
+  async 'the leader is paused'(fleet: Fleet) {
+    // More than once: a pause may hit just the moment between a question and its answer, and then proves nothing.
+    for (let pauses = 0; pauses < 3; pauses++) {
+      const leader = await fleet.nextLeader(pauses)
+      await leader.pause(1.3 * leaseDurationMs)
+      await delay(100)
+    }
+  },
+  async 'the leader stalls before a write'(fleet: Fleet) {
+    await (await fleet.nextLeader(0)).tell('stallWhileWriting', 2 * leaseDurationMs)
+    await delay(200)
+  },
+  async 'the leader is killed'(fleet: Fleet) {
+    await (await fleet.nextLeader(0)).kill()
+    await fleet.nextLeader(1)
+  },
+}
+
+const timingsOf: { readonly [scenario in keyof typeof scenarios]?: FleetOptions['timings'] } = {
+  'replies are slow, then calls hang': patientTimings,
+  // The release arrives in the middle between two renewals of the next leader, which would notice it.
+  'a release arrives late': { ...tightTimings, renewIntervalMs: 900 },
+}
+
+async function run(scenario: keyof typeof scenarios, options: Partial<FleetOptions> = {}): Promise<string[]> {
+  const timings = timingsOf[scenario] ?? tightTimings
+  const fleet = await Fleet.open({ size: 3, timings, exitWithinMs: 5_000, ...options })
+  try {
+    await fleet.start()
+    await scenarios[scenario](fleet)
+    await fleet.stop()
+    const left = (await fleet.list()).filter((name) => !cleanDirectory.includes(name))
+    return [...findViolations(await fleet.lives(), fleet.guard), ...left.map((name) => `${name} was left behind`)]
+  } finally {
+    await fleet.close()
+  }
+}
+
+interface Mutant {
+  readonly name: string
+  readonly scenario: keyof typeof scenarios
+  readonly edits: readonly Edit[]
+  readonly isFenced?: boolean
+  readonly finds: RegExp
+}
+
+const mutants: readonly Mutant[] = [
+  {
+    name: 'belief is counted from the reply',
+    scenario: 'replies are slow, then calls hang',
+    edits: [{ file: 'election.ts', find: 'sentAtMs: flight.sentAtMs,', replace: 'sentAtMs: heldNow(s),' }],
+    finds: /still led/,
+  },
+  {
+    name: 'a release is not compared with the record',
+    scenario: 'a release arrives late',
+    edits: [
+      {
+        file: 'stores/rules.ts',
+        find: 'const record = matching(current, claim)\n  return record ?',
+        replace: 'void claim\n  const { record } = current\n  return record ?',
+      },
+    ],
+    finds: /still led/,
+  },
+  {
+    name: 'every failed connection counts as death',
+    scenario: 'the sign of life is deleted',
+    edits: [
+      {
+        file: 'stores/file/sign-of-life.ts',
+        find: "=== 'ECONNREFUSED' ? 'refused' : 'unknown'",
+        replace: "? 'refused' : 'refused'",
+      },
+      {
+        file: 'stores/file/sign-of-life.ts',
+        find: "found.inode === address.inode ? 'dead' : 'unknown'",
+        replace: "found.inode ? 'dead' : 'dead'",
+      },
+    ],
+    finds: /still led/,
+  },
+  {
+    name: 'leadership is a flag that a timer clears',
+    scenario: 'the leader is paused',
+    edits: [
+      {
+        file: 'election-state.ts',
+        find: "return state.phase === 'leading' && heldMs < deadlineOf(state)",
+        replace: "return state.phase === 'leading' && heldMs < Infinity",
+      },
+    ],
+    finds: /still led/,
+  },
+  {
+    name: 'the signal is not aborted',
+    scenario: 'the leader is paused',
+    edits: [{ file: 'leadership.ts', find: '#controller?.abort(this.#loss)', replace: '#controller?.signal' }],
+    finds: /before it had ended/,
+  },
+  {
+    name: 'the guard lets late writes pass',
+    scenario: 'the leader stalls before a write',
+    edits: [],
+    isFenced: false,
+    finds: /^write \d+ \(term 1\) set/,
+  },
+  {
+    name: 'the socket of a dead leader stays',
+    scenario: 'the leader is killed',
+    edits: [{ file: 'stores/file.ts', find: 'await removeSocket(', replace: 'void (' }],
+    finds: /\.sock was left behind/,
+  },
+  {
+    name: 'a timer outlives the elector',
+    scenario: 'the leader is killed',
+    edits: [
+      { file: '../../internal/src/clock.ts', find: 'if (background)', replace: 'if (delayMs < 0)' },
+      { file: 'sleep-meter.ts', find: '    this.#leaders.delete(leader)\n', replace: '    if (leader) return\n' },
+    ],
+    finds: /ended: SIGKILL/,
+  },
+]
+
+const names = Object.keys(scenarios) as (keyof typeof scenarios)[]
+
+// Not all at once: a machine that is too busy ends the leaders that are to be caught.
+describe.each(names)('when %s', (scenario) => {
+  const planted = mutants.filter((mutant) => mutant.scenario === scenario)
+
+  test(`the library passes, and it is noticed if ${planted.map(({ name }) => name).join(', or ')}`, async () => {
+    const outcomes = planted.map(async ({ edits, finds, isFenced = true }) => {
+      const library = join(await buildMutant('tenure', edits), 'dist')
+      const found = await run(scenario, { library, isFenced })
+      return found.some((violation) => finds.test(violation)) ? 'noticed' : found
+    })
+    expect(await Promise.all([run(scenario), ...outcomes])).toEqual([[], ...planted.map(() => 'noticed')])
+  })
+})

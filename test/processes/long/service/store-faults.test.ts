@@ -1,0 +1,252 @@
+import { execFile } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
+import type { RunningServer } from '../../../servers/server.ts'
+import { nowMs, patient, sceneTest as test, timings, until, type Candidate } from '../../../service/candidates.ts'
+import { serve } from '../../../service/serve.ts'
+
+/** How much later than planned something may happen on a busy machine. */
+const slackMs = 1_000
+
+/** It stopped at its deadline, which counts from the sending of what it heard of last. */
+function stoppedInTime({ events, elector }: Candidate): void {
+  const lost = events.find(({ type }) => type === 'lost')
+  const heard = events.findLast(({ type, atMs }) => /renewed|elected/.test(type) && atMs < (lost?.atMs ?? 0))
+  expect((lost?.atMs ?? Infinity) - (heard?.atMs ?? 0)).toBeLessThan(timings.renewDeadlineMs + slackMs)
+  expect(elector.isLeader()).toBe(false)
+}
+
+async function groupsOf(url: string): Promise<string[]> {
+  const answer = (await (await fetch(`${url}/v1/groups`)).json()) as { groups: { group_id: string }[] }
+  return answer.groups.map(({ group_id }) => group_id)
+}
+
+describe('a service', () => {
+  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+    test(`that is back within the deadline after ${signal}: same leader, same term, and its standby follows`, async ({
+      scene,
+    }) => {
+      const service = await scene.service()
+      const { leader, standby } = await scene.pair([service.url, service.url], patient)
+      await service.restart(signal)
+      expect(await leader.event('renewed', nowMs())).toMatchObject({ term: 1 })
+      expect(scene.beliefs).toHaveLength(1)
+      await leader.elector.stop()
+      expect(await standby.event('elected')).toMatchObject({ term: 2 })
+    })
+  }
+
+  test('that is gone for longer: the leader stops at its deadline, and is elected again in a higher term', async ({
+    scene,
+  }) => {
+    const service = await scene.service()
+    const leader = scene.stand('ada', service.url)
+    await leader.event('renewed')
+    await service.kill('SIGKILL')
+    const lost = await leader.event('lost')
+    expect(lost).toMatchObject({ term: 1, reason: 'expired' })
+    stoppedInTime(leader)
+    await service.start()
+    expect(await leader.event('elected', lost.atMs)).toMatchObject({ term: 2 })
+  })
+
+  test('that stands still for longer than the lease: nobody leads, then somebody does', async ({ scene }) => {
+    const service = await scene.service()
+    const { leader } = await scene.pair([service.url, service.url])
+    service.pause()
+    const lost = await leader.event('lost')
+    stoppedInTime(leader)
+    expect(leader.codes()).toContain('TIMEOUT')
+    await until(() => nowMs() - lost.atMs > timings.leaseDurationMs)
+    expect(scene.beliefs).toHaveLength(1)
+    service.resume()
+    await until(() => scene.beliefs.length === 2)
+  })
+
+  test('that stands still for a moment: nothing changes', async ({ scene }) => {
+    const service = await scene.service()
+    const { leader } = await scene.pair([service.url, service.url], patient)
+    service.pause()
+    await leader.event('renew-failed', nowMs())
+    service.resume()
+    expect(await leader.event('renewed', nowMs())).toMatchObject({ term: 1 })
+    expect(scene.beliefs).toHaveLength(1)
+  })
+
+  test('that lost all its data is another cluster: it elects nobody who knew the first', async ({ scene }) => {
+    const service = await scene.service()
+    const leader = scene.stand('ada', service.url)
+    await leader.event('renewed')
+    await service.kill('SIGKILL')
+    rmSync(join(service.directory, 'data'), { recursive: true })
+    await service.start()
+    const { atMs } = await leader.event('lost')
+    await until(() => leader.codes().includes('WRONG_CLUSTER') && nowMs() > atMs + timings.leaseDurationMs)
+    expect(scene.beliefs).toHaveLength(1)
+    expect(await groupsOf(service.url)).toEqual([])
+  })
+
+  test('of another cluster at the second address elects nobody, and the first does again when it is back', async ({
+    scene,
+  }) => {
+    const [right, wrong] = [await scene.service(), await scene.service()]
+    const url = [right.url, wrong.url]
+    const leader = scene.stand('ada', { url })
+    await leader.event('renewed')
+    const standby = scene.stand('bob', { url })
+    await until(() => standby.elector.leader()?.holder === 'ada')
+    await right.kill('SIGKILL')
+    await leader.event('lost')
+    stoppedInTime(leader)
+    await until(() => [leader, standby].every(({ codes }) => codes().includes('WRONG_CLUSTER')))
+    expect(scene.beliefs).toHaveLength(1)
+    await right.start()
+    await until(() => scene.beliefs.length === 2)
+    // It was asked, and carried nothing out.
+    expect(await groupsOf(wrong.url)).toEqual([])
+  })
+})
+
+describe('on one service', () => {
+  let service: RunningServer | undefined
+  beforeAll(async () => {
+    service = await serve()
+  })
+  afterAll(() => service?.stop())
+  const one = () => service ?? expect.unreachable()
+
+  describe.concurrent('a network', () => {
+    test('whose connections hang half open: the leader goes on through a fresh one', async ({ scene }) => {
+      const network = await scene.network(one())
+      const leader = scene.stand('ada', network.url, patient)
+      await leader.event('renewed')
+      const before = network.opened
+      network.freezeExisting()
+      await leader.event('renew-failed')
+      expect(await leader.event('renewed', nowMs())).toMatchObject({ term: 1 })
+      expect(leader.codes()).toEqual(['TIMEOUT'])
+      expect(network.opened).toBeGreaterThan(before)
+      expect(scene.beliefs).toHaveLength(1)
+    })
+
+    test('that resets connections again and again: the leader goes on', async ({ scene }) => {
+      const network = await scene.network(one())
+      const leader = scene.stand('ada', network.url, patient)
+      for (let count = 0; count < 3; count++) {
+        await leader.event('renewed', nowMs())
+        network.reset()
+      }
+      await leader.event('renewed', nowMs())
+      expect(scene.beliefs).toHaveLength(1)
+    })
+
+    for (const direction of [undefined, 'to-client', 'to-server'] as const) {
+      const what = { 'to-client': 'hears', 'to-server': 'sends' }[direction ?? 'to-client']
+      const swallowed = direction ? `what a leader ${what}` : 'all that a leader sends and hears'
+      test(`that swallows ${swallowed}: it stops in time, before its standby is elected`, async ({ scene }) => {
+        const network = await scene.network(one())
+        const { leader, standby } = await scene.pair([network.url, one().url])
+        network.set('blackhole', direction)
+        const elected = await standby.event('elected')
+        // Whoever is deaf may win once more without knowing; it has not seen that term, so it wins no other.
+        expect([2, direction === 'to-client' ? 3 : 2]).toContain(elected.term)
+        stoppedInTime(leader)
+        expect((await leader.event('lost')).atMs).toBeLessThan(elected.atMs)
+      })
+    }
+
+    test('that lets answers trickle: the deadline of a call does not move', async ({ scene }) => {
+      const network = await scene.network(one())
+      const { leader, standby } = await scene.pair([network.url, one().url])
+      network.set({ bytes: 1, everyMs: 50 }, 'to-client')
+      await leader.event('lost')
+      stoppedInTime(leader)
+      expect(leader.codes()).toContain('TIMEOUT')
+      // A campaign may win without its sender hearing of it in time: that term is never led.
+      expect((await standby.event('elected')).term).toBeGreaterThan(1)
+    })
+
+    test('that cuts a standby’s stream: it hears of a release all the same', async ({ scene }) => {
+      const network = await scene.network(one())
+      const { leader, standby } = await scene.pair([one().url, network.url])
+      network.reset()
+      await leader.elector.stop()
+      expect(await standby.event('elected')).toMatchObject({ term: 2 })
+    })
+
+    test('that holds back a standby’s stream: it takes over when the lease has run out', async ({ scene }) => {
+      const [toLeader, toStandby] = [await scene.network(one()), await scene.network(one())]
+      const { leader, standby } = await scene.pair([toLeader.url, toStandby.url])
+      // What is open now: the stream, and a connection that the first call to fail replaces.
+      toStandby.freezeExisting('to-client')
+      toLeader.set('blackhole')
+      const heard = leader.events.findLast(({ type }) => type === 'renewed')
+      const elected = await standby.event('elected')
+      expect(elected.term).toBe(2)
+      const lateMs = elected.atMs - (heard?.atMs ?? 0) - timings.leaseDurationMs
+      expect(lateMs).toBeLessThan(timings.leaseDurationMs + timings.renewIntervalMs + slackMs)
+    })
+  })
+
+  describe.concurrent('a standby', () => {
+    test('takes over at once from a leader that gives the lease back', async ({ scene }) => {
+      const slow = { ...patient, leaseDurationMs: 15_000, retryIntervalMs: 3_000 }
+      const { leader, standby } = await scene.pair([one().url, one().url], slow)
+      const stopping = leader.elector.stop()
+      const elected = await standby.event('elected')
+      await stopping
+      expect(elected.atMs - (await leader.event('lost')).atMs).toBeLessThan(slackMs)
+    })
+
+    test('takes over from a leader that is gone as soon as the service sees its lease run out', async ({ scene }) => {
+      const network = await scene.network(one())
+      const { leader, standby } = await scene.pair([network.url, one().url])
+      network.refuse()
+      network.set('blackhole')
+      const heard = leader.events.findLast(({ type }) => type === 'renewed')
+      const waitedMs = (await standby.event('elected')).atMs - (heard?.atMs ?? 0)
+      expect(waitedMs).toBeGreaterThan(timings.leaseDurationMs - slackMs / 2)
+      expect(waitedMs).toBeLessThan(timings.leaseDurationMs + slackMs)
+    })
+  })
+
+  describe.concurrent('with two addresses', () => {
+    test('a leader goes on over the other one, in the same term', async ({ scene }) => {
+      const [first, second] = [await scene.network(one()), await scene.network(one())]
+      const leader = scene.stand('ada', { url: [first.url, second.url] }, patient)
+      await leader.event('renewed')
+      expect(second.opened).toBe(0)
+      first.refuse()
+      first.reset()
+      expect(await leader.event('renewed', nowMs())).toMatchObject({ term: 1 })
+      expect(second.opened).toBeGreaterThan(0)
+      await first.accept()
+      const before = first.opened
+      second.set('blackhole')
+      await until(() => first.opened > before)
+      expect(await leader.event('renewed', nowMs())).toMatchObject({ term: 1 })
+      expect(scene.beliefs).toHaveLength(1)
+    })
+  })
+
+  test('what is meant for another cluster is refused before anything is done', async ({ scene }) => {
+    const answer = await fetch(`${one().url}/v1/groups/${scene.election}/campaign`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'tenure-cluster-id': 'another' },
+      body: JSON.stringify({ node_id: 'ada', lease_ttl_ms: 5_000 }),
+    })
+    expect(answer.status).toBe(400)
+    expect(answer.headers.get('tenure-cluster-id')).toMatch(/./)
+    expect(await groupsOf(one().url)).not.toContain(scene.election)
+  })
+
+  test('a process that has led and watched ends by itself', async ({ scene }) => {
+    const args = [fileURLToPath(new URL('../../../service/lead-once.mjs', import.meta.url)), one().url, scene.election]
+    // Connections are kept for a minute: a process that waits for them is ended here by its time-out.
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 20_000 })
+    expect(stdout.trim()).toBe('led in term 1, seen by a standby')
+  })
+})

@@ -1,0 +1,57 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { clusterPrograms } from '../servers/cluster.ts'
+import { programs } from '../servers/programs.ts'
+import { describeWithPrograms } from '../servers/suite.ts'
+
+test('the benchmark runs, and writes down each figure with its goal', { timeout: 90_000 }, () => check('bench.js', 14))
+
+describeWithPrograms([programs.etcd], 'the benchmark of the service', () => {
+  test('runs, and writes down each figure with its goal', { timeout: 120_000 }, () => check('service.js', 7))
+})
+
+describeWithPrograms([programs.etcd, programs.postgres, programs.redis], 'the benchmark of the stores', () => {
+  test('runs, and writes down each figure with its goal', { timeout: 180_000 }, async () => {
+    const { tables } = await check('stores.js', 15)
+    const { rows } = tables[0]
+    for (const server of ['etcd', 'PostgreSQL', 'Redis']) {
+      const contenders = rows.filter((row: { server: string }) => row.server === server)
+      expect(contenders[0].contender).toBe('Tenure')
+      expect(contenders.length, `somebody beside Tenure on ${server}`).toBeGreaterThan(1)
+    }
+    for (const { contender, failOverMs, handOverMs } of rows) {
+      expect(Math.min(failOverMs, handOverMs), contender).toBeGreaterThan(0)
+    }
+  })
+})
+
+describeWithPrograms(clusterPrograms, 'the benchmark of clusters', () => {
+  test('runs, and writes down each figure with its goal', { timeout: 180_000 }, () => check('multicluster.js', 10))
+})
+
+async function check(name: string, figures: number) {
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-bench-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'results.json')
+  const program = join(import.meta.dirname, '../../bench', name)
+  const { stdout } = await promisify(execFile)(process.execPath, [program, '--quick', '--results', file])
+  const written = JSON.parse(readFileSync(file, 'utf8'))
+  const { quick, results } = written
+  expect(quick).toBe(true)
+  expect(results).toHaveLength(figures)
+  for (const { name, value, goal, atMost, passed } of results) {
+    expect(value, name).toSatisfy(Number.isFinite)
+    expect(passed, name).toBe(atMost ? value <= goal : value < goal)
+    expect(stdout).toMatch(
+      new RegExp(
+        `^${passed ? 'pass' : 'MISS'}  ${name.replaceAll(/[()]/g, '\\$&')} .* goal ${atMost ? '<=' : '<'} ${goal} `,
+        'm',
+      ),
+    )
+  }
+  return written
+}

@@ -1,0 +1,11 @@
+import { test } from 'vitest'
+import { runCloudFaults } from '../../chaos/cloud-run.ts'
+import { clouds } from '../../servers/cloud.ts'
+import { programs } from '../../servers/programs.ts'
+import { describeWithPrograms } from '../../servers/suite.ts'
+
+describeWithPrograms([programs.dynalite], 'a fleet on DynamoDB', () => {
+  test('has one leader at a time, whatever happens to the server, its data and the network', { timeout: 180_000 }, () =>
+    runCloudFaults(clouds['DynamoDB'], { keepsData: true }),
+  )
+})

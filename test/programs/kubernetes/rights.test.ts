@@ -1,0 +1,368 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { KubernetesClient } from '../../../packages/tenure/src/kubernetes/client/client.ts'
+import { kubernetesStore } from '../../../packages/tenure/src/stores/kubernetes.ts'
+import { candidate, race } from '../../kubernetes/candidate.ts'
+import { whyNoKubectl } from '../../kubernetes/kubectl.ts'
+import { startFront, type FrontAnswer } from '../../kubernetes/front.ts'
+import { parseOne, readManifest } from '../../kubernetes/manifests.ts'
+import { blocksOfReadme } from '../../kubernetes/deploy-manifests.ts'
+import { root } from '../../documents.ts'
+import { newTenant, type Tenant } from '../../kubernetes/tenant.ts'
+import { describeWithCluster, describeWithRight } from '../../servers/suite.ts'
+
+const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'my-app' } }
+const short = { leaseDurationMs: 3_000 }
+const review = '/selfsubjectaccessreviews'
+
+describeWithCluster('rights on a real API server', (cluster) => {
+  /** A namespace whose service account has these rights. */
+  const tenantWith = async (verbs: readonly string[], resourceNames?: readonly string[]) => {
+    const tenant = await newTenant(cluster(), ['rolebinding.yaml'])
+    onTestFinished(tenant.remove)
+    const rule = { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs, resourceNames }
+    await tenant.create({ ...readManifest('role.yaml'), rules: [rule] })
+    const [first] = verbs
+    if (first !== undefined) await tenant.hasRight(first, 'leases', resourceNames?.[0])
+    return tenant
+  }
+  const findings = (errors: readonly unknown[]) => errors.filter((error) => codeOf(error) === 'MISSING_RIGHT')
+  /** The first finding; there is never a second. */
+  const finding = async ({ errors }: { readonly errors: readonly unknown[] }) => {
+    await expect.poll(() => findings(errors).length, { timeout: 10_000, interval: 10 }).toBe(1)
+    return String(findings(errors)[0])
+  }
+  const command = ({ namespace }: Tenant) =>
+    `Bind the Role of deploy/kubernetes to it in namespace "${namespace}", or: ` +
+    `kubectl create role tenure -n ${namespace} --verb=get,create,update,watch --resource=leases.coordination.k8s.io && ` +
+    `kubectl create rolebinding tenure -n ${namespace} --role=tenure --serviceaccount=${namespace}:my-app`
+
+  describe('a right that is missing is reported when the elector starts', () => {
+    test('update: while it leads, long before a renewal fails', async () => {
+      const tenant = await tenantWith(['get', 'create', 'watch'])
+      const { namespace } = tenant
+      const lone = candidate(cluster(), tenant, 'a', { leaseDurationMs: 60_000 })
+      await lone.started
+      expect(await finding(lone)).toContain(
+        `"system:serviceaccount:${namespace}:my-app" may not update Lease "${namespace}/my-app". ` +
+          `It can neither renew nor take over: what it leads ends at the deadline. ${command(tenant)}`,
+      )
+      expect(lone.elector.isLeader()).toBe(true)
+      expect(lone.errors, 'no renewal was due yet').toHaveLength(1)
+    })
+
+    test('create: where there is no Lease yet', async () => {
+      const tenant = await tenantWith(['get', 'update', 'watch'])
+      const lone = candidate(cluster(), tenant, 'a')
+      const text = await finding(lone)
+      expect(text).toContain(`:my-app" may not create Lease "${tenant.namespace}/my-app". It waits until somebody else`)
+      expect(text).toContain(command(tenant))
+      await tenant.create(lease)
+      expect(await lone.started).toMatchObject({ term: 1 })
+    })
+
+    test('get, and all others with it in one message', async () => {
+      const tenant = await newTenant(cluster())
+      onTestFinished(tenant.remove)
+      const lone = candidate(cluster(), tenant, 'a')
+      const text = await finding(lone)
+      expect(text).toContain(
+        `:my-app" may not get, create, update or watch Lease "${tenant.namespace}/my-app". It cannot`,
+      )
+      expect(text).toContain(command(tenant))
+    })
+
+    test('watch: with the word that it works without, and once, in a standby too', async () => {
+      const tenant = await tenantWith(['get', 'create', 'update'])
+      const { leader, standby } = await race(
+        candidate(cluster(), tenant, 'a', short),
+        candidate(cluster(), tenant, 'b', short),
+      )
+      expect(await finding(leader)).toMatch(/may not watch Lease ".*"\. The election works without: standbys poll\./)
+      await expect.poll(() => standby.errors.length, { timeout: 10_000, interval: 10 }).toBe(1)
+      await leader.renewed(1)
+      expect([leader.errors.length, standby.errors.length]).toEqual([1, 1])
+      await leader.stop()
+      expect(await standby.started).toMatchObject({ term: 2 })
+    })
+
+    test('a Role that is bound and does not exist: what the API server knows of it is passed on', async () => {
+      const tenant = await newTenant(cluster(), ['rolebinding.yaml'])
+      onTestFinished(tenant.remove)
+      // The authorizer learns of a binding by a watch.
+      await expect.poll(() => reasonFor(tenant), { timeout: 5_000 }).toContain('not found')
+      expect(await finding(candidate(cluster(), tenant, 'a'))).toMatch(
+        /The API server adds: .*role.* "my-app" not found.* It cannot take part/,
+      )
+    })
+
+    test('by the store of any style, to whoever asks', async () => {
+      const tenant = await tenantWith(['get', 'update'])
+      const store = kubernetesStore({ client: clientOf(tenant.token), namespace: tenant.namespace })
+      const call = { signal: AbortSignal.timeout(10_000) }
+      expect(await store.rights('my-app', call)).toMatchObject({
+        get: true,
+        create: false,
+        update: true,
+        watch: false,
+        enough: false,
+        missing: { code: 'MISSING_RIGHT' },
+      })
+      await tenant.create(lease)
+      const rights = await store.rights('my-app', call)
+      expect(rights).toMatchObject({ create: false, watch: false, enough: true })
+      expect(rights?.missing?.message).toMatch(/may not watch Lease/)
+    })
+  })
+
+  describe('what works is not made to look broken', () => {
+    test('with all rights nothing is said, for four questions', async () => {
+      const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
+      const front = await frontFor()
+      const lone = candidate({ ...cluster(), url: `https://127.0.0.1:${front.port}` }, tenant, 'a', short)
+      await lone.started
+      const reviews = () => front.requests.filter(({ path }) => path.endsWith(review)).length
+      await expect.poll(reviews, { timeout: 10_000 }).toBe(4)
+      await lone.renewed(1)
+      expect([reviews(), lone.errors]).toEqual([4, []])
+    })
+
+    test('with the Role of the README that is limited to one Lease, for that Lease', async () => {
+      const limited = parseOne(`${blocksOfReadme.find((code) => code.includes('resourceNames'))}`)
+      const tenant = await newTenant(cluster(), ['rolebinding.yaml'])
+      onTestFinished(tenant.remove)
+      await tenant.create({ ...readManifest('role.yaml'), rules: limited['rules'] })
+      await tenant.hasRight('watch', 'leases', 'my-app')
+      const store = kubernetesStore({ client: clientOf(tenant.token), namespace: tenant.namespace })
+      const call = { signal: AbortSignal.timeout(10_000) }
+      expect(await store.rights('my-app', call)).toMatchObject({ enough: true, missing: undefined })
+      const other = await store.rights('other', call)
+      expect(other).toMatchObject({ get: false, create: true, update: false, watch: false, enough: false })
+      expect(other?.missing?.message).toContain(`may not get, update or watch Lease "${tenant.namespace}/other"`)
+    })
+
+    test('without the right to create a Lease that is there', async () => {
+      const tenant = await tenantWith(['get', 'update', 'watch'], ['my-app'])
+      await tenant.create(lease)
+      const store = kubernetesStore({ client: clientOf(tenant.token), namespace: tenant.namespace })
+      const rights = await store.rights('my-app', { signal: AbortSignal.timeout(10_000) })
+      expect(rights).toMatchObject({ create: false, enough: true, missing: undefined })
+      const lone = candidate(cluster(), tenant, 'a', short)
+      await lone.started
+      await lone.renewed(3)
+      expect(lone.errors).toEqual([])
+    })
+  })
+
+  describe('the question itself', () => {
+    const status = (code: number, reason: string) => ({
+      status: code,
+      body: { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message: reason },
+    })
+    /** What the API server says when an authorizer fails and no other one allows it. */
+    const unsure = { status: 201, body: { status: { allowed: false, evaluationError: 'webhook: connection refused' } } }
+    const noAnswers: Record<string, FrontAnswer> = {
+      forbidden: status(403, 'Forbidden'),
+      'unknown to the server': status(404, 'NotFound'),
+      'to be asked later': status(429, 'TooManyRequests'),
+      'answered with something else': { status: 201, body: { status: { allowed: 'perhaps' } } },
+      'answered by an authorizer that failed': unsure,
+      'never answered': 'silence',
+    }
+    test('that is not answered delays nothing, says nothing, and is not asked again', async () => {
+      const tenant = await tenantWith(['get', 'create', 'watch'])
+      const cases = Object.entries(noAnswers).map(async ([name, answer], index) => {
+        const front = await frontFor()
+        front.answer = ({ path }) => (path.endsWith(review) ? answer : undefined)
+        const url = `https://127.0.0.1:${front.port}`
+        const lone = candidate({ ...cluster(), url }, tenant, 'a', { ...short, leaseName: `lease-${index}` })
+        await lone.started
+        // Without the right to update its renewals fail, it loses, and it campaigns on.
+        await expect.poll(() => lone.errors.length, { timeout: 20_000, interval: 10 }).toBeGreaterThan(3)
+        expect(findings(lone.errors), name).toEqual([])
+        expect(
+          front.requests.filter(({ path }) => path.endsWith(review)),
+          name,
+        ).toHaveLength(1)
+      })
+      await Promise.all(cases)
+    })
+
+    test('whose answer is an error closes no watch that is allowed', async () => {
+      const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
+      const front = await frontFor()
+      let reviews = 0
+      // The last of four is about "watch".
+      front.answer = ({ path }) => (path.endsWith(review) && ++reviews === 4 ? unsure : undefined)
+      const store = kubernetesStore({ client: clientOf(tenant.token, front.port), namespace: tenant.namespace })
+      onTestFinished(() => store.close?.())
+      const call = { signal: AbortSignal.timeout(10_000) }
+      expect(await store.examine?.('my-app', call)).toEqual([])
+      expect(reviews).toBe(4)
+      const first = await store.watch?.('my-app', call)[Symbol.asyncIterator]().next()
+      expect(first).toEqual({ done: false, value: undefined })
+    })
+
+    test('is asked once for each election of a store, and for ten of them', async () => {
+      const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
+      const front = await frontFor()
+      const store = kubernetesStore({ client: clientOf(tenant.token, front.port), namespace: tenant.namespace })
+      const call = { signal: AbortSignal.timeout(10_000) }
+      for (let round = 0; round < 3; round += 1) await store.examine?.('my-app', call)
+      expect(front.requests).toHaveLength(4)
+      for (let index = 0; index < 30; index += 1) await store.examine?.(`job-${index}`, call)
+      expect(front.requests).toHaveLength(40)
+    })
+
+    test('names no user where the API server does not tell whom it takes the caller for', async () => {
+      const tenant = await tenantWith(['get', 'create', 'watch'])
+      const front = await frontFor()
+      front.answer = ({ path }) => (path.endsWith('/selfsubjectreviews') ? status(404, 'NotFound') : undefined)
+      const store = kubernetesStore({ client: clientOf(tenant.token, front.port), namespace: tenant.namespace })
+      const rights = await store.rights('my-app', { signal: AbortSignal.timeout(10_000) })
+      expect(rights?.missing?.message).toMatch(
+        /^The user that this program runs as may not update Lease .* --user=NAME$/,
+      )
+    })
+  })
+
+  describeWithRight(whyNoKubectl(), 'kubectl', () => {
+    const kubectl = async (line: string) => {
+      const { url, caFile, adminToken } = cluster()
+      const access = [`--server=${url}`, `--certificate-authority=${caFile}`, `--token=${adminToken}`]
+      const env = { ...process.env, KUBECONFIG: '/dev/null' }
+      return promisify(execFile)('kubectl', [...line.split(' ').slice(1), ...access], { env })
+    }
+
+    test('gives the rights with what the message says to apply, and tells so with what the page says', async () => {
+      const tenant = await newTenant(cluster())
+      onTestFinished(tenant.remove)
+      const lone = candidate(cluster(), tenant, 'a', short)
+      const [, commands = ''] = /, or: (.*)$/.exec(await finding(lone)) ?? []
+      for (const line of commands.split(' && ')) await kubectl(line)
+      expect(await lone.started).toMatchObject({ term: 1 })
+      for (const verb of ['get', 'create', 'update', 'watch']) await tenant.hasRight(verb, 'leases')
+      const page = readFileSync(join(root, 'docs/how-to/kubernetes-troubleshooting.md'), 'utf8')
+      const [question = ''] = /kubectl auth can-i [^`]*/.exec(page) ?? []
+      const { stdout } = await kubectl(question.replaceAll(/\bjobs\b/g, tenant.namespace))
+      expect(stdout).toBe('yes\n')
+    })
+  })
+
+  describe('a 403 has its own words', () => {
+    const remove = async ({ namespace }: Tenant) => {
+      const { body } = await cluster().admin.request<{ status: { phase: string } }>(
+        'DELETE',
+        `/api/v1/namespaces/${namespace}`,
+      )
+      expect(body.status.phase).toBe('Terminating')
+    }
+    const terminating =
+      /because it is being terminated\. No right is missing: the namespace is being deleted\. Create it again when it is gone, or use another one\.$/
+
+    test('in a namespace that is being deleted', async () => {
+      const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
+      await remove(tenant)
+      const lone = candidate(cluster(), tenant, 'a')
+      const error = await lone.failed
+      expect(String(error)).toMatch(/Cannot create Lease ".*\/my-app": the API server forbids it \(403\)\./)
+      expect(String(error)).toMatch(terminating)
+      expect(findings(lone.errors)).toEqual([])
+    })
+
+    test('of an Event in a namespace that is being deleted', async () => {
+      const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
+      await tenant.create(readManifest('components/events/role.yaml'))
+      await tenant.create(readManifest('components/events/rolebinding.yaml'))
+      await tenant.hasRight('create', 'events')
+      await tenant.create(lease)
+      await remove(tenant)
+      const lone = candidate(cluster(), tenant, 'a', { recordEvents: true })
+      await lone.started
+      expect(String(await lone.failed)).toMatch(/Cannot create an Event in ".*": the API server forbids it \(403\)\./)
+      expect(String(await lone.failed)).toMatch(terminating)
+    })
+
+    test('of an Event', async () => {
+      const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
+      const lone = candidate(cluster(), tenant, 'a', { recordEvents: true })
+      await lone.started
+      expect(String(await lone.failed)).toMatch(
+        /cannot create resource "events" .*\. The election goes on without Events\. Apply deploy\/kubernetes\/components\/events, or leave recordEvents off\.$/,
+      )
+    })
+
+    test('of a quota, which no Role mends', async () => {
+      const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
+      const path = `/api/v1/namespaces/${tenant.namespace}/resourcequotas`
+      const hard = { 'count/leases.coordination.k8s.io': '0' }
+      await cluster().admin.request('POST', path, { metadata: { name: 'none' }, spec: { hard }, status: { hard } })
+      await cluster().admin.request('PATCH', `${path}/none/status`, {
+        status: { hard, used: { 'count/leases.coordination.k8s.io': '0' } },
+      })
+      const store = kubernetesStore({ client: clientOf(tenant.token), namespace: tenant.namespace })
+      const claim = {
+        election: 'my-app',
+        holder: 'a',
+        attempt: 'a.1',
+        leaseDurationMs: 1_000,
+        afterTerm: 0,
+        metadata: {},
+      }
+      await expect(store.acquire(claim, { signal: AbortSignal.timeout(10_000) })).rejects.toThrow(
+        /exceeded quota: none.*\. No right is missing: an admission rule \(a quota, a policy or a webhook\) refuses it\./,
+      )
+    })
+
+    test('of a namespace that is perhaps a default', async () => {
+      const tenant = await newTenant(cluster())
+      onTestFinished(tenant.remove)
+      const question =
+        'Is the namespace "default" meant? POD_NAMESPACE is not set: set it by the downward API, or name the namespace.'
+      expect(process.env['POD_NAMESPACE']).toBeUndefined()
+      const call = { signal: AbortSignal.timeout(10_000) }
+      const store = kubernetesStore({ client: clientOf(tenant.token) })
+      await expect(store.read('my-app', call)).rejects.toThrow(
+        `Bind the Role of deploy/kubernetes to that user in namespace "default". ${question}`,
+      )
+      expect((await store.rights('my-app', call))?.missing?.message).toContain(question)
+      // Who has named it has meant it.
+      const meant = kubernetesStore({ client: clientOf(tenant.token), namespace: 'default' })
+      await expect(meant.read('my-app', call)).rejects.toThrow(/to that user in namespace "default"\.$/)
+      expect((await meant.rights('my-app', call))?.missing?.message).not.toContain(question)
+      const named = kubernetesStore({ client: clientOf(tenant.token), namespace: tenant.namespace })
+      await expect(named.read('my-app', call)).rejects.toThrow(/to that user in namespace "tenant-[\w-]+"\.$/)
+    })
+  })
+
+  const frontFor = async () => {
+    const front = await startFront(cluster(), () => performance.now())
+    onTestFinished(() => front.stop())
+    return front
+  }
+
+  const clientOf = (token: string, port = cluster().port) => {
+    const { ca } = cluster()
+    const credentials = () => ({ authorization: `Bearer ${token}`, tls: { ca } })
+    return new KubernetesClient({ server: `https://127.0.0.1:${port}`, credentials })
+  }
+
+  /** Why the API server does not let the service account read Leases. */
+  const reasonFor = async ({ namespace, token }: Tenant) => {
+    const resourceAttributes = { namespace, verb: 'get', group: 'coordination.k8s.io', resource: 'leases' }
+    const { body } = await cluster().admin.request<{ status: { reason?: string } }>(
+      'POST',
+      '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+      { spec: { resourceAttributes } },
+      token,
+    )
+    return body.status.reason ?? ''
+  }
+})
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}

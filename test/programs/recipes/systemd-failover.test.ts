@@ -1,0 +1,124 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pathOf } from '../../servers/find.ts'
+import { programs } from '../../servers/programs.ts'
+import { describeWithPrograms } from '../../servers/suite.ts'
+import { freePort } from '../../servers/free-port.ts'
+import { serve } from '../../service/serve.ts'
+import { exampleFile, kitchen, patience, shown, unhurried } from '../../recipes/recipe.ts'
+
+const unit = readFileSync(exampleFile('systemd-failover/my-app.service'), 'utf8')
+const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
+
+/** Listens on a port that only one process can have, so that it would fail beside another one. */
+const app = `#!${process.execPath}
+const { createServer } = require('node:http')
+const { TENURE_IDENTITY, TENURE_TERM, PORT } = process.env
+const server = createServer((request, response) => response.end(TENURE_IDENTITY + ' in term ' + TENURE_TERM))
+server.listen(PORT, '127.0.0.1')
+process.on('SIGTERM', () => { console.log('winds down'); setTimeout(() => { console.log('done'); process.exit() }, 300) })
+`
+
+test('systemd-failover: the document shows the lines of the unit', () => {
+  for (const line of shown('A failover pair with systemd', 'ini').split('\n')) expect(unit.split('\n')).toContain(line)
+})
+
+describeWithPrograms([programs.systemd], 'systemd-failover, to systemd', () => {
+  test('there is nothing wrong with the unit', () => {
+    const { folder } = kitchen({})
+    const path = join(folder, 'my-app.service')
+    // It looks for the program, which is not installed here.
+    writeFileSync(path, unit.replace('/usr/bin/tenure', process.execPath))
+    const { status, stderr } = spawnSync(pathOf(programs.systemd), ['verify', path], { encoding: 'utf8' })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  })
+})
+
+async function pair() {
+  const service = await serve()
+  onTestFinished(() => service.stop())
+  const port = await freePort()
+  const { folder, put, machine } = kitchen({ PORT: String(port), TENURE_STORE: service.url, TENURE_TTL: '4s' })
+  put('my-app', app)
+  put('token', 'not-asked-for\n')
+  expect(valueOf('Environment')).toMatch(/^TENURE_STORE=/)
+  /** What systemd starts on a machine of this name, with `%H` and `%d` as it fills them in. */
+  const start = (host: string) => {
+    const command = valueOf('ExecStart').replace('%H', host).replace('%d', folder).replaceAll('/usr/bin/', `${folder}/`)
+    expect(command).not.toContain('%')
+    return machine(`exec ${command}`)
+  }
+  const answers = (text: RegExp) =>
+    vi.waitUntil(async () => {
+      const answer = await fetch(`http://127.0.0.1:${port}`, { headers: { connection: 'close' } }).catch(
+        () => undefined,
+      )
+      return text.test((await answer?.text().catch(() => '')) ?? '')
+    }, patience)
+  return { service, start, answers }
+}
+
+/** The first machine leads, and the second one waits. */
+async function ledPair() {
+  const both = await pair()
+  const first = both.start('host-a')
+  await both.answers(/^host-a in term 1$/)
+  const second = both.start('host-b')
+  await second.says('host-a leads "my-app"')
+  return { ...both, first, second }
+}
+
+test(
+  'systemd-failover: the second machine starts the program when the first one has stopped it',
+  unhurried,
+  async () => {
+    const { answers, first, second } = await ledPair()
+    // systemctl stop, with KillMode=mixed: to the main process alone.
+    expect(valueOf('KillMode')).toBe('mixed')
+    first.child.kill('SIGTERM')
+    await answers(/^host-b in term/)
+    expect(await first.ended).toBe(0)
+    expect(first.output.out).toBe('winds down\ndone\n')
+    expect(second.output.error).not.toContain('EADDRINUSE')
+  },
+)
+
+test(
+  'systemd-failover: the second machine starts it when the first one is gone, and systemd brings that back',
+  unhurried,
+  async () => {
+    const { start, answers, first, second } = await ledPair()
+    first.child.kill('SIGKILL')
+    await answers(/^host-b in term/)
+    expect(second.output.error).not.toContain('EADDRINUSE')
+    expect(valueOf('Restart')).toBe('always')
+    await start('host-a').says('host-b leads "my-app" in term')
+  },
+)
+
+test(
+  'systemd-failover: without the store the program is stopped, and it starts again with the store',
+  unhurried,
+  async () => {
+    const { service, start, answers } = await pair()
+    const first = start('host-a')
+    await answers(/^host-a in term 1$/)
+    await service.kill('SIGKILL')
+    await vi.waitUntil(() => first.output.out.includes('winds down'), patience)
+    await service.start()
+    await answers(/^host-a in term [2-9]$/)
+  },
+)
+
+test(
+  'systemd-failover: systemd waits for longer than tenure needs, and not for a wrong setting',
+  unhurried,
+  async () => {
+    expect(Number(valueOf('TimeoutStopSec'))).toBeGreaterThan(30)
+    const { machine } = kitchen({})
+    const wrong = machine('exec tenure run my-app --store nowhere -- true')
+    expect(await wrong.ended).toBe(Number(valueOf('RestartPreventExitStatus')))
+  },
+)

@@ -1,0 +1,65 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { pathOf } from '../../servers/find.ts'
+import { end } from '../../servers/process.ts'
+import { programs } from '../../servers/programs.ts'
+import { describeWithPrograms } from '../../servers/suite.ts'
+import { serve } from '../../service/serve.ts'
+
+const settings = join(import.meta.dirname, '../../service/schemathesis')
+/** Cases for each route. Another seed finds other things: try many of them after a change of the routes. */
+const { TENURE_FUZZ_CASES: cases = '40', TENURE_FUZZ_SEED: seed = '1' } = process.env
+
+interface Report {
+  readonly complete: boolean
+  readonly test_cases: { readonly generated: number }
+}
+
+describeWithPrograms([programs.schemathesis], 'the OpenAPI document', () => {
+  test('is true: no request gets a 5xx or an answer that it does not tell of', { timeout: 600_000 }, async () => {
+    const service = await serve('--min-ttl', '1ms', '--max-ttl', '2147483647ms')
+    onTestFinished(() => service.stop())
+    const report = mkdtempSync(join(tmpdir(), 'tenure-fuzz-'))
+    onTestFinished(() => rmSync(report, { recursive: true }))
+    const file = join(report, 'report.json')
+    // One may ask who leads a group, and watch it, after it has gone.
+    const args = `--checks all --exclude-checks use_after_free --max-examples ${cases} --seed ${seed} --continue-on-failure --request-timeout 10
+      --workers 2 --generation-database none --report json --report-json-path ${file} --no-color`
+    const { code, output } = await run(report, [
+      '--config-file',
+      join(settings, 'schemathesis.toml'),
+      'run',
+      `${service.url}/openapi.json`,
+      ...args.split(/\s+/),
+    ])
+    expect(code, output).toBe(0)
+    const { complete, test_cases } = JSON.parse(readFileSync(file, 'utf8')) as Report
+    expect(complete).toBe(true)
+    // A run that tried nothing proves nothing.
+    expect(test_cases.generated).toBeGreaterThan(500)
+  })
+})
+
+async function run(directory: string, args: readonly string[]): Promise<{ code: number | null; output: string }> {
+  const child = spawn(pathOf(programs.schemathesis), args, {
+    // It leaves files where it is.
+    cwd: directory,
+    env: { ...process.env, SCHEMATHESIS_HOOKS: join(settings, 'hooks.py') },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  onTestFinished(() => end(child, 'SIGTERM'))
+  let output = ''
+  const keep = (chunk: Buffer) => {
+    output += chunk.toString()
+  }
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', resolve)
+  })
+  return { code, output }
+}

@@ -1,0 +1,3 @@
+module tenure.test/go-events
+
+go 1.24.0

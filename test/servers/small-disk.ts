@@ -1,0 +1,48 @@
+import { execFileSync } from 'node:child_process'
+import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+
+/** Whether file systems can be mounted here. */
+export const mayMount = (() => {
+  const directory = process.platform === 'linux' ? mountSmall() : undefined
+  if (directory !== undefined) unmount(directory)
+  return directory !== undefined
+})()
+
+/** A file system of two megabytes that can be filled. It goes with the test. */
+export function smallDisk(): { directory: string; fill(): void; free(): void } {
+  const directory = mountSmall()
+  if (directory === undefined) throw new Error('cannot mount')
+  onTestFinished(() => unmount(directory))
+  const filler = join(directory, 'filler')
+  return {
+    directory,
+    fill() {
+      const file = openSync(filler, 'w')
+      try {
+        while (statfsSync(directory).bfree > 0) writeSync(file, Buffer.alloc(4_096))
+      } finally {
+        closeSync(file)
+      }
+    },
+    free: () => unlinkSync(filler),
+  }
+}
+
+function mountSmall(): string | undefined {
+  const directory = mkdtempSync(join(tmpdir(), 'tenure-full-'))
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', directory], { stdio: 'ignore' })
+  } catch {
+    rmSync(directory, { recursive: true })
+    return undefined
+  }
+  return directory
+}
+
+function unmount(directory: string): void {
+  execFileSync('umount', ['--lazy', directory])
+  rmSync(directory, { recursive: true })
+}

@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+import { listFiles, root } from './source-files.ts'
+import { findImports, findLongWaits, findPrograms } from './style-rules.ts'
+
+type Read = (path: string) => string
+
+const files = listFiles()
+const readFile: Read = (path) => readFileSync(join(root, path), 'utf8')
+
+const parsed = new Map<string, ReturnType<typeof findImports>>()
+
+/** Helpers are reached by many tests. */
+function importsOf(text: string): ReturnType<typeof findImports> {
+  const imports = parsed.get(text) ?? findImports(text)
+  parsed.set(text, imports)
+  return imports
+}
+
+/** The folder below `test` that says what a test needs; none for a quick one. */
+function groupOf(path: string): string {
+  return /(?:^|\/)test\/(processes|programs|proof)\//.exec(path)?.[1] ?? 'quick'
+}
+
+/** Every file of tests, and every module of Node, that a test imports, each with the way to it. */
+function reachedBy(test: string, read: Read): Map<string, string> {
+  const reached = new Map([[test, test]])
+  for (const [path, way] of reached) {
+    if (path.startsWith('node:')) continue
+    for (const { what, erased } of importsOf(read(path))) {
+      const target = what.startsWith('.') ? join(dirname(path), what) : what
+      const counts = target.startsWith('node:') || /(^|\/)test\/.*\.ts$/.test(target)
+      if (counts && !erased && !reached.has(target)) reached.set(target, `${way} > ${target}`)
+    }
+  }
+  return reached
+}
+
+// What comes with Node, and what every system has on which Node can build a package.
+const everywhere = ['npm', 'sh', 'tar']
+
+/** What a test does that belongs into another folder. */
+function findMisplaced(path: string, read: Read = readFile): string[] {
+  const group = groupOf(path)
+  if (group === 'programs') return []
+  const reached = [...reachedBy(path, read)]
+  const by = (forbidden: RegExp) => reached.filter(([target]) => forbidden.test(target)).map(([, way]) => way)
+  const programs = findPrograms(read(path)).filter(({ what }) => !everywhere.includes(what))
+  return [
+    ...by(/(^|\/)test\/servers\/programs\.ts$/),
+    ...programs.map(({ what, line }) => `${path}:${line} starts ${what}`),
+    ...(group === 'quick'
+      ? [
+          ...by(/^node:(child_process|worker_threads|cluster)$/),
+          ...findLongWaits(read(path)).map(({ what, line }) => `${path}:${line} ${what}`),
+        ]
+      : []),
+  ]
+}
+
+test('tests that start processes, wait or need a program are in folders of their own', () => {
+  const tests = files.filter((path) => path.endsWith('.test.ts'))
+  expect(new Set(tests.map(groupOf))).toEqual(new Set(['quick', 'processes', 'programs', 'proof']))
+  expect(tests.flatMap((path) => findMisplaced(path))).toEqual([])
+})
+
+test('a test that is in the wrong folder is found', () => {
+  const planted: Record<string, string> = {
+    'test/direct.test.ts': `import { spawn } from 'node:child_process'`,
+    'test/indirect.test.ts': `import { a } from './helper.ts'`,
+    'test/helper.ts': `export { spawn } from 'node:child_process'`,
+    'test/sleepy.test.ts': `setTimeout(done, 201)\nawait delay(2 * 1_000)\nawait delay(200)`,
+    'test/erased.test.ts': `import type { ChildProcess } from 'node:child_process'`,
+    'packages/cli/test/processes/server.test.ts': `import { programs } from '../../../../test/servers/programs.ts'`,
+    'test/servers/programs.ts': '',
+    'test/processes/shell.test.ts': `execFileSync('curl', [])\nexecFileSync('sh', [])\npromisify(execFile)('bash', [])`,
+    'test/programs/shell.test.ts': `execFileSync('curl', [])`,
+  }
+  const found = Object.keys(planted)
+    .filter((path) => path.endsWith('.test.ts'))
+    .flatMap((path) => findMisplaced(path, (other) => planted[other] ?? ''))
+  expect(found).toEqual([
+    'test/direct.test.ts > node:child_process',
+    'test/indirect.test.ts > test/helper.ts > node:child_process',
+    'test/sleepy.test.ts:1 setTimeout of 201 ms',
+    'test/sleepy.test.ts:2 delay of 2000 ms',
+    'packages/cli/test/processes/server.test.ts > test/servers/programs.ts',
+    'test/processes/shell.test.ts:1 starts curl',
+    'test/processes/shell.test.ts:3 starts bash',
+  ])
+})
