@@ -1,23 +1,23 @@
 // The program that deploy/kubernetes runs: several replicas, one of them works. In a pod it uses the pod's service
 // account; elsewhere your kubeconfig, if that has a token or a client certificate: POD_NAME=a node main.mjs
-// One with a login plugin needs a KubeConfig of @kubernetes/client-node: docs/kubernetes.md#outside-a-cluster
+// One with a login plugin needs a KubeConfig of @kubernetes/client-node: docs/guide/kubernetes.md#outside-a-cluster
 import { createServer } from 'node:http'
 import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
+import { electionMetrics } from 'tenure'
 import { fromKubeConfig, inCluster, LeaderElector } from 'tenure/kubernetes'
+import { kubernetesStore } from 'tenure/stores/kubernetes'
 
 const { POD_NAME: identity = hostname(), POD_NAMESPACE = 'default', LEASE_NAME = 'my-app' } = process.env
 /** @param {string} text */
 const say = (text) => console.log(`${identity} ${text}`)
 
 const stopping = new AbortController()
-let knowsLeader = false
-let lastError = ''
 
 /** What only the leader does. @param {AbortSignal} signal @param {number} term */
 async function work(signal, term) {
   try {
-    // Hand the signal to all that takes long, and the term to all that is written: see docs/fencing.md.
+    // Hand the signal to all that takes long, and the term to all that is written: see docs/how-to/fencing.md.
     for (let round = 1; ; round++) {
       say(`works in term ${term}, round ${round}`)
       await wait(1_000, undefined, { signal })
@@ -30,12 +30,15 @@ async function work(signal, term) {
   say('finished its work')
 }
 
+const client = process.env.KUBERNETES_SERVICE_HOST ? inCluster() : fromKubeConfig()
+const metrics = electionMetrics()
 const elector = new LeaderElector({
-  client: process.env.KUBERNETES_SERVICE_HOST ? inCluster() : fromKubeConfig(),
+  client,
   leaseName: LEASE_NAME,
   leaseNamespace: POD_NAMESPACE,
   identity,
-  // Must fit into the pod's terminationGracePeriodSeconds, with a third of the lease to give it back.
+  leaseDurationMs: Number(process.env.LEASE_DURATION_MS ?? 15_000),
+  // Must fit into the pod's terminationGracePeriodSeconds: docs/how-to/kubernetes-operations.md#how-long-may-a-pod-take-to-end
   drainTimeoutMs: 15_000,
   recordEvents: process.env.RECORD_EVENTS === 'true',
   callbacks: {
@@ -49,18 +52,17 @@ const elector = new LeaderElector({
       })
     },
     onStoppedLeading: () => say('stopped leading'),
-    onNewLeader(leader) {
-      knowsLeader = true
-      say(`sees that ${leader} leads`)
-    },
+    onNewLeader: (leader) => say(`sees that ${leader || 'nobody'} leads`),
   },
   observer: {
+    onCall: metrics.onCall,
     onEvent(event) {
+      metrics.onEvent(event)
+      if (event.type === 'lost') say(`lost term ${event.term}: ${event.reason}`)
       if (event.type !== 'error' && event.type !== 'renew-failed') return
-      // What fails is tried again, and says the same each time.
+      // Every one, even if it says the same: when trouble began, how long it lasted and how often it came is in the log.
       const text = event.error instanceof Error ? event.error.message : String(event.error)
-      if (text !== lastError) console.error(`${identity} ${event.type}: ${text}`)
-      lastError = text
+      console.error(`${identity} ${event.type}: ${text}`)
     },
   },
 })
@@ -74,23 +76,40 @@ for (const name of ['SIGTERM', 'SIGINT']) {
   })
 }
 
-/** What a probe is told. @param {string | undefined} path @returns {[status: number, text: string]} */
-function probed(path) {
-  if (path === '/healthz') {
-    const { healthy, message } = elector.healthCheck()
-    return [healthy ? 200 : 503, message]
-  }
-  if (path !== '/readyz') return [404, 'There is /healthz and /readyz.']
+const leases = kubernetesStore({ client, namespace: POD_NAMESPACE })
+let mayLead = false
+
+/** Ready: it could lead. Standbys are ready too. @returns {Promise<[status: number, text: string]>} */
+async function readiness() {
   if (stopping.signal.aborted) return [503, 'It is ending.']
-  // A replica without the right to read its Lease never gets ready, so a rollout ends there.
-  return knowsLeader ? [200, 'It knows who leads.'] : [503, 'It does not know yet who leads.']
+  if (!mayLead) {
+    // A standby sees who leads with less than it needs to follow. So it asks until it has its rights: a rollout without
+    // them stops at its first pod. Where the API server does not say, the election shows it.
+    const rights = await leases.rights(LEASE_NAME, { signal: AbortSignal.timeout(1_500) })
+    if (rights?.enough === false) return [503, String(rights.missing?.message)]
+    mayLead = rights !== undefined
+  }
+  const leader = elector.getLeader()
+  return leader ? [200, `The lease of ${leader} runs.`] : [503, 'It sees no lease that still runs.']
+}
+
+/** What a probe gets. @param {string | undefined} path @returns {Promise<[status: number, text: string]>} */
+async function answer(path) {
+  if (path === '/readyz') return readiness()
+  if (path !== '/healthz') return [404, 'There is /healthz, /readyz and /metrics.']
+  const { healthy, message } = elector.healthCheck()
+  return [healthy ? 200 : 503, message]
 }
 createServer((request, response) => {
-  const [status, text] = probed(request.url)
-  response.writeHead(status, { 'content-type': 'text/plain' }).end(`${text}\n`)
+  if (request.url === '/metrics') response.setHeader('content-type', metrics.contentType).end(metrics.text())
+  else {
+    void answer(request.url).then(([status, text]) => {
+      response.writeHead(status, { 'content-type': 'text/plain' }).end(`${text}\n`)
+    })
+  }
 }).listen(Number(process.env.PORT ?? 8080))
 
 await elector.run({ signal: stopping.signal })
 say('has ended')
-// Also if work did not end in time: its lease runs out, and others lead soon.
+// The server would keep the process alive; and so would work that did not end in time, whose lease runs out.
 process.exit()

@@ -22,7 +22,7 @@ const elector = new LeaderElector({
       console.log(`${identity} finished its work`)
     },
     onStoppedLeading: () => console.log(`${identity} stopped leading`),
-    onNewLeader: (leader) => console.log(`${identity} sees that ${leader} leads`),
+    onNewLeader: (leader) => console.log(`${identity} sees that ${leader || 'nobody'} leads`),
   },
 })
 

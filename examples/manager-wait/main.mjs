@@ -15,14 +15,20 @@ manager.onError = (error) => console.error(error)
 const lease = manager.start({ signal })
 
 let done = 0
+async function work() {
+  console.log(`${identity} works, round ${done + 1}`)
+  await wait(200)
+}
+
 try {
   while (done < rounds) {
     console.log(`${identity} waits`)
     const { term } = await lease.waitForLeadership({ signal })
     console.log(`${identity} leads in term ${term}`)
-    while (lease.isLeader() && done < rounds) {
-      console.log(`${identity} works, round ${++done}`)
-      await wait(200, undefined, { signal })
+    while (done < rounds && (await lease.run(work))) {
+      done += 1
+      // After every round, so that one without any work does not keep the processor busy; a shutdown ends the pause.
+      await wait(50, undefined, { signal })
     }
   }
 } catch (error) {

@@ -1,0 +1,114 @@
+// What an operator needs beside Tenure, whatever it looks after: informers that end with leadership, and a queue of keys.
+import { setTimeout as wait } from 'node:timers/promises'
+import { type KubeConfig, type KubernetesObject, type ListPromise, ListWatch, Watch } from '@kubernetes/client-node'
+
+/** What an informer follows, and whom it tells. */
+export interface Followed<T extends KubernetesObject> {
+  readonly path: string
+  readonly labelSelector: string
+  readonly list: ListPromise<T>
+  /** Called for each object at first, and whenever one is added, changed or deleted. */
+  onChange(object: T): void
+  onError(error: unknown): void
+}
+
+/** Starts an informer that ends when the signal aborts: from then on it calls nobody and keeps no connection. */
+export function follow<T extends KubernetesObject>(
+  config: KubeConfig,
+  followed: Followed<T>,
+  signal: AbortSignal,
+): void {
+  const watch = new EndingWatch(config, signal)
+  const informer = new ListWatch(followed.path, watch, followed.list, false, followed.labelSelector)
+  const start = () => informer.start().catch(restart)
+  const restart = async (problem: unknown) => {
+    // A stopped informer reports an error too. Started again, it would follow for ever.
+    if (signal.aborted) return
+    followed.onError(problem)
+    // It does not come back by itself after an error.
+    await wait(1_000, undefined, { signal }).then(start, () => undefined)
+  }
+  informer.on('change', (object) => void (signal.aborted || followed.onChange(object)))
+  informer.on('error', (problem) => void restart(problem))
+  signal.addEventListener('abort', () => void informer.stop(), { once: true })
+  void start()
+}
+
+/** An informer's stop() misses a watch that is being opened. These end with the signal, even if they open after it. */
+class EndingWatch extends Watch {
+  readonly #signal: AbortSignal
+
+  constructor(config: KubeConfig, signal: AbortSignal) {
+    super(config)
+    this.#signal = signal
+  }
+
+  override async watch(...[path, query, onEvent, done]: Parameters<Watch['watch']>): Promise<AbortController> {
+    if (this.#signal.aborted) return new AbortController()
+    let end = () => {}
+    const onDone = (error: unknown) => {
+      this.#signal.removeEventListener('abort', end)
+      done(error)
+    }
+    try {
+      const watch = await super.watch(path, query, onEvent, onDone)
+      end = () => watch.abort()
+      if (this.#signal.aborted) end()
+      else if (!watch.signal.aborted) this.#signal.addEventListener('abort', end)
+      return watch
+    } catch (error) {
+      // Credentials that cannot be read. Thrown here it would end the process.
+      onDone(error)
+      return new AbortController()
+    }
+  }
+}
+
+/** Keys to work on: each by one worker at a time, again if it was added meanwhile, and later if the work failed. */
+export class WorkQueue {
+  readonly #work: (key: string) => Promise<void>
+  readonly #signal: AbortSignal
+  readonly #workers: number
+  readonly #waiting = new Set<string>()
+  readonly #running = new Map<string, Promise<void>>()
+  readonly #failures = new Map<string, number>()
+
+  constructor(work: (key: string) => Promise<void>, signal: AbortSignal, workers = 4) {
+    this.#work = work
+    this.#signal = signal
+    this.#workers = workers
+  }
+
+  add(key: string): void {
+    if (this.#signal.aborted) return
+    this.#waiting.add(key)
+    this.#next()
+  }
+
+  /** Resolves when the work that was under way as the signal aborted has ended. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#running.values())
+  }
+
+  #next(): void {
+    for (const key of this.#waiting) {
+      if (this.#signal.aborted || this.#running.size >= this.#workers) return
+      if (this.#running.has(key)) continue
+      this.#waiting.delete(key)
+      this.#running.set(key, this.#run(key))
+    }
+  }
+
+  async #run(key: string): Promise<void> {
+    try {
+      await this.#work(key)
+      this.#failures.delete(key)
+    } catch {
+      const failures = (this.#failures.get(key) ?? 0) + 1
+      this.#failures.set(key, failures)
+      setTimeout(() => this.add(key), Math.min(100 * 2 ** failures, 60_000))
+    }
+    this.#running.delete(key)
+    this.#next()
+  }
+}
