@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { hrtime } from 'node:process'
 import { fromKubeConfig, LeaderElector } from 'tenure/kubernetes'
 
-const [, , kubeConfig = '', leaseName = '', identity, leaseDurationMs, renewDeadlineMs, retryPeriodMs] = process.argv
+const [, , kubeConfig = '', leaseName = '', identity, timings = ''] = process.argv
 
 /** @param {'started' | 'stopped' | 'new-leader'} event */
 function tell(event) {
@@ -15,16 +15,14 @@ const elector = new LeaderElector({
   leaseName,
   leaseNamespace: 'default',
   identity,
-  leaseDurationMs: Number(leaseDurationMs),
-  renewDeadlineMs: Number(renewDeadlineMs),
-  retryPeriodMs: Number(retryPeriodMs),
+  ...JSON.parse(timings),
   callbacks: {
     async onStartedLeading(signal) {
       tell('started')
       if (!signal.aborted) await once(signal, 'abort')
     },
     onStoppedLeading: () => tell('stopped'),
-    onNewLeader: () => tell('new-leader'),
+    onNewLeader: (leader) => leader && tell('new-leader'),
   },
 })
 const controller = new AbortController()

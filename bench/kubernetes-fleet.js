@@ -6,7 +6,7 @@ import { hrtime } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * @typedef {{ leaseDurationMs: number, renewDeadlineMs: number, retryPeriodMs: number }} Timings
+ * @typedef {{ leaseDurationMs: number, renewDeadlineMs: number, retryPeriodMs: number, renewIntervalMs?: number }} Timings
  * @typedef {{ event: 'started' | 'stopped' | 'new-leader', monotonicMs: number }} Told
  * @typedef {object} Replica
  * @property {readonly Told[]} events
@@ -24,8 +24,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @returns {Replica}
  */
 export function startTenure(kubeConfig, lease, identity, timings) {
-  const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = timings
-  const args = [kubeConfig, lease, identity, ...[leaseDurationMs, renewDeadlineMs, retryPeriodMs].map(String)]
+  const args = [kubeConfig, lease, identity, JSON.stringify(timings)]
   const child = fork(join(import.meta.dirname, 'kubernetes-candidate.js'), args)
   const exited = once(child, 'exit')
   /** @type {Told[]} */

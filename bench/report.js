@@ -9,8 +9,15 @@ import { parseArgs } from 'node:util'
  * @property {number} value
  * @property {string} unit
  * @property {number} goal the value must be below it
+ * @property {true} [atMost] the value may be the goal itself too
  * @property {boolean} passed
  * @property {string} detail
+ */
+
+/**
+ * Rows that all have the same columns.
+ *
+ * @typedef {{ name: string, rows: Record<string, number | string | null>[] }} Table
  */
 
 /**
@@ -30,6 +37,10 @@ export function readOptions(resultsFile) {
 export class Report {
   /** @type {Result[]} */
   #results = []
+  /** @type {Table[]} */
+  #tables = []
+  /** @type {Record<string, number> | undefined} */
+  #settings
   #quick
   #file
 
@@ -41,13 +52,30 @@ export class Report {
 
   /** @param {Omit<Result, 'passed'>} result */
   add(result) {
-    const passed = result.value < result.goal
+    const passed = result.value < result.goal || (result.atMost === true && result.value === result.goal)
     this.#results.push({ ...result, passed })
     const value = `${format(result.value)} ${result.unit}`
     const mark = passed ? 'pass' : 'MISS'
-    console.log(
-      `${mark}  ${result.name.padEnd(48)}${value.padStart(12)}  goal < ${String(result.goal).padEnd(6)}${result.detail}`,
-    )
+    const goal = `${result.atMost ? '<=' : '<'} ${result.goal}`
+    console.log(`${mark}  ${result.name.padEnd(48)}${value.padStart(12)}  goal ${goal.padEnd(8)}${result.detail}`)
+  }
+
+  /**
+   * @param {Table['name']} name
+   * @param {Table['rows']} rows
+   */
+  addTable(name, rows) {
+    this.#tables.push({ name, rows })
+    const columns = Object.keys(rows[0] ?? {})
+    const lines = [columns, ...rows.map((row) => columns.map((column) => String(row[column] ?? '-')))]
+    const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)))
+    console.log(`\n${name}`)
+    for (const line of lines) console.log(line.map((cell, index) => cell.padStart(widths[index] ?? 0)).join('   '))
+  }
+
+  /** What a reader of the figures must know. @param {Record<string, number>} settings */
+  describe(settings) {
+    this.#settings = settings
   }
 
   finish() {
@@ -55,7 +83,9 @@ export class Report {
     const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, load: loadavg()[0] }
     const missed = results.filter(({ passed }) => !passed).length
     console.log(`\n${results.length - missed} of ${results.length} goals met. ${JSON.stringify(machine)}`)
-    const content = JSON.stringify({ quick: this.#quick, machine, results }, undefined, 2)
+    const tables = this.#tables.length > 0 ? this.#tables : undefined
+    const settings = this.#settings
+    const content = JSON.stringify({ quick: this.#quick, machine, settings, results, tables }, undefined, 2)
     writeFileSync(this.#file, `${content}\n`)
     // Figures of a quick run, or of a busy machine, are no verdict; those of a full run are.
     if (missed > 0 && !this.#quick) process.exitCode = 1
@@ -64,7 +94,7 @@ export class Report {
 
 /** @param {number} value */
 export function format(value) {
-  return value >= 100 ? String(Math.round(value)) : value.toPrecision(3)
+  return Math.abs(value) >= 100 ? String(Math.round(value)) : value.toPrecision(3)
 }
 
 /** @param {number[]} values */

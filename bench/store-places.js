@@ -1,0 +1,152 @@
+// The servers, and what is compared on each of them.
+import { readFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+
+/**
+ * The store's client, used by hand. Each call is one round trip that keeps a text.
+ *
+ * @typedef {object} Bare
+ * @property {(value: string) => Promise<unknown>} swap over what the last one kept, and over nothing else
+ * @property {(value: string) => Promise<unknown>} write over anything
+ * @property {() => Promise<unknown>} close
+ *
+ * @typedef {object} Contender
+ * @property {string} program the file in bench/contenders
+ * @property {string} name
+ * @property {'started' | 'renewed'} fresh after which event of those that it tells of its whole lease is before it
+ *
+ * @typedef {object} Place
+ * @property {'etcd' | 'postgres' | 'redis'} server the file in test/servers that starts it, and what it exports
+ * @property {string} name
+ * @property {(port: number) => string} url
+ * @property {(url: string) => Promise<Bare>} openBare
+ * @property {readonly Contender[]} contenders
+ */
+
+/** @type {Contender} */
+const tenure = { program: 'tenure', name: 'Tenure', fresh: 'renewed' }
+
+/** @type {readonly Place[]} */
+export const places = [
+  {
+    server: 'etcd',
+    name: 'etcd',
+    url: (port) => `etcd://127.0.0.1:${port}`,
+    openBare: openHttp,
+    contenders: [tenure, { program: 'etcd3', fresh: 'started', name: `election of etcd3 ${versionOf('etcd3')}` }],
+  },
+  {
+    server: 'postgres',
+    name: 'PostgreSQL',
+    url: (port) => `postgres://postgres@127.0.0.1:${port}/postgres`,
+    openBare: openPostgres,
+    contenders: [tenure, { program: 'advisory-lock', fresh: 'started', name: `advisory lock, pg ${versionOf('pg')}` }],
+  },
+  {
+    server: 'redis',
+    name: 'Redis',
+    url: (port) => `redis://127.0.0.1:${port}`,
+    openBare: openRedis,
+    contenders: [
+      tenure,
+      { program: 'redlock', fresh: 'started', name: `redlock ${versionOf('redlock')}` },
+      { program: 'redis-semaphore', fresh: 'started', name: `redis-semaphore ${versionOf('redis-semaphore')}` },
+    ],
+  },
+]
+
+/**
+ * Over the HTTP client of Node.js, which is all that the store has.
+ * @type {Place['openBare']}
+ */
+async function openHttp(url) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const base64 = (/** @type {string} */ text) => Buffer.from(text).toString('base64')
+  const put = (/** @type {string} */ name, /** @type {string} */ value) => ({ key: base64(name), value: base64(value) })
+  const address = url.replace('etcd:', 'http:')
+  const post = (/** @type {string} */ path, /** @type {object} */ content) =>
+    new Promise((resolve, reject) => {
+      const body = JSON.stringify(content)
+      const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+      const call = request(address + path, { agent, method: 'POST', headers }, (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (chunk) => (text += chunk))
+        response.once('end', () => resolve(JSON.parse(text)))
+      })
+      call.once('error', reject)
+      call.end(body)
+    })
+  let revision = (await post('/v3/kv/put', put('swapped', ''))).header.revision
+  return {
+    async swap(value) {
+      const compare = [{ key: base64('swapped'), target: 'MOD', mod_revision: revision, result: 'EQUAL' }]
+      const answer = await post('/v3/kv/txn', { compare, success: [{ request_put: put('swapped', value) }] })
+      mustSwap(answer.succeeded)
+      revision = answer.header.revision
+    },
+    write: (value) => post('/v3/kv/put', put('written', value)),
+    close: async () => agent.destroy(),
+  }
+}
+
+/** @type {Place['openBare']} */
+async function openPostgres(url) {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query('create table bare (name text primary key, value text, version bigint)')
+  await client.query(`insert into bare values ('swapped', '', 0), ('written', '', 0)`)
+  const swap = 'update bare set value = $1, version = version + 1 where name = $2 and version = $3 returning version'
+  let version = '0'
+  return {
+    async swap(value) {
+      const { rows } = await client.query(swap, [value, 'swapped', version])
+      mustSwap(rows.length === 1)
+      version = rows[0].version
+    },
+    write: (value) => client.query('update bare set value = $1 where name = $2', [value, 'written']),
+    close: () => client.end(),
+  }
+}
+
+/** @type {Place['openBare']} */
+async function openRedis(url) {
+  const client = new Redis(url)
+  const swap = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end redis.call('set', KEYS[1], ARGV[2]) return 1`
+  const hash = await client.script('LOAD', swap)
+  await client.set('swapped', '')
+  let last = ''
+  let count = 0
+  return {
+    async swap(value) {
+      const next = `${++count} ${value}`
+      mustSwap((await client.evalsha(String(hash), 1, 'swapped', last, next)) === 1)
+      last = next
+    },
+    write: (value) => client.set('written', value),
+    close: () => client.quit(),
+  }
+}
+
+/** @param {boolean} swapped */
+function mustSwap(swapped) {
+  if (!swapped) throw new Error('the server refused what the last answer allowed')
+}
+
+/** @param {string} name */
+function versionOf(name) {
+  const require = createRequire(import.meta.url)
+  let folder = dirname(require.resolve(name))
+  for (;;) {
+    try {
+      const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+      if (manifest.name === name) return String(manifest.version).replace(/^v/, '')
+    } catch {
+      // The next folder may have it.
+    }
+    folder = dirname(folder)
+  }
+}

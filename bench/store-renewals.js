@@ -1,0 +1,63 @@
+// What a renewal costs beyond a compare-and-swap by hand, through the same client.
+import { randomUUID } from 'node:crypto'
+import { openStore } from 'tenure/stores'
+import { median } from './report.js'
+
+/** So many calls of one kind follow each other. With fewer, each would find its server's process asleep. */
+const inTurn = 10
+
+/**
+ * All take turns, so that a noisy moment hits all.
+ *
+ * @param {import('./store-places.js').Place} place
+ * @param {string} url
+ * @param {number} turns
+ */
+export async function measureRenewals(place, url, turns) {
+  const store = await openStore(url)
+  const bare = await place.openBare(url)
+  const call = { signal: AbortSignal.timeout(120_000), timeoutMs: 30_000 }
+  const claim = { election: 'renewals', holder: 'bench', attempt: randomUUID(), leaseDurationMs: 3_600_000 }
+  const acquired = await store.acquire({ ...claim, afterTerm: 0, metadata: {} }, call)
+  if (!acquired.ok) throw new Error(`${place.name}: not acquired`)
+  let { record } = acquired
+  const text = JSON.stringify(record)
+  const renew = async () => {
+    const { term, version } = record
+    const renewed = await store.renew({ ...claim, term, version, mark: randomUUID() }, call)
+    if (!renewed.ok) throw new Error(`${place.name}: not renewed`)
+    record = renewed.record
+  }
+  const renewals = new Timings(renew)
+  const swaps = new Timings(() => bare.swap(text))
+  const writes = new Timings(() => bare.write(text))
+  for (let turn = 0; turn < turns; turn++) {
+    for (const timings of [renewals, swaps, writes]) await timings.takeTurn()
+  }
+  await Promise.all([store.close?.(), bare.close()])
+  return { renewalMs: renewals.median(), swapMs: swaps.median(), writeMs: writes.median() }
+}
+
+class Timings {
+  /** @type {number[]} */
+  #tookMs = []
+  #call
+
+  /** @param {() => Promise<unknown>} call */
+  constructor(call) {
+    this.#call = call
+  }
+
+  async takeTurn() {
+    for (let count = 0; count < inTurn; count++) {
+      const startedMs = performance.now()
+      await this.#call()
+      this.#tookMs.push(performance.now() - startedMs)
+    }
+  }
+
+  /** Without the first fifth, in which all of them reach their speed. */
+  median() {
+    return median(this.#tookMs.slice(this.#tookMs.length / 5))
+  }
+}

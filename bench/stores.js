@@ -1,0 +1,223 @@
+// npm run bench:stores: Tenure on etcd, PostgreSQL and Redis, and beside it what people use today, on the same servers.
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { load } from '../scripts/load.js'
+import { format, median, percentile, readOptions, Report } from './report.js'
+import { endChild, Fleet } from './store-fleet.js'
+import { places } from './store-places.js'
+import { measureRenewals } from './store-renewals.js'
+import { writePage } from './stores-page.js'
+
+const resultsFile = join(import.meta.dirname, 'stores-results.json')
+const options = readOptions(resultsFile)
+const { quick } = options
+const figures = new Report(options)
+const { start } = /** @type {typeof import('../test/servers/server.ts')} */ (await load('test/servers/server.ts'))
+const { startProxy } = /** @type {typeof import('../test/servers/proxy.ts')} */ (await load('test/servers/proxy.ts'))
+
+/** Short, because each measured death takes a lease; whole seconds, because etcd counts in them. */
+const leaseDurationMs = quick ? 2_000 : 5_000
+const idleLeases = quick ? 2 : 10
+/** A loss that is not told of until then is not told of in time, whatever else happens. */
+const hungForMs = (quick ? 2 : 8) * leaseDurationMs
+const releases = quick ? 3 : 100
+const deaths = quick ? 1 : 8
+
+/**
+ * One contender on one server.
+ *
+ * @typedef {object} Lane
+ * @property {import('./store-places.js').Place} place
+ * @property {import('./store-places.js').Contender} contender
+ * @property {import('../test/servers/server.ts').RunningServer} server
+ * @property {Fleet} fleet
+ */
+
+figures.describe({ leaseMs: leaseDurationMs, hungForMs, releases, deaths })
+const servers = await Promise.all(places.map(startServer))
+/** @type {Lane[]} */
+const lanes = servers.flatMap(({ place, server }) =>
+  place.contenders.map((contender) => {
+    return { place, contender, server, fleet: new Fleet(contender, 'bench', leaseDurationMs) }
+  }),
+)
+try {
+  await benchRenewals()
+  for (const lane of lanes) await startFleet(lane)
+  console.log('an idle standby, and a server that hangs ...')
+  const [idle, hung] = await Promise.all([inAll(countIdleRequests), inAll(measureHang)])
+  console.log(`${releases} releases ...`)
+  const handOvers = await measureReleases()
+  console.log(`${deaths} deaths of a leader ...`)
+  const failOvers = await measureDeaths()
+  report(lanes.map((lane, index) => rowOf(lane, idle[index], hung[index], handOvers[index], failOvers[index])))
+} finally {
+  await Promise.all(lanes.map(({ fleet }) => fleet.end()))
+  await Promise.all(servers.map(({ server }) => server.stop()))
+}
+figures.finish()
+if (options.results === resultsFile) writePage(resultsFile)
+
+/** @param {import('./store-places.js').Place} place */
+async function startServer(place) {
+  const kinds = /** @type {Record<string, import('../test/servers/server.ts').ServerKind>} */ (
+    await load(`test/servers/${place.server}.ts`)
+  )
+  const kind = kinds[place.server]
+  if (!kind) throw new Error(`test/servers/${place.server}.ts does not say how to start ${place.name}`)
+  return { place, server: await start(kind) }
+}
+
+async function benchRenewals() {
+  console.log('renewals ...')
+  for (const { place, server } of servers) {
+    const { renewalMs, swapMs, writeMs } = await measureRenewals(place, place.url(server.port), quick ? 3 : 150)
+    figures.add({
+      name: `${place.name}: renewal`,
+      value: renewalMs / swapMs,
+      unit: 'x',
+      goal: 1.3,
+      atMost: true,
+      detail: `of a compare-and-swap by hand: ${format(renewalMs)} and ${format(swapMs)} ms; a blind write ${format(writeMs)} ms`,
+    })
+  }
+}
+
+/** @param {Lane} lane */
+async function startFleet({ fleet, place, server }) {
+  const url = place.url(server.port)
+  await fleet.add(url)
+  await fleet.first({ event: 'started' })
+  await fleet.add(url)
+  await fleet.add(url)
+}
+
+/**
+ * How often an idle standby sends something, for each lease duration.
+ *
+ * @param {Lane} lane
+ */
+async function countIdleRequests({ fleet, place, server }) {
+  const proxy = await startProxy(server.port)
+  const standby = await fleet.add(place.url(proxy.port))
+  // What it does at first is not what it does for good.
+  await sleep(leaseDurationMs)
+  const before = proxy.sent
+  await sleep(idleLeases * leaseDurationMs)
+  const sent = proxy.sent - before
+  await endChild(standby)
+  proxy.stop()
+  return sent / idleLeases
+}
+
+/**
+ * The server stops answering as soon as the holder has its lease. Gives how long after the lease's end the holder is told
+ * that it lost it, negative if before; undefined if not in time to be measured.
+ *
+ * @param {Lane} lane
+ */
+async function measureHang({ contender, place, server }) {
+  const proxy = await startProxy(server.port)
+  const fleet = new Fleet(contender, 'hung', leaseDurationMs)
+  try {
+    const [, fresh] = await Promise.all([fleet.add(place.url(proxy.port)), fleet.first({ event: contender.fresh })])
+    proxy.set('hold')
+    const lost = await fleet.first({ event: 'lost', withinMs: hungForMs }).catch(() => undefined)
+    return lost && lost.monotonicMs - fresh.monotonicMs - leaseDurationMs
+  } finally {
+    await fleet.end()
+    proxy.stop()
+  }
+}
+
+/** Turn by turn: none is measured while another one passes its lease on. */
+async function measureReleases() {
+  const tookMs = lanes.map(() => /** @type {number[]} */ ([]))
+  for (let round = 0; round < releases; round++) {
+    for (const [index, { fleet }] of lanes.entries()) tookMs[index]?.push(await fleet.release())
+    // Those that released are back then.
+    await sleep(400)
+  }
+  return tookMs
+}
+
+/** Rounds in step: no process starts while another lane's standby waits for its moment. */
+async function measureDeaths() {
+  const tookMs = lanes.map(() => /** @type {number[]} */ ([]))
+  for (let round = 0; round < deaths; round++) {
+    const took = await inAll(({ fleet }) => fleet.killLeader())
+    took.forEach((ms, index) => tookMs[index]?.push(ms))
+    for (const { fleet, place, server } of lanes) await fleet.add(place.url(server.port))
+  }
+  return tookMs
+}
+
+/**
+ * @template Result
+ * @param {(lane: Lane) => Promise<Result>} measure
+ */
+function inAll(measure) {
+  return Promise.all(lanes.map(measure))
+}
+
+/**
+ * @param {Lane} lane
+ * @param {number} idle
+ * @param {number | undefined} lossMs
+ * @param {number[]} handOvers
+ * @param {number[]} failOvers
+ * @returns {import('./stores-page.js').Row}
+ */
+function rowOf({ place, contender }, idle = NaN, lossMs, handOvers = [], failOvers = []) {
+  const rounded = (/** @type {number} */ ms) => Math.round(ms * 10) / 10
+  return {
+    server: place.name,
+    contender: contender.name,
+    failOverMs: rounded(median(failOvers)),
+    slowestFailOverMs: rounded(Math.max(...failOvers)),
+    handOverMs: rounded(median(handOvers)),
+    handOverP99Ms: rounded(percentile(handOvers, 0.99)),
+    lossAfterLeaseMs: lossMs === undefined ? null : Math.round(lossMs),
+    idleRequestsPerLease: rounded(idle),
+  }
+}
+
+/** @param {import('./stores-page.js').Row[]} rows */
+function report(rows) {
+  for (const row of rows.filter(({ contender }) => contender === 'Tenure')) {
+    figures.add({
+      name: `${row.server}: release to the next leader, p99`,
+      value: row.handOverP99Ms,
+      unit: 'ms',
+      goal: 50,
+      detail: `median ${format(row.handOverMs)} ms, ${releases} rounds`,
+    })
+    figures.add({
+      name: `${row.server}: SIGKILL to the next leader, slowest`,
+      value: (row.slowestFailOverMs / leaseDurationMs - 1) * 100,
+      unit: '%',
+      goal: 1,
+      atMost: true,
+      detail: `longer than the lease of ${leaseDurationMs / 1_000} s; median ${format(row.failOverMs)} ms, ${deaths} rounds`,
+    })
+    figures.add({
+      name: `${row.server}: requests of an idle standby`,
+      value: row.idleRequestsPerLease,
+      unit: 'a lease',
+      goal: 1,
+      atMost: true,
+      detail: `counted for ${idleLeases} leases`,
+    })
+    figures.add({
+      name: `${row.server}: loss reported on a hung server`,
+      value: row.lossAfterLeaseMs ?? hungForMs,
+      unit: 'ms',
+      goal: 0,
+      detail: 'after the end of the lease; negative is before it',
+    })
+  }
+  figures.addTable(
+    'Beside what people use today, on the same servers',
+    rows.map((row) => ({ ...row })),
+  )
+}
