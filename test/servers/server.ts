@@ -68,7 +68,7 @@ const readyWithinMs = 30_000
 /** Starts a server on a free loopback port with a fresh data directory, and waits until it answers. */
 export async function start(kind: ServerKind, path = pathOf(kind.program)): Promise<RunningServer> {
   const user = kind.user?.()
-  const directory = mkdtempSync(join(tmpdir(), `tenure-${kind.program.binary}-`))
+  const directory = mkdtempSync(join(process.env['TENURE_SERVER_DATA'] ?? tmpdir(), `tenure-${kind.program.binary}-`))
   const watchdog = startWatchdog(kind.stopSignal, directory)
   const remove = () => {
     watchdog.dismiss()

@@ -3,34 +3,38 @@
  * service is cut off from its disk by freezing it; the second has a copy of the whole volume, as the other host would
  * see it, so no lock of the first is in its way.
  */
-import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { expect, onTestFinished, test, type TestContext } from 'vitest'
 import { bundleWith } from '../../disk/bundle.ts'
 import { ServiceProcess } from '../../disk/service-process.ts'
 
 const ttlMs = 1_000
-const run = (command: string, ...words: string[]) => execFileSync(command, words, { stdio: 'pipe' })
+const runNow = (command: string, ...words: string[]) => execFileSync(command, words, { stdio: 'pipe' })
+/** Beside a lease that is renewed: a test that waits in its tracks for a slow disk would let it run out. */
+const run = (command: string, ...words: string[]) => promisify(execFile)(command, words)
 
 /** A volume in a file, mounted. Ends the test where that is not allowed. */
-function makeVolume(context: TestContext) {
+async function makeVolume(context: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-volume-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const mount = (image: string, name: string): string => {
+  const mount = async (image: string, name: string): Promise<string> => {
     const directory = join(folder, name)
     mkdirSync(directory)
-    run('mount', '-o', 'loop', image, directory)
-    onTestFinished(() => void run('umount', '--lazy', directory))
+    await run('mount', '-o', 'loop', image, directory)
+    onTestFinished(() => void runNow('umount', '--lazy', directory))
     return directory
   }
   const image = join(folder, 'image')
   try {
-    run('truncate', '--size=16M', image)
-    run('mkfs.ext4', '-q', image)
-    return { directory: mount(image, 'first'), image, mount }
+    await run('truncate', '--size=16M', image)
+    await run('mkfs.ext4', '-q', image)
+    return { directory: await mount(image, 'first'), image, mount }
   } catch (error) {
     const reason = `this machine does not allow to mount a file: ${String(error)}`
     console.warn(reason)
@@ -40,7 +44,7 @@ function makeVolume(context: TestContext) {
 
 /** Moves the volume while "a" leads. Returns when the first service confirmed "a" last, until then, and the next grant. */
 async function move(context: TestContext, entry?: string) {
-  const volume = makeVolume(context)
+  const volume = await makeVolume(context)
   const first = await ServiceProcess.start({ directory: join(volume.directory, 'data'), entry })
   await first.ask('POST', '/v1/groups/jobs/campaign', { node_id: 'a', lease_ttl_ms: ttlMs })
   let confirmedUntilMs = 0
@@ -56,16 +60,16 @@ async function move(context: TestContext, entry?: string) {
     }
   })()
   await delay(1_500)
-  run('fsfreeze', '--freeze', volume.directory)
+  await run('fsfreeze', '--freeze', volume.directory)
   // Until then not even a signal ends the first.
   let thaw = () => {
     thaw = () => {}
-    run('fsfreeze', '--unfreeze', volume.directory)
+    runNow('fsfreeze', '--unfreeze', volume.directory)
   }
   onTestFinished(() => thaw())
   const copy = `${volume.image}-moved`
-  copyFileSync(volume.image, copy)
-  const second = await ServiceProcess.start({ directory: join(volume.mount(copy, 'second'), 'data'), entry })
+  await copyFile(volume.image, copy)
+  const second = await ServiceProcess.start({ directory: join(await volume.mount(copy, 'second'), 'data'), entry })
   let grantedMs = 0
   for (const untilMs = performance.now() + 12_000; grantedMs === 0 && performance.now() < untilMs;) {
     const won = await second.ask('POST', '/v1/groups/jobs/campaign', { node_id: 'b', lease_ttl_ms: 60_000 })

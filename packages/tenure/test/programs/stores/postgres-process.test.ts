@@ -8,14 +8,17 @@ import { postgresStore } from '../../../src/stores/postgres.ts'
 
 const { signal } = new AbortController()
 
-/** Runs a module to its end, and kills it where it has none. */
+/**
+ * Runs a module to its end, and kills it where it has none. What it says on standard error is not compared: on a busy
+ * machine a first call may take so long that it is reported.
+ */
 function runModule(text: string, url: string): Promise<{ code: number | null; killed: boolean; output: string }> {
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
       ['--input-type=module', '--eval', text],
       { cwd: fileURLToPath(new URL('.', import.meta.url)), env: { ...process.env, URL: url }, timeout: 30_000 },
-      (_error, stdout, stderr) => resolve({ code: child.exitCode, killed: child.killed, output: stdout + stderr }),
+      (_error, stdout) => resolve({ code: child.exitCode, killed: child.killed, output: stdout }),
     )
   })
 }
