@@ -142,7 +142,7 @@ function sample() {
   // turn is not enough: a pause may have come after this turn's look at the clock.
   setImmediate(() =>
     setImmediate(() => {
-      if (!held.aborted) log({ kind: 'belief', term: asked.term, from, to: from })
+      if (!held.aborted) log({ kind: 'belief', term: asked.term, from, to: from, by: 'signal' })
     }),
   )
 }

@@ -5,7 +5,13 @@ import type { GuardRequest } from './guard.ts'
 export type Entry =
   | { readonly kind: 'elected'; readonly term: number; readonly at: number }
   /** At some moment from `from` to `to` this process was told that it leads, or its signal lived on. */
-  | { readonly kind: 'belief'; readonly term: number; readonly from: number; readonly to: number }
+  | {
+      readonly kind: 'belief'
+      readonly term: number
+      readonly from: number
+      readonly to: number
+      readonly by?: 'signal'
+    }
   | {
       readonly kind: 'lost'
       readonly term: number
@@ -145,11 +151,32 @@ function overlaps(lives: readonly Life[]): string[] {
     if (before && before.term < belief.term && before.lastAt > belief.begunBy) {
       const [former, next] = [before, belief].map(({ life, term }) => `${life.identity} in term ${term}`)
       const forNs = before.lastAt - belief.begunBy
-      found.push(`${former} still led ${show(forNs)} after ${next} had begun, at ${show(belief.begunBy)}`)
+      const what = `${former} still led ${show(forNs)} after ${next} had begun, at ${show(belief.begunBy)}`
+      found.push([what, ...timeline(before, belief.begunBy), ...timeline(belief, belief.begunBy)].join('\n'))
     }
     if (!before || belief.lastAt > before.lastAt) before = belief
   }
   return found
+}
+
+/** What a process logged around a moment, without what only repeats: such a run cannot be had again. */
+function timeline({ life, term, lastAt }: Belief, aroundNs: number): string[] {
+  const near = life.entries.filter((entry) => {
+    const at = atOf(entry)
+    return at > aroundNs - 4e9 && at < Math.max(aroundNs, lastAt) + 2e9
+  })
+  const isRepeated = (entry: Entry, index: number) =>
+    entry.kind === 'belief' && [index - 1, index + 1].every((other) => near[other]?.kind === 'belief') && !entry.by
+  return near
+    .filter((entry, index) => !isRepeated(entry, index))
+    .map(
+      (entry) =>
+        `  ${life.identity} (${life.end}, term ${term}): ${show(atOf(entry) - aroundNs)} ${JSON.stringify(entry)}`,
+    )
+}
+
+function atOf(entry: Entry): number {
+  return entry.kind === 'belief' ? entry.from : entry.at
 }
 
 /** Each accepted write must build on the one before it, and what a leader was told it wrote must be there. */
