@@ -299,14 +299,14 @@ export class Member {
     await this.#ended
   }
 
-  /** SIGSTOP, and SIGCONT unless it was killed meanwhile. */
-  async pause(ms: number): Promise<void> {
+  /** SIGSTOP, and SIGCONT unless it was killed meanwhile: after a time, or when something has happened. */
+  async pause(until: number | Promise<unknown>): Promise<void> {
     const child = this.#process
     if (!child) return
     const { term } = this
     const from = this.#fleet.now()
     child.kill('SIGSTOP')
-    await delay(ms)
+    await (typeof until === 'number' ? delay(until) : until)
     this.#fleet.pauses.push({ pid: child.pid ?? 0, from, to: this.#fleet.now(), term })
     child.kill('SIGCONT')
   }

@@ -32,6 +32,11 @@ export function memberFaults(leaseDurationMs: number) {
     },
     stepDown: (member, random) => member.tell('stepDown', random.between(1, leaseDurationMs)),
     stall: (member, random) => member.tell('block', random.magnitude(50, longestMs)),
+    async stallInTimers(member, random) {
+      const stillMs = random.magnitude(50, longestMs)
+      await member.tell('stallInTimers', stillMs)
+      await delay(stillMs)
+    },
     async holdCalls(member, random) {
       const heldMs = random.magnitude(50, longestMs)
       await member.tell('hold', heldMs)

@@ -73,6 +73,8 @@ export const electorNames: OptionNames<ElectorOptions> = {
 }
 
 const keptErrors = 3
+/** How much later than asked for a timer may start. */
+const lateTimerMs = 5
 /** How long after its first answer a store is examined, at most. */
 const longestLullMs = 1_000
 
@@ -348,10 +350,20 @@ export class Elector {
     this.#timerAtMs = atMs
     this.#timer = undefined
     if (atMs === undefined) return
-    this.#timer = this.#clock.setTimer(atMs - this.#clock.monotonicMs(), () => {
+    this.#timer = this.#setTimerAt(atMs, () => {
       this.#timerAtMs = undefined
       this.#dispatch({ type: 'wake' })
     })
+  }
+
+  /** A pause between the look at the clock and the start of the timer would make it late by as much (I1): set again. */
+  #setTimerAt(atMs: number, callback: () => void): Timer {
+    for (;;) {
+      const nowMs = this.#clock.monotonicMs()
+      const timer = this.#clock.setTimer(atMs - nowMs, callback)
+      if (this.#clock.monotonicMs() - nowMs <= lateTimerMs) return timer
+      timer.cancel()
+    }
   }
 
   #perform(effect: Effect): void {

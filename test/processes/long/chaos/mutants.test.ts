@@ -36,9 +36,11 @@ const scenarios = {
   },
   async 'the leader is paused'(fleet: Fleet) {
     // More than once: a pause may hit just the moment between a question and its answer, and then proves nothing.
-    for (let pauses = 0; pauses < 3; pauses++) {
-      const leader = await fleet.nextLeader(pauses)
-      await leader.pause(1.3 * leaseDurationMs)
+    for (let pauses = 0, term = 0; pauses < 3; pauses++) {
+      const leader = await fleet.nextLeader(term)
+      term = leader.term
+      // One that stands still with the lock in its hand holds up everybody, and leads to nothing.
+      await leader.pause(fleet.nextLeader(term, 4 * leaseDurationMs).catch(() => {}))
       await delay(100)
     }
   },
@@ -158,6 +160,16 @@ const mutants: readonly Mutant[] = [
   },
 ]
 
+/** Another one may win so late on a busy machine that the mistake does no harm: then it is tried again. */
+async function isNoticed({ scenario, edits, finds, isFenced = true }: Mutant): Promise<'noticed' | string[]> {
+  const library = join(await buildMutant('tenure', edits), 'dist')
+  for (let tries = 1; ; tries++) {
+    const found = await run(scenario, { library, isFenced })
+    if (found.some((violation) => finds.test(violation))) return 'noticed'
+    if (tries === 3) return found
+  }
+}
+
 const names = Object.keys(scenarios) as (keyof typeof scenarios)[]
 
 // Not all at once: a machine that is too busy ends the leaders that are to be caught.
@@ -165,11 +177,7 @@ describe.each(names)('when %s', (scenario) => {
   const planted = mutants.filter((mutant) => mutant.scenario === scenario)
 
   test(`the library passes, and it is noticed if ${planted.map(({ name }) => name).join(', or ')}`, async () => {
-    const outcomes = planted.map(async ({ edits, finds, isFenced = true }) => {
-      const library = join(await buildMutant('tenure', edits), 'dist')
-      const found = await run(scenario, { library, isFenced })
-      return found.some((violation) => finds.test(violation)) ? 'noticed' : found
-    })
-    expect(await Promise.all([run(scenario), ...outcomes])).toEqual([[], ...planted.map(() => 'noticed')])
+    const outcomes = await Promise.all([run(scenario), ...planted.map(isNoticed)])
+    expect(outcomes).toEqual([[], ...planted.map(() => 'noticed')])
   })
 })
