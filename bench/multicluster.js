@@ -107,7 +107,7 @@ async function benchReleases() {
   }
   const [p50, p99] = [median(ours), percentile(ours, 0.99)]
   figures.add({
-    name: 'clean hand-over across clusters, p99',
+    name: 'clean handover across clusters, p99',
     value: p99,
     unit: 'ms',
     goal: 500,

@@ -4,8 +4,9 @@
     pip install requests
     TENURE_URL=http://127.0.0.1:7070 python candidate.py nightly-report
 
-Start as many as you like, on any machine. One of them works at a time; when it ends or dies, another goes on.
-TENURE_TOKEN says who asks (optional), TENURE_NODE names this node, TENURE_TTL is the lease in seconds.
+Start as many as you like. One of them works at a time; when it ends or dies, another goes on.
+TENURE_TOKEN is the token that a service on another machine asks for, TENURE_NODE the node that it names, TENURE_TTL is
+the lease in seconds.
 """
 
 import json

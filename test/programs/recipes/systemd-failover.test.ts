@@ -42,11 +42,10 @@ async function pair() {
   const port = await freePort()
   const { folder, put, machine } = kitchen({ PORT: String(port), TENURE_STORE: service.url, TENURE_TTL: '4s' })
   put('my-app', app)
-  put('token', 'not-asked-for\n')
   expect(valueOf('Environment')).toMatch(/^TENURE_STORE=/)
-  /** What systemd starts on a machine of this name, with `%H` and `%d` as it fills them in. */
+  /** What systemd starts on a machine of this name, with `%H` as it fills it in. */
   const start = (host: string) => {
-    const command = valueOf('ExecStart').replace('%H', host).replace('%d', folder).replaceAll('/usr/bin/', `${folder}/`)
+    const command = valueOf('ExecStart').replace('%H', host).replaceAll('/usr/bin/', `${folder}/`)
     expect(command).not.toContain('%')
     return machine(`exec ${command}`)
   }

@@ -81,6 +81,6 @@ function summary({ takeovers, highestTerm }: Fleet, tookMs: number): string {
     return `${harms[harm]}: ${inMs(sorted[Math.floor(sorted.length / 2)]?.tookMs ?? 0)}`
   })
   const details = times.length > 0 ? ` (median after the leader was ${times.join(', ')})` : ''
-  const count = takeovers.length === 1 ? '1 take-over' : `${takeovers.length} take-overs`
+  const count = takeovers.length === 1 ? '1 takeover' : `${takeovers.length} takeovers`
   return `${count} in ${seconds(tookMs)}, terms 1 to ${highestTerm}${details}.`
 }

@@ -50,7 +50,7 @@ export function diagnose({ renew, lost, clock, watching, timings, settings }: Fi
     const allowed = `${driftRatio * 100} %`
     unsafe.push(`Its clock runs ${percent} % off ours, and leases allow ${allowed}: mend the clock that is wrong.`)
   }
-  if ('why' in watching) tight.push(`Without a watch take-overs wait for the next poll: ${watching.why}.`)
+  if ('why' in watching) tight.push(`Without a watch takeovers wait for the next poll: ${watching.why}.`)
   if (unsafe.length > 0) return { verdict: 'unsafe', reasons: [...unsafe, ...tight] }
   return { verdict: tight.length > 0 ? 'tight' : 'safe', reasons: tight }
 }

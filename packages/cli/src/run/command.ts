@@ -20,9 +20,9 @@ export function runCommand(): Command {
 
 const help = `
 Examples:
-  tenure run queue --store file:///var/lib/leases -- node consumer.js
-  tenure run migrate-v42 --store https://elections.example.com --once -- npm run migrate
-  tenure run report --store https://elections.example.com --every '0 3 * * *' --timezone Europe/Zurich -- ./report.sh
+  tenure run queue --store postgres://app@db.example.com/app -- node consumer.js
+  tenure run migrate-v42 --store etcd://10.0.0.1:2379 --once -- npm run migrate
+  tenure run report --store redis://10.0.0.1:6379 --every '0 3 * * *' --timezone Europe/Zurich -- ./report.sh
 
 The command gets TENURE_TERM, TENURE_ELECTION, TENURE_IDENTITY and TENURE_FENCE_FILE, a JSON file that is rewritten at
 each renewal; with --every also TENURE_SCHEDULED_AT. TENURE_TOKEN is kept from it unless --pass-secrets is given. It runs

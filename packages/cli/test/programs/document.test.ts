@@ -86,8 +86,7 @@ describe('the runs that other documents show lead, and end when they are told to
     onTestFinished(() => service.stop())
     const script = line
       .replace('tenure', `exec '${process.execPath}' '${program}'`)
-      .replace('https://elections.example.com', service.url)
-      .replace('/var/lib/leases', join(folder, 'leases'))
+      .replace('postgres://app@db.example.com/app', service.url)
     const child = spawn('bash', ['-c', script], { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
     onTestFinished(() => void child.kill('SIGKILL'))
     const ended = once(child, 'close')

@@ -43,8 +43,9 @@ export interface RedisStoreOptions {
   /** What the keys begin with, without braces. Default: `tenure:`. */
   readonly prefix?: string | undefined
   /**
-   * How many replicas must have a write before it counts (`WAIT`). A lease that fewer have is not granted, so that a
-   * failover to one of those forgets none. Not for clusters, nor for sentinels of `redis`. Default: 0.
+   * How many replicas must have a write before it counts (`WAIT`). A lease that fewer have is not granted. With the
+   * number of all replicas, a failover to any of them forgets none. Not for clusters, nor for sentinels of `redis`.
+   * Default: 0.
    */
   readonly waitForReplicas?: number | undefined
   readonly clock?: Clock | undefined

@@ -30,7 +30,7 @@ test('without a terminal the demo shows a take-over for each harm, with rising t
       /(killed|paused|cut off|stopped) (node-.) \(term (\d+)\) -> (node-.) leads term (\d+) after (\d+) ms/g,
     ),
   ]
-  expect(text).toMatch(new RegExp(`^${takeovers.length} take-overs in .*, terms 1 to ${terms.at(-1)} `, 'm'))
+  expect(text).toMatch(new RegExp(`^${takeovers.length} takeovers in .*, terms 1 to ${terms.at(-1)} `, 'm'))
   const tookMs = (harm: string) => takeovers.filter(([, how]) => how === harm).map((groups) => Number(groups[6]))
   for (const harm of ['killed', 'paused', 'cut off', 'stopped'])
     expect(tookMs(harm), `${harm}\n${text}`).not.toEqual([])

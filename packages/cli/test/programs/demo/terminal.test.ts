@@ -30,7 +30,7 @@ describeWithPrograms([programs.tmux], 'the demo in a terminal', () => {
     const pids = pidsIn(terminal.screen())
 
     terminal.press('q')
-    await shown(/2 take-overs in [^]*exit code 0[^]*\bicanon\b/)
+    await shown(/2 takeovers in [^]*exit code 0[^]*\bicanon\b/)
     expect(terminal.screen()).not.toMatch(/-icanon|-echo\b/)
     expect(terminal.modes()).toBe('101')
     expectNothingLeft(folder, pids)
