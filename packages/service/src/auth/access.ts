@@ -4,23 +4,30 @@ import { ServiceError } from '../errors.ts'
 import type { Rights } from './rights.ts'
 
 /** A caller that the service knows. */
-export interface Identity extends Omit<Rights, 'node'> {
+export interface Identity extends Rights {
   /** For limits and logs. */
   readonly subject: string
-  /** The node it speaks for. Undefined: every node, on a service without authentication. */
-  readonly node: string | undefined
   /** When its credential expires, in Unix milliseconds. */
   readonly expiresAtMs: number | undefined
 }
 
 /** Every caller of a service without authentication. */
-const anybody = allOrNothing('anybody', undefined, true)
+const anybody = allOrNothing('anybody', true)
 
 /** The caller of a route that is open to all. */
-export const nobody = allOrNothing('nobody', '', false)
+export const nobody = allOrNothing('nobody', false)
 
-function allOrNothing(subject: string, node: string | undefined, all: boolean): Identity {
-  return { subject, node, mayJoin: () => all, mayJoinAny: all, admin: all, reader: all, expiresAtMs: undefined }
+function allOrNothing(subject: string, all: boolean): Identity {
+  const always = () => all
+  return {
+    subject,
+    speaksFor: always,
+    mayJoin: always,
+    mayJoinAny: all,
+    admin: all,
+    reader: all,
+    expiresAtMs: undefined,
+  }
 }
 
 /** Identifies callers. */
@@ -41,9 +48,9 @@ export function mayAct(identity: Identity, groupId: string, nodeId: string): voi
   allow(identity.mayJoin(groupId), () => notJoined(groupId))
 }
 
-export function maySpeakFor({ node }: Identity, nodeId: string): void {
+export function maySpeakFor(identity: Identity, nodeId: string): void {
   const text = () => `This identity speaks for another node than "${nodeId}".`
-  allow(node === undefined || node === nodeId, text, { field: 'node_id' })
+  allow(identity.speaksFor(nodeId), text, { field: 'node_id' })
 }
 
 export function notJoined(groupId: string): string {

@@ -3,8 +3,8 @@ import { isSoundNodeId } from '../checks.ts'
 
 /** What a caller may do. */
 export interface Rights {
-  /** The node it speaks for. */
-  readonly node: string
+  /** Whether it is this node, or may speak for it. */
+  speaksFor(nodeId: string): boolean
   /** Whether it may take part in a group, and so see it. */
   mayJoin(groupId: string): boolean
   /** False: it may not take part in any group. */
@@ -15,25 +15,44 @@ export interface Rights {
   readonly reader: boolean
 }
 
-const fields = new Set(['node', 'groups', 'admin', 'reader'])
+const fields = new Set(['node', 'nodePrefix', 'groups', 'admin', 'reader'])
 const mostPatterns = 1_000
 const pattern = /^[A-Za-z0-9*][A-Za-z0-9._:@*-]{0,127}$/
 
 /**
- * Reads `{ node?, groups?, admin?, reader? }`. What is left out is not granted, and an unknown field is refused: it may
+ * Reads `{ node?, nodePrefix?, groups?, admin?, reader? }`. What is left out is not granted, and an unknown field is refused: it may
  * have been meant as a restriction.
  */
 export function parseRights(value: unknown, defaultNode: string): Rights {
   if (!isObject(value)) throw new TypeError('rights must be an object')
   const unknown = Object.keys(value).find((field) => !fields.has(field))
   if (unknown !== undefined) throw new TypeError(`rights have an unknown field ${JSON.stringify(unknown)}`)
-  const { node = defaultNode, groups = [], admin = false, reader = false } = value
-  if (typeof node !== 'string' || !isSoundNodeId(node)) throw new TypeError('node must be the id of a node')
+  const { groups = [], admin = false, reader = false } = value
   if (typeof admin !== 'boolean' || typeof reader !== 'boolean') throw new TypeError('admin and reader are booleans')
   if (!Array.isArray(groups) || groups.length > mostPatterns || !groups.every(isPattern)) {
     throw new TypeError(`groups must be at most ${mostPatterns} ids of groups, in which * stands for anything`)
   }
-  return { node, admin, reader, mayJoin: groupMatcher(groups), mayJoinAny: groups.length > 0 }
+  return {
+    speaksFor: nodesOf(value, defaultNode),
+    admin,
+    reader,
+    mayJoin: groupMatcher(groups),
+    mayJoinAny: groups.length > 0,
+  }
+}
+
+/** One node, or all whose ids begin alike: a controller speaks for the candidates of its cluster. */
+function nodesOf({ node, nodePrefix }: Record<string, unknown>, defaultNode: string): Rights['speaksFor'] {
+  if (nodePrefix === undefined) {
+    const own = node ?? defaultNode
+    if (typeof own !== 'string' || !isSoundNodeId(own)) throw new TypeError('node must be the id of a node')
+    return (nodeId) => nodeId === own
+  }
+  if (node !== undefined) throw new TypeError('node and nodePrefix exclude each other')
+  if (typeof nodePrefix !== 'string' || !isSoundNodeId(nodePrefix)) {
+    throw new TypeError('nodePrefix must be the beginning of ids of nodes')
+  }
+  return (nodeId) => nodeId.startsWith(nodePrefix)
 }
 
 function isPattern(value: unknown): value is string {

@@ -48,6 +48,19 @@ describe('a node', () => {
     expect(await campaign(other, group, 'node-7')).toMatchObject({ status: 200 })
   })
 
+  test('speaks for the nodes that begin as its token says, and for no other', async () => {
+    const controller = token('controller-east', { nodePrefix: 'east/', groups: ['payments-*'] })
+    const group = newGroup('payments')
+    for (const node of ['west/web-0', 'east', 'controller-east', 'North/east/web-0']) {
+      expect(await campaign(controller, group, node)).toMatchObject(forbidden)
+    }
+    expect(await campaign(controller, group, 'east/web-0')).toMatchObject({ status: 200, body: { is_leader: true } })
+    const held = { node_id: 'east/web-0', term: 1 }
+    const other = token('controller-west', { nodePrefix: 'west/', groups: ['payments-*'] })
+    expect(await ask(other, 'POST', `/v1/groups/${group}/resign`, held)).toMatchObject(forbidden)
+    expect(await ask(controller, 'POST', `/v1/groups/${group}/resign`, held)).toMatchObject({ status: 200 })
+  })
+
   test.each([
     ['campaign', { lease_ttl_ms: 60_000 }],
     ['renew', { term: 1, extend_by_ms: 120_000 }],

@@ -329,6 +329,9 @@ describe('a token is refused for its claims:', () => {
     ['reader as a number', withClaims({ tenure: { reader: 1 } })],
     ['a node that is no text', withClaims({ tenure: { node: ['node-1'], groups: ['payments-*'] } })],
     ['a node without a name', withClaims({ tenure: { node: '', groups: ['payments-*'] } })],
+    ['an empty beginning of nodes', withClaims({ tenure: { nodePrefix: '', groups: ['payments-*'] } })],
+    ['a beginning of nodes that is no text', withClaims({ tenure: { nodePrefix: ['a'], groups: ['payments-*'] } })],
+    ['a node and a beginning', withClaims({ tenure: { node: 'a', nodePrefix: 'a', groups: ['payments-*'] } })],
   ])('%s', async (_what, change) => {
     await expectRefused(change)
   })
