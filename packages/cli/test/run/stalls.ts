@@ -1,7 +1,8 @@
 import { vi } from 'vitest'
 import type { Wrapper } from './scene.ts'
 
-export const lease = ['--ttl', '1500ms']
+/** Long enough to be kept on a busy machine. */
+export const lease = ['--ttl', '3s']
 
 export async function tells({ output }: Wrapper, text: string): Promise<void> {
   await vi.waitUntil(() => output.error.includes(text), { timeout: 20_000 })

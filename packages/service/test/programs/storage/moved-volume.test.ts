@@ -106,8 +106,14 @@ for (const mistake of [
     replace: 'const moveGraceMs = 0',
   },
 ]) {
-  test(`a service that ${mistake.name} is found out`, { timeout: 40_000 }, async (context) => {
-    const { grantedMs, confirmedUntilMs } = await move(context, await bundleWith(mistake))
-    expect(confirmedUntilMs).toBeGreaterThan(grantedMs)
+  test(`a service that ${mistake.name} is found out`, { timeout: 100_000 }, async (context) => {
+    const entry = await bundleWith(mistake)
+    // On a busy machine the second may start so late that the mistake does no harm: then the volume is moved again.
+    let overlapMs = 0
+    for (let moves = 0; moves < 3 && overlapMs <= 0; moves++) {
+      const { grantedMs, confirmedUntilMs } = await move(context, entry)
+      overlapMs = confirmedUntilMs - grantedMs
+    }
+    expect(overlapMs).toBeGreaterThan(0)
   })
 }

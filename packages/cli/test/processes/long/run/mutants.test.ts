@@ -28,7 +28,7 @@ const scenarios = {
   },
   async 'tenure is killed over a child in a group of its own'(command: string) {
     const { on, first } = await two(command, { worker: ['--fork', 'group'] })
-    await vi.waitUntil(() => new Set(on.lines().map(({ pid }) => pid)).size === 2, { timeout: 20_000 })
+    await vi.waitUntil(() => new Set(on.lines().map(({ pid }) => pid)).size >= 2, { timeout: 20_000 })
     first.child.kill('SIGKILL')
     await secondWorks(on)
     // It is nobody's any more.
@@ -120,6 +120,9 @@ describe.each(Object.entries(scenarios))('when %s', (name, scenario) => {
   const own = mutants.filter(({ caughtWhen }) => caughtWhen === name)
   test.each(own)('but they do if $name', { timeout: 90_000 }, async (mutant) => {
     const command = join(await buildMutant('cli', [mutant]), 'bin/tenure.js')
-    expect(overlaps((await scenario(command)).lines())).toMatchObject([{ term: 2 }])
+    // On a busy machine the second one may begin so late that the mistake does no harm.
+    let found: ReturnType<typeof overlaps> = []
+    for (let tries = 0; tries < 3 && found.length === 0; tries++) found = overlaps((await scenario(command)).lines())
+    expect(found).toMatchObject([{ term: 2 }])
   })
 })
