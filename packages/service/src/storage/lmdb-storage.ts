@@ -16,6 +16,7 @@ import {
   type Batch,
   type FoundGroup,
   type GroupRecord,
+  type History,
   type Loaded,
   type Storage,
   type StorageHead,
@@ -319,6 +320,11 @@ export class LmdbStorage implements Storage {
 
   async head(): Promise<StorageHead> {
     return headOf(this.#meta)
+  }
+
+  /** A copy, or data that are older than they were, are not opened. */
+  async history(): Promise<History> {
+    return { incarnation: headOf(this.#meta).incarnation, mayLack: false }
   }
 
   /** The head in memory is the one on disk: while this process has the lock nobody else writes. */

@@ -84,6 +84,17 @@ export interface Batch {
   readonly groups: readonly KeptGroup[]
 }
 
+/** Whether the data are where the newest head was written. */
+export interface History {
+  /** What the next head is to note. */
+  readonly incarnation: string
+  /**
+   * What was confirmed after the newest head may be lost, as after a restored backup, or a failover that did not wait for
+   * its replicas. Terms are to be skipped then, and nobody may lead for the longest lease in use.
+   */
+  readonly mayLack: boolean
+}
+
 /** How an {@link Storage.append} ended, where that is known. */
 export type Appended = 'done' | 'fenced'
 
@@ -100,6 +111,7 @@ export interface Storage {
   readonly maxBatch: { readonly groups: number; readonly bytes: number }
   /** The newest head, as a linearizable read. */
   head(): Promise<StorageHead>
+  history(): Promise<History>
   /**
    * - The head is `expected`: the groups and the new head are written, all in one step, and it is `done`.
    * - The head is that of the batch itself, so that it was written before: it is `done`, after another *write* that
