@@ -104,7 +104,8 @@ export class EtcdStorage implements Storage {
   async history(): Promise<History> {
     const { head } = await this.#readHead()
     const incarnation = this.#options.keys.clusterId ?? ''
-    return { incarnation, mayLack: incarnation !== head.incarnation }
+    // Another cluster has these data from a backup.
+    return { incarnation, isComplete: incarnation === head.incarnation }
   }
 
   async append(expected: StorageHead, batch: Batch): Promise<Appended> {

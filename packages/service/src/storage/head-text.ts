@@ -21,8 +21,8 @@ export function firstHead(clusterId: string, incarnation: string): StorageHead {
 
 /** The same text for the same head, always: storages compare it. */
 export function encodeHead({ head, movedTo }: KeptHead): string {
-  const { term, seq, batch, clusterId, restores, incarnation, secret: hidden } = head
-  const value: object = { format, term, seq, batch, clusterId, restores, incarnation, secret: hidden, movedTo }
+  const { term, seq, batch, clusterId, restores, incarnation, secret: hidden, heldMs } = head
+  const value: object = { format, term, seq, batch, clusterId, restores, incarnation, secret: hidden, heldMs, movedTo }
   return encodeRecord(key, value, { commit: 0, seq })
 }
 

@@ -16,7 +16,6 @@ import {
   type Batch,
   type FoundGroup,
   type GroupRecord,
-  type History,
   type Loaded,
   type Storage,
   type StorageHead,
@@ -322,11 +321,6 @@ export class LmdbStorage implements Storage {
     return headOf(this.#meta)
   }
 
-  /** A copy, or data that are older than they were, are not opened. */
-  async history(): Promise<History> {
-    return { incarnation: headOf(this.#meta).incarnation, mayLack: false }
-  }
-
   /** The head in memory is the one on disk: while this process has the lock nobody else writes. */
   async append(expected: StorageHead, { head, groups }: Batch): Promise<Appended> {
     const current = headOf(this.#meta)
@@ -336,7 +330,7 @@ export class LmdbStorage implements Storage {
     }
     if (!isSameHead(current, expected)) return 'fenced'
     const { incarnation: place, ...rest } = head
-    const meta = { ...this.#meta, ...rest, place }
+    const meta = { ...this.#meta, heldMs: undefined, ...rest, place }
     const first = { to: this.#metas, key: 'meta', value: meta }
     await this.#commit(meta, [...groups.map(({ id, record }) => ({ to: this.#groups, key: id, value: record })), first])
     return 'done'

@@ -248,7 +248,7 @@ const mistakes: readonly { name: string; by: string; storage: () => MemoryStorag
     storage: () =>
       new (class extends MemoryStorage {
         override async history() {
-          return { incarnation: this.incarnation, mayLack: false }
+          return { incarnation: this.incarnation, isComplete: true }
         }
       })(),
   },

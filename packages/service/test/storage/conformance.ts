@@ -71,11 +71,16 @@ async function contentOf(storage: Storage): Promise<Record<string, [GroupRecord,
 }
 
 /** Appends to the newest head, and returns the head after it. */
-async function appended(storage: Storage, groups: Record<string, GroupRecord>): Promise<StorageHead> {
+async function appended(
+  storage: Storage,
+  groups: Record<string, GroupRecord>,
+  more: Partial<StorageHead> = {},
+): Promise<StorageHead> {
   const head = await storage.head()
   const batch = batchAfter(
     head,
     Object.entries(groups).map(([id, record]) => ({ id, record })),
+    more,
   )
   strictEqual(await storage.append(head, batch), 'done')
   return batch.head
@@ -127,7 +132,11 @@ export const conformanceCases: readonly ConformanceCase[] = [
     async run({ storage }) {
       const first = await appended(storage, { a: { term: 1 }, b: { term: 2 } })
       deepStrictEqual(await storage.head(), first)
-      const second = await appended(storage, { b: lease, c: { term: 4, ended: 'resigned' } })
+      const second = await appended(
+        storage,
+        { b: lease, c: { term: 4, ended: 'resigned' } },
+        { heldMs: 7, restores: 1 },
+      )
       deepStrictEqual(await storage.head(), second)
       const { head } = await storage.load()
       deepStrictEqual(head, second)
@@ -136,6 +145,10 @@ export const conformanceCases: readonly ConformanceCase[] = [
         b: [lease, 2],
         c: [{ term: 4, ended: 'resigned' }, 2],
       })
+      const { heldMs: _, ...rest } = second
+      const third = batchAfter(rest, [])
+      strictEqual(await storage.append(second, third), 'done')
+      deepStrictEqual(await storage.head(), third.head)
     },
   },
   {
@@ -431,17 +444,16 @@ export const conformanceCases: readonly ConformanceCase[] = [
     name: 'the same data in another history of the server are noticed',
     needs: ['replaced'],
     async run({ storage, replaced }) {
-      const { incarnation, mayLack } = await storage.history()
-      strictEqual(mayLack, false)
-      strictEqual(incarnation, (await storage.head()).incarnation)
+      const first = await storage.head()
+      deepStrictEqual(await storage.history?.(), { incarnation: first.incarnation, isComplete: true })
       const head = await appended(storage, { a: { term: 1 } })
       const copy = await replaced()
       deepStrictEqual(await copy.head(), head)
-      const history = await copy.history()
-      strictEqual(history.mayLack, true)
-      const noted = batchAfter(head, [], { incarnation: history.incarnation })
-      strictEqual(await copy.append(head, noted), 'done')
-      deepStrictEqual(await copy.history(), { incarnation: history.incarnation, mayLack: false })
+      const { incarnation = '', isComplete } = (await copy.history?.()) ?? {}
+      strictEqual(isComplete, false)
+      notStrictEqual(incarnation, first.incarnation)
+      strictEqual(await copy.append(head, batchAfter(head, [], { incarnation })), 'done')
+      deepStrictEqual(await copy.history?.(), { incarnation, isComplete: true })
     },
   },
 ]

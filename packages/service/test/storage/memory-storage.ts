@@ -50,7 +50,7 @@ export class MemoryStorage implements Storage {
   }
 
   async history(): Promise<History> {
-    return { incarnation: this.incarnation, mayLack: this.incarnation !== this.stored.incarnation }
+    return { incarnation: this.incarnation, isComplete: this.incarnation === this.stored.incarnation }
   }
 
   async append(expected: StorageHead, batch: Batch): Promise<Appended> {

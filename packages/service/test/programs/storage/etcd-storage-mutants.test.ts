@@ -71,8 +71,8 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
   {
     ...storage,
     name: 'another history is not noticed',
-    find: 'mayLack: incarnation !== head.incarnation',
-    replace: 'mayLack: !head.incarnation',
+    find: 'isComplete: incarnation === head.incarnation',
+    replace: 'isComplete: head.incarnation.length > 0',
     by: 'the same data in another history of the server are noticed',
   },
   {
