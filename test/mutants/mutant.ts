@@ -59,7 +59,12 @@ export async function loadMutant<Modules extends object>(
     // Other packages use the library by its name.
     resolve: {
       alias: {
-        'tenure/stores/multicluster': join(library, 'stores/multicluster.ts'),
+        ...Object.fromEntries(
+          ['etcd', 'multicluster', 'postgres'].map((store) => [
+            `tenure/stores/${store}`,
+            join(library, `stores/${store}.ts`),
+          ]),
+        ),
         tenure: join(library, 'index.ts'),
       },
     },

@@ -330,7 +330,7 @@ export class LmdbStorage implements Storage {
     }
     if (!isSameHead(current, expected)) return 'fenced'
     const { incarnation: place, ...rest } = head
-    const meta = { ...this.#meta, ...rest, place }
+    const meta = { ...this.#meta, heldMs: undefined, ...rest, place }
     const first = { to: this.#metas, key: 'meta', value: meta }
     await this.#commit(meta, [...groups.map(({ id, record }) => ({ to: this.#groups, key: id, value: record })), first])
     return 'done'

@@ -1,18 +1,49 @@
 /** What every storage of groups must do: see src/storage/storage.ts. */
-import { deepStrictEqual, notStrictEqual, strictEqual } from 'node:assert/strict'
-import type { GroupRecord, Storage, StorageHead } from '../../src/storage/storage.ts'
+import { deepStrictEqual, notStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict'
+import type { Batch, GroupRecord, KeptGroup, Storage, StorageHead } from '../../src/storage/storage.ts'
 import { batchAfter, read } from './data.ts'
 
-/** A storage without data, and the way to the next process on it. */
+/** A storage without data, and the way to the next process on it. What one cannot do is left out. */
 export interface StorageWorld {
   readonly storage: Storage
   /** Closes it, and opens the same data. */
   reopen(): Promise<Storage>
+  /** Another process on the same data, at the same time. */
+  another?(): Promise<Storage>
+  /** Data that do not exist yet, and a process that wanted to begin them, of which nothing has arrived. */
+  beginLate?(): Promise<{ open(): Promise<Storage>; deliver(): Promise<unknown> }>
+  /** A number that rises with everything that is made durable. */
+  writes?(): Promise<number>
+  /** Another process on the same data, behind a network that fails. */
+  faulty?(): Promise<FaultyStorage>
+  /** The same data in another history of the server, as after a restored backup. */
+  replaced?(): Promise<Storage>
+}
+
+/**
+ * What becomes of a batch: `lost` does not arrive, `unheard` is carried out without an answer, `late` arrives when
+ * {@link FaultyStorage.deliver} is called, of `torn` only a part arrives. Nobody hears of any.
+ */
+export type Fault = 'lost' | 'unheard' | 'late' | 'torn'
+
+export interface FaultyStorage {
+  readonly storage: Storage
+  /** From now on. Without a fault all is as it should be. */
+  suffer(fault?: Fault): void
+  /** Lets arrive what is late, and resolves when it was carried out. */
+  deliver(): Promise<unknown>
 }
 
 export interface ConformanceCase {
   readonly name: string
-  run(world: StorageWorld): Promise<void>
+  /** Without these it does not apply. */
+  readonly needs?: readonly (keyof StorageWorld)[]
+  run(world: Required<StorageWorld>): Promise<void>
+}
+
+/** The cases that apply to a world that can do this. */
+export function casesFor(abilities: readonly (keyof StorageWorld)[]): readonly ConformanceCase[] {
+  return conformanceCases.filter(({ needs = [] }) => needs.every((need) => abilities.includes(need)))
 }
 
 const lease: GroupRecord = {
@@ -40,15 +71,49 @@ async function contentOf(storage: Storage): Promise<Record<string, [GroupRecord,
 }
 
 /** Appends to the newest head, and returns the head after it. */
-async function appended(storage: Storage, groups: Record<string, GroupRecord>): Promise<StorageHead> {
+async function appended(
+  storage: Storage,
+  groups: Record<string, GroupRecord>,
+  more: Partial<StorageHead> = {},
+): Promise<StorageHead> {
   const head = await storage.head()
   const batch = batchAfter(
     head,
     Object.entries(groups).map(([id, record]) => ({ id, record })),
+    more,
   )
   strictEqual(await storage.append(head, batch), 'done')
   return batch.head
 }
+
+/** Appends all of it, in as many batches as it takes. */
+async function appendedAll(storage: Storage, groups: readonly KeptGroup[]): Promise<void> {
+  const { groups: most } = storage.maxBatch
+  for (let from = 0; from < groups.length; from += Math.min(most, groups.length)) {
+    const some = groups.slice(from, from + Math.min(most, groups.length))
+    await appended(storage, Object.fromEntries(some.map(({ id, record }) => [id, record])))
+  }
+}
+
+/** A batch that suffered something, on a head, and a network that works again. */
+async function suffered({ faulty }: Required<StorageWorld>, fault: Fault) {
+  const { storage, suffer, deliver } = await faulty()
+  const head = await appended(storage, { a: { term: 1 }, b: { term: 1 } })
+  const groups = Array.from({ length: 100 }, (_, index) => ({ id: `torn-${index}`, record: lease }))
+  const batch = batchAfter(head, [{ id: 'a', record: { term: 2, ended: 'resigned' } }, ...groups])
+  suffer(fault)
+  await rejects(storage.append(head, batch))
+  suffer()
+  return { storage, head, batch, deliver }
+}
+
+const before = { a: [{ term: 1 }, 1], b: [{ term: 1 }, 1] }
+
+/** What is there after that batch. */
+const after = ({ groups }: Batch) => ({
+  ...before,
+  ...Object.fromEntries(groups.map(({ id, record }) => [id, [record, 2]])),
+})
 
 export const conformanceCases: readonly ConformanceCase[] = [
   {
@@ -67,7 +132,11 @@ export const conformanceCases: readonly ConformanceCase[] = [
     async run({ storage }) {
       const first = await appended(storage, { a: { term: 1 }, b: { term: 2 } })
       deepStrictEqual(await storage.head(), first)
-      const second = await appended(storage, { b: lease, c: { term: 4, ended: 'resigned' } })
+      const second = await appended(
+        storage,
+        { b: lease, c: { term: 4, ended: 'resigned' } },
+        { heldMs: 7, restores: 1 },
+      )
       deepStrictEqual(await storage.head(), second)
       const { head } = await storage.load()
       deepStrictEqual(head, second)
@@ -76,6 +145,10 @@ export const conformanceCases: readonly ConformanceCase[] = [
         b: [lease, 2],
         c: [{ term: 4, ended: 'resigned' }, 2],
       })
+      const { heldMs: _, ...rest } = second
+      const third = batchAfter(rest, [])
+      strictEqual(await storage.append(second, third), 'done')
+      deepStrictEqual(await storage.head(), third.head)
     },
   },
   {
@@ -162,7 +235,10 @@ export const conformanceCases: readonly ConformanceCase[] = [
     name: 'of many groups each is found once',
     async run({ storage }) {
       const ids = Array.from({ length: 2_345 }, (_, index) => `group-${index}`)
-      await appended(storage, Object.fromEntries(ids.map((id, index) => [id, { term: index + 1 }])))
+      await appendedAll(
+        storage,
+        ids.map((id, index) => ({ id, record: { term: index + 1 } })),
+      )
       const content = await contentOf(storage)
       deepStrictEqual(new Set(Object.keys(content)), new Set(ids))
       for (const [index, id] of ids.entries()) strictEqual(content[id]?.[0].term, index + 1)
@@ -175,6 +251,209 @@ export const conformanceCases: readonly ConformanceCase[] = [
       await storage.check()
       deepStrictEqual(await storage.head(), head)
       deepStrictEqual(await contentOf(storage), { a: [{ term: 1 }, 1] })
+    },
+  },
+  {
+    name: 'the same batch again is confirmed by a write, not by a look',
+    needs: ['writes'],
+    async run({ storage, writes }) {
+      const head = await storage.head()
+      const batch = batchAfter(head, [{ id: 'a', record: { term: 1 } }])
+      strictEqual(await storage.append(head, batch), 'done')
+      const before = await writes()
+      strictEqual(await storage.append(head, batch), 'done')
+      ok((await writes()) > before, 'nothing was written')
+    },
+  },
+  {
+    name: 'a check is a write',
+    needs: ['writes'],
+    async run({ storage, writes }) {
+      const before = await writes()
+      await storage.check()
+      ok((await writes()) > before, 'nothing was written')
+    },
+  },
+  {
+    name: 'any name is the name of a group of its own',
+    async run({ storage }) {
+      const ids = [
+        'a',
+        'A',
+        'a/b',
+        'a%2Fb',
+        'a%2fb',
+        '%',
+        '..',
+        '.',
+        ' ',
+        'a b',
+        'a+b',
+        'head',
+        'check',
+        'a:b',
+        'ü',
+        'u\u0308',
+      ]
+      ids.push(
+        '__proto__x',
+        'constructor',
+        "o'hare",
+        '"',
+        '\\',
+        '\u{1F600}',
+        '\uFFFD',
+        'x'.repeat(256),
+        'ü'.repeat(128),
+      )
+      await appendedAll(
+        storage,
+        ids.map((id, index) => ({ id, record: { term: index + 1 } })),
+      )
+      const content = await contentOf(storage)
+      deepStrictEqual(new Set(Object.keys(content)), new Set(ids))
+      for (const [index, id] of ids.entries()) strictEqual(content[id]?.[0].term, index + 1, id)
+    },
+  },
+  {
+    name: 'a batch is done that has as much in it as the storage says',
+    async run({ storage }) {
+      const { groups: most, bytes } = storage.maxBatch
+      const count = Math.min(most, 1_000)
+      const carry = 'x'.repeat(Math.min(Math.floor(bytes / count) - 400, 8_000))
+      const groups = Array.from({ length: count }, (_, index) => ({
+        id: `${'ü'.repeat(125)}${index}`,
+        record: { term: index + 1, carry },
+      }))
+      const head = await storage.head()
+      strictEqual(await storage.append(head, batchAfter(head, groups)), 'done')
+      strictEqual(Object.keys(await contentOf(storage)).length, count)
+    },
+  },
+  {
+    name: 'of several that find no data one begins them, however late another comes',
+    needs: ['beginLate'],
+    async run({ beginLate }) {
+      const { open, deliver } = await beginLate()
+      const [one, other] = await Promise.all([open(), open()])
+      const { clusterId, secret } = await one.head()
+      const head = await appended(other, { a: { term: 1 } })
+      await deliver()
+      deepStrictEqual(await one.head(), head)
+      deepStrictEqual([head.clusterId, head.secret], [clusterId, secret])
+      deepStrictEqual(await contentOf(one), { a: [{ term: 1 }, 1] })
+    },
+  },
+  {
+    name: 'what is loaded while another appends is of one moment, or there is an error',
+    needs: ['another'],
+    async run({ storage, another }) {
+      const ids = Array.from({ length: 1_500 }, (_, index) => `group-${1_000 + index}`)
+      const groups = (term: number) => ids.map((id) => ({ id, record: { term } }))
+      await appendedAll(storage, groups(1))
+      const other = await another()
+      const { head, pages } = await storage.load()
+      const found: [string, number][] = []
+      try {
+        for await (const page of pages) {
+          if (found.length === 0) await appendedAll(other, groups(2))
+          found.push(...page.map(({ id, record }): [string, number] => [id, record.term]))
+        }
+      } catch {
+        return
+      }
+      deepStrictEqual(new Set(found.map(([, term]) => term)), new Set([1]))
+      strictEqual(found.length, ids.length)
+      ok(head.seq < (await storage.head()).seq)
+    },
+  },
+  {
+    name: 'what another process appended fences this one',
+    needs: ['another'],
+    async run({ storage, another }) {
+      const head = await appended(storage, { a: { term: 1 } })
+      const other = await another()
+      const swap = batchAfter(head, [], { term: head.term + 1 })
+      strictEqual(await other.append(head, swap), 'done')
+      strictEqual(await storage.append(head, batchAfter(head, [{ id: 'a', record: { term: 2 } }])), 'fenced')
+      deepStrictEqual(await storage.head(), swap.head)
+      deepStrictEqual(await contentOf(storage), { a: [{ term: 1 }, 1] })
+    },
+  },
+  {
+    name: 'an append that is lost rejects, and an empty one takes its place',
+    needs: ['faulty'],
+    async run(world) {
+      const { storage, head, batch } = await suffered(world, 'lost')
+      const instead = batchAfter(head, [])
+      strictEqual(await storage.append(head, instead), 'done')
+      strictEqual(await storage.append(head, batch), 'fenced')
+      deepStrictEqual(await storage.head(), instead.head)
+      deepStrictEqual(await contentOf(storage), before)
+    },
+  },
+  {
+    name: 'an append that is carried out unheard rejects: nothing takes its place, and the same again is done',
+    needs: ['faulty'],
+    async run(world) {
+      const { storage, head, batch } = await suffered(world, 'unheard')
+      strictEqual(await storage.append(head, batchAfter(head, [])), 'fenced')
+      strictEqual(await storage.append(head, batch), 'done')
+      deepStrictEqual(await storage.head(), batch.head)
+      deepStrictEqual(await contentOf(storage), after(batch))
+    },
+  },
+  {
+    name: 'an append that arrives after another was done changes nothing',
+    needs: ['faulty'],
+    async run(world) {
+      const { storage, head, deliver } = await suffered(world, 'late')
+      const instead = batchAfter(head, [])
+      strictEqual(await storage.append(head, instead), 'done')
+      await deliver()
+      deepStrictEqual(await storage.head(), instead.head)
+      await appended(storage, { b: { term: 2 } })
+      await deliver()
+      deepStrictEqual(await contentOf(storage), { a: before.a, b: [{ term: 2 }, 3] })
+    },
+  },
+  {
+    name: 'an append that arrives late, and again, is carried out once',
+    needs: ['faulty'],
+    async run(world) {
+      const { storage, head, batch, deliver } = await suffered(world, 'late')
+      await deliver()
+      strictEqual(await storage.append(head, batch), 'done')
+      const next = await appended(storage, { a: { term: 3 } })
+      strictEqual(await storage.append(head, batch), 'fenced')
+      deepStrictEqual(await storage.head(), next)
+      deepStrictEqual(await contentOf(storage), { ...after(batch), a: [{ term: 3 }, 3] })
+    },
+  },
+  {
+    name: 'an append that is torn is there as a whole or not at all',
+    needs: ['faulty'],
+    async run(world) {
+      const { storage, head, batch } = await suffered(world, 'torn')
+      const isThere = (await storage.append(head, batchAfter(head, []))) === 'fenced'
+      if (isThere) strictEqual(await storage.append(head, batch), 'done')
+      deepStrictEqual(await contentOf(storage), isThere ? after(batch) : before)
+    },
+  },
+  {
+    name: 'the same data in another history of the server are noticed',
+    needs: ['replaced'],
+    async run({ storage, replaced }) {
+      const first = await storage.head()
+      deepStrictEqual(await storage.history?.(), { incarnation: first.incarnation, isComplete: true })
+      const head = await appended(storage, { a: { term: 1 } })
+      const copy = await replaced()
+      deepStrictEqual(await copy.head(), head)
+      const { incarnation = '', isComplete } = (await copy.history?.()) ?? {}
+      strictEqual(isComplete, false)
+      notStrictEqual(incarnation, first.incarnation)
+      strictEqual(await copy.append(head, batchAfter(head, [], { incarnation })), 'done')
+      deepStrictEqual(await copy.history?.(), { incarnation, isComplete: true })
     },
   },
 ]

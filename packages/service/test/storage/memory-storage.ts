@@ -3,6 +3,7 @@ import {
   type Appended,
   type Batch,
   type FoundGroup,
+  type History,
   type Loaded,
   type Storage,
   type StorageHead,
@@ -27,6 +28,10 @@ export class MemoryStorage implements Storage {
   mostUnderWay = 0
   /** Every append waits for it. */
   gate: Promise<void> = Promise.resolve()
+  /** How often something was made durable. */
+  writes = 0
+  /** Of the server, as it were. */
+  incarnation = 'memory'
   #underWay = 0
   #late: (() => Appended)[] = []
   protected stored: StorageHead = {
@@ -44,6 +49,10 @@ export class MemoryStorage implements Storage {
     return this.stored
   }
 
+  async history(): Promise<History> {
+    return { incarnation: this.incarnation, isComplete: this.incarnation === this.stored.incarnation }
+  }
+
   async append(expected: StorageHead, batch: Batch): Promise<Appended> {
     this.handedIn.push(batch.groups.map(({ id }) => id))
     this.#underWay += 1
@@ -57,16 +66,26 @@ export class MemoryStorage implements Storage {
     return appended
   }
 
+  /** As a process does that finds no head. */
+  beginAgain(): void {}
+
   /** Lets what was late arrive. */
   deliver(): Appended[] {
     return this.#late.splice(0).map((arrive) => arrive())
   }
 
   protected apply(expected: StorageHead, batch: Batch): Appended {
-    if (this.isAt(batch.head)) return 'done'
+    if (this.isAt(batch.head)) {
+      this.confirm()
+      return 'done'
+    }
     if (!this.isAt(expected)) return 'fenced'
     this.put(batch)
     return 'done'
+  }
+
+  protected confirm(): void {
+    this.writes += 1
   }
 
   protected isAt(head: StorageHead): boolean {
@@ -74,6 +93,7 @@ export class MemoryStorage implements Storage {
   }
 
   protected put({ head, groups }: Batch): void {
+    this.writes += 1
     this.stored = head
     for (const { id, record } of groups) this.groups.set(id, { id, record, seq: head.seq })
   }
@@ -86,7 +106,9 @@ export class MemoryStorage implements Storage {
     for (let from = 0; from < groups.length; from += pageGroups) yield groups.slice(from, from + pageGroups)
   }
 
-  async check(): Promise<void> {}
+  async check(): Promise<void> {
+    this.writes += 1
+  }
 
   async close(): Promise<void> {}
 }

@@ -63,6 +63,11 @@ export class EtcdClient {
     this.#clock = clock
   }
 
+  /** Of the cluster that has answered; undefined before the first answer. */
+  get clusterId(): string | undefined {
+    return this.#clusterId
+  }
+
   /**
    * One transaction, in one round trip. A member that does not answer may have carried it out all the same, and the next
    * member is then asked again: a repetition finds its keys at other revisions, and gets what is there.

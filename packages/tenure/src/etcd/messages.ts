@@ -11,9 +11,6 @@ export interface KeyValue {
   readonly modRevision: string
 }
 
-/** The revision of a key that does not exist. */
-export const absentRevision = '0'
-
 /** A part of a transaction. */
 export type Operation =
   | { readonly put: string; readonly value: string }
@@ -128,11 +125,6 @@ export function clusterOf({ header }: Record<string, unknown>): string {
 function revisionOf(value: unknown): string {
   if (typeof value === 'string' && /^[1-9]\d*$/.test(value)) return value
   throw new Nonsense('a revision is missing')
-}
-
-/** The end of the range of all keys that begin with this text, which must not end in the highest character. */
-export function prefixEnd(prefix: string): string {
-  return prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1)
 }
 
 export function base64(text: string): string {

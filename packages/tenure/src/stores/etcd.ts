@@ -1,17 +1,11 @@
 import { createHash } from 'node:crypto'
+import { absentRevision, afterKey } from '@tenure/internal/etcd-keys'
 import { systemClock, type Clock } from '../clock.ts'
 import { isTenureError } from '../errors.ts'
 import { EtcdClient, type EtcdCredentials } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/etcd-error.ts'
-import {
-  absentRevision,
-  prefixEnd,
-  type Comparison,
-  type KeyValue,
-  type Operation,
-  type Range,
-  type TransactionAnswer,
-} from '../etcd/messages.ts'
+import { type Comparison, type KeyValue, type Operation, type Range, type TransactionAnswer } from '../etcd/messages.ts'
+import { defaultPrefix } from '../etcd/open.ts'
 import { addressesOf, checkCredentials, prefixOf } from '../etcd/options.ts'
 import type { Provided } from '../http/provided.ts'
 import type { CallOptions, LeaseRecord, ListPage } from '../lease-store.ts'
@@ -28,6 +22,10 @@ import { swapStore, type Swapped, type SwapServer } from './swap.ts'
 import { Watches } from './watches.ts'
 
 export type { Provided } from '../http/provided.ts'
+
+// What the election service keeps its data with; no candidate needs it.
+export type { KeyValue, Operation, Transaction, TransactionAnswer } from '../etcd/messages.ts'
+export { openEtcdKeys, type EtcdKeys } from '../etcd/open.ts'
 
 /** What {@link etcdStore} takes. */
 export interface EtcdStoreOptions extends EtcdCredentials {
@@ -72,7 +70,7 @@ const mostOnPage = 100
  */
 export function etcdStore(options: EtcdStoreOptions): InspectableStore {
   checkOptions('etcdStore()', options, names)
-  const { endpoints, prefix = 'tenure', user, password, ca, cert, key, clock = systemClock } = options
+  const { endpoints, prefix = defaultPrefix, user, password, ca, cert, key, clock = systemClock } = options
   checkClock(clock)
   const credentials = { user, password, ca, cert, key }
   checkCredentials(credentials)
@@ -327,15 +325,6 @@ function electionIn(key: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/**
- * Where a listing goes on behind a key. Our own have ASCII only. Other keys need not be text, so that none can be named
- * that is behind them; but all keys that have the same ASCII before their first other byte are of no interest.
- */
-function afterKey(key: string): string {
-  const other = key.search(/[^\p{ASCII}]/u)
-  return other < 0 ? `${key}\0` : prefixEnd(key.slice(0, other))
 }
 
 function readKey<T>(key: string, read: () => T): T {

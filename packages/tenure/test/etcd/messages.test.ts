@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { errorOf } from '../../src/etcd/etcd-error.ts'
-import { base64, decodeEvents, decodeTransaction, prefixEnd, type Transaction } from '../../src/etcd/messages.ts'
+import { base64, decodeEvents, decodeTransaction, type Transaction } from '../../src/etcd/messages.ts'
 import { Nonsense } from '../../src/http/body.ts'
 
 const sent: Transaction = { compare: [], success: [{ get: 'a' }], failure: [{ put: 'a', value: 'b' }] }
@@ -58,9 +58,5 @@ describe('answers of etcd', () => {
     [200, '[]', 'BACKEND_UNAVAILABLE', false],
   ])('%d %s is %s', ([status, text, code, retryable]) => {
     expect(errorOf('etcd', status, text)).toMatchObject({ code, retryable })
-  })
-
-  test('a range of all keys with a prefix ends right behind them', () => {
-    expect(prefixEnd('tenure/')).toBe('tenure0')
   })
 })

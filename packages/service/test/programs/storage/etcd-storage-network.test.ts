@@ -1,0 +1,98 @@
+/** What becomes of a batch where the network, or a member of the cluster, fails in the middle of it. */
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { etcd, etcd36 } from '../../../../../test/servers/etcd.ts'
+import { startEtcdCluster, type EtcdCluster } from '../../../../../test/servers/etcd-cluster.ts'
+import { startProxy } from '../../../../../test/servers/proxy.ts'
+import { describeWith, describeWithPrograms } from '../../../../../test/servers/suite.ts'
+import { EtcdStorage } from '../../../src/storage/etcd-storage.ts'
+import { batchAfter, read } from '../../storage/data.ts'
+import { openEtcd } from '../../storage/etcd-world.ts'
+
+const groups = Array.from({ length: 100 }, (_, index) => ({
+  id: `group-${index}`,
+  record: { term: 1, carry: 'x'.repeat(2_000) },
+}))
+
+describeWith(etcd, 'EtcdStorage behind a network that fails', (server) => {
+  async function behindProxy() {
+    const proxy = await startProxy(server().port)
+    onTestFinished(() => proxy.stop())
+    const prefix = randomUUID()
+    const behind = `http://127.0.0.1:${proxy.port}`
+    const direct = await openEtcd(EtcdStorage, { url: server().url, prefix })
+    return { proxy, prefix, behind, direct, head: await direct.head() }
+  }
+
+  test('a connection that is cut in the middle of an append leaves all of it or nothing', async () => {
+    const { proxy, prefix, behind, direct, head } = await behindProxy()
+    const storage = await openEtcd(EtcdStorage, { url: behind, prefix })
+    const batch = batchAfter(head, groups)
+    proxy.set({ bytes: 50_000, everyMs: 20 }, 'to-server')
+    const outcome = storage.append(head, batch).catch(() => 'unknown')
+    const cut = setInterval(() => proxy.reset(), 50)
+    expect(await outcome).toBe('unknown')
+    clearInterval(cut)
+    proxy.set('pass')
+    const isThere = (await storage.append(head, batchAfter(head, []))) === 'fenced'
+    if (isThere) expect(await storage.append(head, batch)).toBe('done')
+    expect(await read(direct)).toHaveLength(isThere ? groups.length : 0)
+  })
+
+  test('a batch that one member carries out in silence is confirmed by the next', async () => {
+    const { proxy, prefix, behind, direct, head } = await behindProxy()
+    const storage = await openEtcd(EtcdStorage, { url: `${behind},${server().url.slice(7)}`, prefix })
+    proxy.set('blackhole', 'to-client')
+    const batch = batchAfter(head, groups)
+    expect(await storage.append(head, batch)).toBe('done')
+    expect(await direct.head()).toEqual(batch.head)
+    expect(await read(direct)).toHaveLength(groups.length)
+  })
+
+  test('a silent network is an unknown outcome, in time for those who wait', async () => {
+    const { proxy, prefix, behind, direct, head } = await behindProxy()
+    const storage = await openEtcd(EtcdStorage, { url: behind, prefix })
+    proxy.set('blackhole', 'to-client')
+    const batch = batchAfter(head, groups)
+    const startedMs = performance.now()
+    await expect(storage.append(head, batch)).rejects.toMatchObject({ code: 'TIMEOUT' })
+    expect(performance.now() - startedMs).toBeLessThan(4_900)
+    expect(await direct.head()).toEqual(batch.head)
+    proxy.set('pass')
+    expect(await storage.append(head, batchAfter(head, []))).toBe('fenced')
+    expect(await storage.append(head, batch)).toBe('done')
+  })
+})
+
+describeWithPrograms([etcd36.program], 'EtcdStorage on three members', () => {
+  let cluster: EtcdCluster
+  beforeAll(async () => {
+    cluster = await startEtcdCluster(etcd36.program)
+  })
+  afterAll(() => cluster.stop())
+
+  test('a member without the others confirms nothing, and what it was given comes too late', async () => {
+    const leader = await cluster.leader()
+    const prefix = randomUUID()
+    const others = cluster.members.filter(({ id }) => id !== leader.id)
+    const old = await openEtcd(EtcdStorage, { url: leader.url, prefix })
+    const next = await openEtcd(EtcdStorage, {
+      url: `http://${others.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+      prefix,
+    })
+    const head = await old.head()
+    cluster.isolate(leader)
+    const batch = batchAfter(head, [{ id: 'a', record: { term: 1 } }])
+    await expect(old.append(head, batch)).rejects.toMatchObject({ code: 'TIMEOUT' })
+    await expect(old.head()).rejects.toMatchObject({ code: expect.stringMatching(/TIMEOUT|BACKEND_UNAVAILABLE/) })
+    const swap = batchAfter(head, [], { term: 1 })
+    await expect.poll(() => next.append(head, swap).catch(() => 'unknown'), { timeout: 20_000 }).toBe('done')
+    cluster.join()
+    await expect
+      .poll(() => old.append(head, batchAfter(head, [])).catch(() => 'unknown'), { timeout: 20_000 })
+      .toBe('fenced')
+    expect(await old.append(head, batch)).toBe('fenced')
+    expect(await old.head()).toEqual(swap.head)
+    expect(await read(old)).toEqual([])
+  })
+})

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { askEtcd, base64, etcd, etcd36, putKey, removeKeys, withSettings } from '../../../../../test/servers/etcd.ts'
+import { start, type RunningServer, type ServerKind } from '../../../../../test/servers/server.ts'
+import { describeWith } from '../../../../../test/servers/suite.ts'
+import { EtcdStorage } from '../../../src/storage/etcd-storage.ts'
+import { conformanceCases } from '../../storage/conformance.ts'
+import { read, write } from '../../storage/data.ts'
+import { etcdWorld, openEtcd } from '../../storage/etcd-world.ts'
+
+/** The same server, as a cluster of another name. */
+const another = (kind: ServerKind) => withSettings(kind, { 'initial-cluster-token': 'another' })
+
+for (const kind of [etcd, etcd36]) {
+  describeWith(kind, `EtcdStorage on ${kind.name}`, (server) => {
+    let other: RunningServer
+    beforeAll(async () => {
+      other = await start(another(kind))
+    })
+    afterAll(() => other.stop())
+
+    describe('conforms', () => {
+      test.each(conformanceCases)('$name', async ({ run }) => run(await etcdWorld(EtcdStorage, server(), () => other)))
+    })
+
+    const placeOf = () => ({ url: server().url, prefix: `place/${randomUUID()}` })
+
+    test('keys of others below the same prefix are neither read nor in the way', async () => {
+      const place = placeOf()
+      const { prefix } = place
+      const strange = (...bytes: number[]) =>
+        Buffer.concat([Buffer.from(`${prefix}/group:`), Buffer.from(bytes)]).toString('base64')
+      const others = [
+        '',
+        'group',
+        'group:a/record',
+        'group:a/service:head',
+        'group:%zz',
+        'group:%61',
+        'group;',
+        'grouq:b',
+      ]
+      for (const key of others) await putKey(place, `${prefix}/${key}`, 'something else')
+      await askEtcd(place, 'kv/put', { key: strange(0xff, 0xfe), value: base64('not a text') })
+      await askEtcd(place, 'kv/put', { key: strange(0x61, 0x80), value: base64('not a text') })
+      const storage = await openEtcd(EtcdStorage, place)
+      const nested = await openEtcd(EtcdStorage, { ...place, prefix: `${prefix}/group:b` })
+      const groups = Array.from({ length: 110 }, (_, index) => ({ id: `g${index}`, record: { term: 1 } }))
+      await write(storage, { id: 'a', record: { term: 5 } }, ...groups)
+      await write(nested, { id: 'a', record: { term: 7 } })
+      expect(await read(storage)).toHaveLength(111)
+      expect((await read(storage)).find(({ id }) => id === 'a')?.record).toEqual({ term: 5 })
+      expect(await read(nested)).toEqual([{ id: 'a', record: { term: 7 }, seq: 1 }])
+    })
+
+    test('groups without a head are not taken for nothing', async () => {
+      const place = placeOf()
+      const storage = await openEtcd(EtcdStorage, place)
+      await write(storage, { id: 'a', record: { term: 5 } })
+      await removeKeys(place, `${place.prefix}/service:head`)
+      await expect(openEtcd(EtcdStorage, place)).rejects.toThrow(/cannot be used: there are groups without a head/)
+      await expect(storage.head()).rejects.toThrow(/its head is missing/)
+      await expect(write(storage, { id: 'b', record: { term: 1 } })).rejects.toThrow(/its head is missing/)
+    })
+
+    test('a record or a head that is not what was written is an error', async () => {
+      const place = placeOf()
+      const storage = await openEtcd(EtcdStorage, place)
+      await write(storage, { id: 'a', record: { term: 5 } }, { id: 'b', record: { term: 5 } })
+      const valueAt = async (key: string) => {
+        const { kvs } = await askEtcd<{ kvs: { value: string }[] }>(place, 'kv/range', { key: base64(key) })
+        return Buffer.from(kvs[0]?.value ?? '', 'base64').toString()
+      }
+      const groupKey = `${place.prefix}/group:a`
+      const headKey = `${place.prefix}/service:head`
+      const [group, head] = [await valueAt(groupKey), await valueAt(headKey)]
+      await putKey(place, groupKey, group.replace('"term":5', '"term":4'))
+      await expect(read(storage)).rejects.toThrow(/the record of group "a" is damaged/)
+      await putKey(place, groupKey, await valueAt(`${place.prefix}/group:b`))
+      await expect(read(storage)).rejects.toThrow(/the record of group "a" is damaged/)
+      await putKey(place, groupKey, group)
+      expect(await read(storage)).toHaveLength(2)
+      await putKey(place, headKey, head.replace('"restores":0', '"restores":1'))
+      await expect(storage.head()).rejects.toThrow(/its head is damaged/)
+    })
+
+    test('a load goes on over a compaction, and over pages whose groups are large', async () => {
+      const place = placeOf()
+      const storage = await openEtcd(EtcdStorage, place)
+      const small = Array.from({ length: 120 }, (_, index) => ({ id: `a${index}`, record: { term: 1 } }))
+      const large = Array.from({ length: 100 }, (_, index) => ({
+        id: `b${index}`,
+        record: { term: 1, carry: 'x'.repeat(8_000) },
+      }))
+      await write(storage, ...small)
+      await write(storage, ...large)
+      const { pages } = await storage.load()
+      let count = 0
+      for await (const page of pages) {
+        if (count === 0) {
+          await storage.check()
+          const { header } = await askEtcd<{ header: { revision: string } }>(place, 'kv/range', { key: base64('x') })
+          await askEtcd(place, 'kv/compaction', { revision: header.revision })
+        }
+        count += page.length
+      }
+      expect(count).toBe(220)
+    })
+
+    test('nothing is under way once it is closed, and nothing is sent after', async () => {
+      const place = placeOf()
+      const storage = await openEtcd(EtcdStorage, place)
+      const checking = storage.check().catch(() => 'ended')
+      await storage.close()
+      await checking
+      await expect(storage.head()).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
+      await expect(storage.check()).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
+    })
+  })
+}
