@@ -41,6 +41,6 @@ export function newMeta(clusterId: string): Meta {
   return { format, clusterId, restores: 0, term: 0, seq: 0, batch: '', secret: secret(16).toString('hex') }
 }
 
-export function headOf({ term, seq, batch, clusterId, restores, secret, place = '' }: Meta): StorageHead {
-  return { term, seq, batch, clusterId, restores, secret, incarnation: place }
+export function headOf({ term, seq, batch, clusterId, restores, secret, heldMs, place = '' }: Meta): StorageHead {
+  return { term, seq, batch, clusterId, restores, secret, incarnation: place, ...(heldMs !== undefined && { heldMs }) }
 }

@@ -12,8 +12,8 @@
  * - **A rejection means unknown.** The batch may be applied, now or later, or never. `Journal`, which alone appends, one
  *   batch at a time, settles that by a further append.
  *
- * Nothing here is synchronous, and no method reads a clock to decide anything. While an `append` or a `check` is under way
- * no other is called, and `load` comes before all of them.
+ * Nothing here is synchronous, and no method reads a clock to decide anything. Every call settles in bounded time. While
+ * an `append` or a `check` is under way no other is called, and `load` comes before all of them.
  */
 
 /** Where the data stand. An empty storage is opened by writing its first head, with seq 0. Two heads are the same if term, seq and batch are. */
@@ -32,6 +32,16 @@ export interface StorageHead {
   readonly incarnation: string
   /** Random text that only those who may read the storage know. */
   readonly secret: string
+  /** Confirmed data were lost: whoever becomes active grants nothing in any group for that long at least. */
+  readonly heldMs?: number | undefined
+}
+
+/** Of the server that answers, which may have followed another. */
+export interface History {
+  /** Another than the head's: another server has taken the data over, or a backup was put back. */
+  readonly incarnation: string
+  /** Whether all is there that was confirmed before, as after a failover to a synchronous replica. */
+  readonly isComplete: boolean
 }
 
 /** Why nobody leads in a term any more. */
@@ -100,6 +110,8 @@ export interface Storage {
   readonly maxBatch: { readonly groups: number; readonly bytes: number }
   /** The newest head, as a linearizable read. */
   head(): Promise<StorageHead>
+  /** What answers now. Left out where it is always what the head names. */
+  history?(): Promise<History>
   /**
    * - The head is `expected`: the groups and the new head are written, all in one step, and it is `done`.
    * - The head is that of the batch itself, so that it was written before: it is `done`, after another *write* that
