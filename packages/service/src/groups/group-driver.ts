@@ -6,11 +6,11 @@ import type { Follower, MaybePromise, Policy, RenewClaim, GroupStanding } from '
 import { Journal } from '../storage/journal.ts'
 import type { EndReason, Loaded, Storage } from '../storage/storage.ts'
 import { Endings } from './endings.ts'
-import { Group, GroupLease, viewOf } from './group.ts'
+import { Group, GroupLease, longerHold, viewOf, type Hold } from './group.ts'
 import { GroupTable } from './group-table.ts'
 import { wakeLine } from './line.ts'
 import { loadGroups } from './load.ts'
-import { patiently } from './patience.ts'
+import { Patience } from './patience.ts'
 import * as rules from './rules.ts'
 import type { ServingClock } from './serving-clock.ts'
 
@@ -23,6 +23,8 @@ export interface Authority {
   soon(): Promise<void>
   /** Resolves if it is shown now. */
   prove(): Promise<void>
+  /** Whether it is lost for good, by now: whatever becomes true here from now on is another's to tell. */
+  isLost(): boolean
   /** Resolves when nothing is under way any more. */
   stop(): Promise<void>
 }
@@ -37,6 +39,8 @@ export interface DriverOptions {
   /** For groups that nobody defined. */
   readonly policy: Policy
   readonly maxGroups: number
+  /** Called in the step in which it is known that another replica has appended to the storage. */
+  readonly onFenced?: (() => void) | undefined
   /** Called after each write of a group, whether it succeeded or not. */
   readonly onWrite?: ((tookMs: number, durable: boolean) => void) | undefined
   /** Measures how long the storage takes. Default: real time, whatever the groups' clock is. */
@@ -99,29 +103,37 @@ export class GroupDriver {
   readonly #doubtful = new Set<Group>()
   /** Versions of one run differ from those of every other. */
   readonly #versionPrefix: string
+  readonly #patience: Patience
+  /** Of the whole storage, after a loss of confirmed data. Counted from 0 before it serves. */
+  #hold: Hold | undefined
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
+  #stopped: Promise<void> | undefined
 
   private constructor({ head }: Loaded, options: DriverOptions) {
     const { clock, storage } = options
     this.#options = options
     this.#clock = clock
     this.#authority = options.authority
-    this.#journal = new Journal(storage, head, () => clock.randomId())
+    this.#journal = new Journal(storage, head, () => clock.randomId(), options.onFenced)
     this.#restores = head.restores
     this.#endings = new Endings(clock, async ({ group }) => this.look(group.id, noAnswer, () => undefined))
     this.#versionPrefix = clock.randomId()
+    this.#patience = new Patience(options.storageClock ?? systemClock)
     this.table = new GroupTable(head.restores, options.maxGroups)
   }
 
   /** Reads all groups. Nobody else may append to the storage by then. Nothing is answered before {@link serve}. */
   static async open(options: DriverOptions, loaded: Loaded): Promise<GroupDriver> {
     const driver = new GroupDriver(loaded, options)
+    let longestMs = Math.max(options.policy.maxTtlMs, loaded.head.heldMs ?? 0)
     for await (const page of loadGroups(loaded, { stalls: options.clock, graceMs: options.graceMs })) {
       for (const group of page) {
         driver.table.add(group)
         if (group.lease && !group.lease.ended) driver.#endings.watch(group.lease)
+        longestMs = Math.max(longestMs, group.longestMs)
       }
     }
+    if (loaded.head.heldMs !== undefined) driver.#hold = { untilMs: longestMs, heldMs: longestMs }
     return driver
   }
 
@@ -129,8 +141,11 @@ export class GroupDriver {
   serve(): void {
     if (this.#phase !== 'starting') return
     const nowMs = this.#clock.monotonicMs()
+    const begin = (hold: Hold | undefined) => hold && { ...hold, untilMs: hold.untilMs + nowMs }
+    this.#hold = begin(this.#hold)
+    this.table.hold = this.#hold
     for (const group of this.table.values()) {
-      if (group.hold) group.hold = { ...group.hold, untilMs: group.hold.untilMs + nowMs }
+      group.hold = longerHold(begin(group.hold), this.#hold)
       group.lease?.begin(nowMs)
     }
     this.#endings.start(nowMs)
@@ -145,23 +160,36 @@ export class GroupDriver {
       // What it waited for may have been the end.
       this.#requireServing()
       await this.#journal.check()
+      this.assert()
     }
-    await this.#patiently(check())
+    await this.#patience.for(check())
   }
 
-  /** Lets what is under way end, and closes the storage. */
-  async stop(): Promise<void> {
-    if (this.#phase === 'stopping') return
+  /**
+   * Lets what is under way end, and closes the storage. Who is in line is sent away. With a reason all who wait hear it at
+   * once, and nothing more is sent to the storage.
+   */
+  async stop(reason?: ServiceError): Promise<void> {
+    if (reason) {
+      this.#journal.end(reason)
+      this.#patience.end(reason)
+    }
+    this.#stopped ??= this.#stop()
+    await this.#stopped
+  }
+
+  async #stop(): Promise<void> {
     this.#phase = 'stopping'
     this.#endings.stop()
     this.#clock.stop()
+    for (const { line } of this.table.values()) for (const waiter of line ?? []) waiter.wake()
     const close = async () => {
       // In this order: what waited for a proof may still have gone on to the journal.
       await this.#authority.stop()
       await this.#journal.idle()
       await this.#options.storage.close()
     }
-    await this.#patiently(close())
+    await new Patience(this.#options.storageClock ?? systemClock).for(close())
   }
 
   #requireServing(): void {
@@ -180,6 +208,11 @@ export class GroupDriver {
     this.#authority.assert()
   }
 
+  /** Whether this process will never answer again. */
+  isLost(): boolean {
+    return this.#authority.isLost()
+  }
+
   /** The one way to decide anything about a group: see the top of this class. At once where nothing is to wait for. */
   take<Answer, T>(ask: Ask<Answer, T>): MaybePromise<T> {
     this.#requireActive()
@@ -196,12 +229,13 @@ export class GroupDriver {
   }
 
   async #after<Answer, T>(wait: Promise<void>, ask: Ask<Answer, T>): Promise<T> {
-    await this.#patiently(wait)
+    await this.#patience.for(wait)
     return this.take(ask)
   }
 
   #write<T>(group: Group, { record, step }: rules.GroupWrite, answer: () => T): Promise<T> {
     const { onWrite } = this.#options
+    this.#letGo()
     const startedMs = this.#clock.monotonicMs()
     // Burnt from here on, whatever becomes of the write.
     if (step.type === 'grant') group.term = step.grant.term
@@ -225,7 +259,15 @@ export class GroupDriver {
     )
     const settled = () => {}
     group.writing = { done: writing.then(settled, settled), adds: step.type === 'add' }
-    return this.#patiently(writing)
+    return this.#patience.for(writing)
+  }
+
+  /** A hold of the whole storage that is over must not be imposed again by the next start. */
+  #letGo(): void {
+    if (!this.#hold || this.#hold.untilMs > this.#clock.monotonicMs()) return
+    this.#hold = undefined
+    this.table.hold = undefined
+    this.#journal.change({ heldMs: undefined })
   }
 
   /** What was written becomes true in memory. Followers hear of it. */
@@ -325,6 +367,8 @@ export class GroupDriver {
   }
 
   #tell(type: Change['type'], lease: GroupLease, reason?: EndReason): void {
+    // What is durable is true, but no longer the newest by necessity: its readers hear of it from the next active one.
+    if (this.#authority.isLost()) return
     const change = this.#change(type, lease, reason)
     for (const follower of this.followers) follower.onChange(change)
   }
@@ -337,9 +381,5 @@ export class GroupDriver {
       atMs: this.#clock.wallMs(),
       ...(reason && { reason }),
     }
-  }
-
-  #patiently<T>(work: Promise<T>): Promise<T> {
-    return patiently(this.#options.storageClock ?? systemClock, work)
   }
 }

@@ -1,6 +1,6 @@
 import { ServiceError } from '../errors.ts'
 import type { RefusalData } from './groups.ts'
-import { Group } from './group.ts'
+import { Group, type Hold } from './group.ts'
 import { OrderedIds } from './ordered-ids.ts'
 
 const skippedTerms = 1_000_000
@@ -19,6 +19,8 @@ export class GroupTable {
   readonly #keptIds = new OrderedIds()
   readonly #firstTerm: number
   readonly #maxGroups: number
+  /** Of every group that comes into being. */
+  hold: Hold | undefined
   #deleted = 0
 
   constructor(restores: number, maxGroups: number) {
@@ -59,6 +61,7 @@ export class GroupTable {
     const { noRoom } = this
     if (noRoom) throw new ServiceError(noRoom.code, noRoom.message)
     const group = new Group(groupId, this.#firstTerm)
+    group.hold = this.hold
     this.#groups.set(groupId, group)
     return group
   }

@@ -97,6 +97,12 @@ export interface Hold {
   readonly heldMs: number
 }
 
+/** Both are kept by the one that ends later. */
+export function longerHold(one: Hold | undefined, other: Hold | undefined): Hold | undefined {
+  if (!one || !other) return one ?? other
+  return one.untilMs < other.untilMs ? other : one
+}
+
 /** A write of a group that is under way. */
 export interface Writing {
   /** Never rejects. */
@@ -128,6 +134,11 @@ export class Group {
   constructor(id: string, term: number) {
     this.id = id
     this.term = term
+  }
+
+  /** The longest that somebody may rely on a lease, by what is known of this group. */
+  get longestMs(): number {
+    return Math.max(this.lease?.promisedMs ?? 0, this.definition?.policy.maxTtlMs ?? 0, this.hold?.heldMs ?? 0)
   }
 
   /** How long nobody may lead although nobody does. */

@@ -23,6 +23,7 @@ import type { GroupTable } from './group-table.ts'
 import { firstInLine, leaveLine, waitInLine } from './line.ts'
 import { pageOf } from './listing.ts'
 import { Members } from './members.ts'
+import type { Loaded } from '../storage/storage.ts'
 import * as rules from './rules.ts'
 import type { ServingClock } from './serving-clock.ts'
 
@@ -56,8 +57,8 @@ export class LocalGroups implements Groups {
   }
 
   /** Reads all groups. Nobody else may append to the storage by then. Nothing is answered before {@link serve}. */
-  static async open(options: LocalGroupsOptions): Promise<LocalGroups> {
-    const loaded = await options.storage.load()
+  static async open(options: LocalGroupsOptions, given?: Loaded): Promise<LocalGroups> {
+    const loaded = given ?? (await options.storage.load())
     return new LocalGroups(loaded.head.clusterId, await GroupDriver.open(options, loaded), options)
   }
 
@@ -196,6 +197,7 @@ export class LocalGroups implements Groups {
       this.#driver.look(id, noAnswer, (group) => (group.deleted ? undefined : this.#view(group))),
     )
     const views = (await Promise.all(looks)).filter((view) => view !== undefined)
+    this.#driver.assert()
     return { ...page, groups: views, passedOver: page.passedOver + groups.length - views.length }
   }
 
@@ -228,7 +230,7 @@ export class LocalGroups implements Groups {
   }
 
   textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'carry'> | undefined {
-    const group = this.#table.get(groupId)
+    const group = this.#driver.isLost() ? undefined : this.#table.get(groupId)
     return group?.lease?.term === term ? { metadata: group.lease.metadata, carry: group.carry } : undefined
   }
 
@@ -245,9 +247,10 @@ export class LocalGroups implements Groups {
     return this.#driver.check()
   }
 
-  async close(): Promise<void> {
+  /** Lets calls end that are under way. With a reason, none of them is answered any more: all of them hear it. */
+  async close(reason?: ServiceError): Promise<void> {
     this.#pruning?.cancel()
-    await this.#driver.stop()
+    await this.#driver.stop(reason)
   }
 
   #view(group: Group): GroupView {

@@ -7,6 +7,9 @@ interface Write extends KeptGroup {
   reject(error: Error): void
 }
 
+/** What a batch may change of the head, beside its place. */
+export type HeadChanges = Partial<Pick<StorageHead, 'term' | 'restores' | 'incarnation' | 'heldMs'>>
+
 /** A batch of which nobody knows whether it is there. */
 interface Unsettled {
   readonly batch: Batch
@@ -35,13 +38,37 @@ export class Journal {
   #checks: Pick<Write, 'resolve' | 'reject'>[] = []
   #draining: Promise<void> | undefined
   #unsettled: Unsettled | undefined
+  #changes: HeadChanges = {}
   #fenced: ServiceError | undefined
+  readonly #onFenced: (() => void) | undefined
 
-  /** `head` is that of the storage, and nobody else appends to it any more. */
-  constructor(storage: Storage, head: StorageHead, newId: () => string) {
+  /** `head` is that of the storage. `onFenced` is called in the step in which it is known that another has appended. */
+  constructor(storage: Storage, head: StorageHead, newId: () => string, onFenced?: () => void) {
     this.#storage = storage
     this.#head = head
     this.#newId = newId
+    this.#onFenced = onFenced
+  }
+
+  /**
+   * Appends nothing but a head with these changes, and resolves with it. Before any write. Where it rejects, and it is
+   * not fenced, ask again: what became of the first try is settled like any batch.
+   */
+  async swap(changes: HeadChanges): Promise<StorageHead> {
+    this.change(changes)
+    const failure = await this.#append([])
+    if (failure) throw failure
+    return this.#head
+  }
+
+  /** Every batch from now on has these in its head. */
+  change(changes: HeadChanges): void {
+    this.#changes = { ...this.#changes, ...changes }
+  }
+
+  /** Nothing more is sent, and all that waits to be fails with this. */
+  end(reason: ServiceError): void {
+    this.#fenced ??= reason
   }
 
   /** Resolves once it is durable. Rejects where it was not done, or where nobody knows. */
@@ -60,7 +87,7 @@ export class Journal {
     })
   }
 
-  /** Why nothing is written any more: another replica has appended. What is in memory is not true any more. */
+  /** Why nothing is written any more: another replica has appended, or may have. What is in memory need not be true. */
   get fenced(): ServiceError | undefined {
     return this.#fenced
   }
@@ -123,6 +150,7 @@ export class Journal {
   #follow({ head }: Batch, appended: Appended): void {
     if (appended === 'fenced') {
       this.#fenced = new ServiceError('BACKEND_UNAVAILABLE', 'Another replica writes to the storage of this service.')
+      this.#onFenced?.()
       throw this.#fenced
     }
     this.#head = head
@@ -130,7 +158,8 @@ export class Journal {
   }
 
   #next(groups: readonly KeptGroup[]): Batch {
-    return { head: { ...this.#head, seq: this.#head.seq + 1, batch: this.#newId() }, groups }
+    const place = { seq: this.#head.seq + 1, batch: this.#newId() }
+    return { head: { ...this.#head, ...this.#changes, ...place }, groups }
   }
 }
 

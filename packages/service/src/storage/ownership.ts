@@ -99,6 +99,11 @@ export class Ownership {
     return !(this.#failure instanceof Lost) && this.#ageMs() < provenForMs
   }
 
+  /** The next proof may succeed. */
+  isLost(): boolean {
+    return false
+  }
+
   /** Throws unless the last proof is recent enough. */
   assert(): void {
     if (!this.isProven()) throw this.#unproven()

@@ -39,6 +39,10 @@ class Switch {
     this.assert()
   }
 
+  isLost(): boolean {
+    return false
+  }
+
   async stop(): Promise<void> {
     await this.gate
   }

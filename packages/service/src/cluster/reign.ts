@@ -1,0 +1,221 @@
+import { pause } from '@tenure/internal/pause'
+import type { Clock, Leadership } from 'tenure'
+import { nextTurn } from '../clock.ts'
+import { ServiceError } from '../errors.ts'
+import type { Authority } from '../groups/group-driver.ts'
+import { LocalGroups, type LocalGroupsOptions } from '../groups/local-groups.ts'
+import { ServingClock } from '../groups/serving-clock.ts'
+import { Journal, type HeadChanges } from '../storage/journal.ts'
+import { isSameHead, type FoundGroup, type Storage, type StorageHead } from '../storage/storage.ts'
+import { LentStorage } from './lent-storage.ts'
+import type { ConfirmedHead } from './lost-tail.ts'
+
+/** Why a replica is not the active one any more. */
+export type EndOfReign = 'lost' | 'fenced' | 'superseded' | 'failed'
+
+/** What {@link LocalGroups} takes beside what a reign gives it. */
+export type GroupsOptions = Omit<
+  LocalGroupsOptions,
+  'storage' | 'authority' | 'clock' | 'storageClock' | 'graceMs' | 'onFenced'
+>
+
+/** What a {@link Reign} works with. */
+export interface ReignOptions {
+  readonly storage: Storage
+  readonly confirmed: ConfirmedHead
+  readonly clock: Clock
+  readonly groups: GroupsOptions
+  /** How long to wait before a swap of the head is tried again whose outcome is not known. */
+  readonly retryMs: number
+  /** Called when the head was swapped. */
+  onSwap(changes: HeadChanges): void
+  /** Called before the first question can be answered. */
+  onOpen(groups: LocalGroups): void
+  /** Called in the step in which it begins to serve, takes no more calls, or ends. */
+  onChange(phase: 'serving' | 'retired' | 'ended'): void
+}
+
+const mostTries = 5
+
+/**
+ * One term of this replica as the active one: it takes over, serves, and ends for good. The order of its steps, and what
+ * each of them keeps, is said at the top of replica.ts.
+ */
+export class Reign implements Authority {
+  readonly term: number
+  readonly #leadership: Leadership
+  readonly #options: ReignOptions
+  readonly #storage: LentStorage
+  readonly #over = new AbortController()
+  #groups: LocalGroups | undefined
+  #serves = false
+  #end: { readonly why: EndOfReign; readonly error: ServiceError } | undefined
+
+  constructor(leadership: Leadership, options: ReignOptions) {
+    this.term = leadership.term
+    this.#leadership = leadership
+    this.#options = options
+    this.#storage = new LentStorage(options.storage, options.confirmed)
+  }
+
+  /** The groups, while they may be asked. */
+  get serving(): LocalGroups | undefined {
+    return this.#serves && this.isProven() ? this.#groups : undefined
+  }
+
+  /** Why it is over. */
+  get ended(): { readonly why: EndOfReign; readonly error: ServiceError } | undefined {
+    return this.#end
+  }
+
+  /** Resolves when it is over and nothing of it is under way any more. */
+  async run(): Promise<void> {
+    const { signal } = this.#leadership
+    const onAbort = () => this.end('lost', signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      if (signal.aborted) onAbort()
+      const head = await this.#takeOver()
+      this.#groups = await this.#load(head)
+      this.assert()
+      this.#options.onOpen(this.#groups)
+      this.#groups.serve()
+      this.#serves = true
+      this.#options.onChange('serving')
+      await new Promise<void>((resolve) => {
+        this.#over.signal.addEventListener('abort', () => resolve(), { once: true })
+        if (this.#over.signal.aborted) resolve()
+      })
+    } catch (error) {
+      this.end('failed', error)
+    }
+    signal.removeEventListener('abort', onAbort)
+    // Those who waited have heard of it. What hangs in the storage keeps only this replica from its next candidacy.
+    await this.#groups?.close(this.#end?.error).catch(() => undefined)
+    await this.#storage.close()
+    this.#groups = undefined
+  }
+
+  /** Ends it at once: from this step on nothing is answered, and all who wait are refused. */
+  end(why: EndOfReign, cause?: unknown): void {
+    if (this.#end) return
+    this.#serves = false
+    this.#end = { why, error: notActive(why, cause) }
+    this.#over.abort()
+    this.#groups?.close(this.#end.error).catch(() => undefined)
+    this.#options.onChange('ended')
+  }
+
+  /** Before a clean stop: no new call is taken, and those under way are answered while this replica still leads. */
+  async retire(): Promise<void> {
+    if (!this.#serves) return
+    this.#serves = false
+    this.#options.onChange('retired')
+    await this.#groups?.close().catch(() => undefined)
+  }
+
+  /** Computed from the clock at each call: after a stall the first one already says no. */
+  isProven(): boolean {
+    return this.#end === undefined && this.#leadership.isLeader()
+  }
+
+  assert(): void {
+    if (!this.isProven()) throw this.#end?.error ?? notActive('lost')
+  }
+
+  isLost(): boolean {
+    return !this.isProven()
+  }
+
+  /** There is no proof to wait for: a term that is lost does not come back. */
+  async soon(): Promise<void> {
+    this.assert()
+  }
+
+  async prove(): Promise<void> {
+    this.assert()
+  }
+
+  async stop(): Promise<void> {}
+
+  /**
+   * Swaps the head to this term. A swap without an answer is settled by the journal, by a write. A swap that is fenced came
+   * after something late of a predecessor, or of a successor: the head's term tells which.
+   */
+  async #takeOver(): Promise<StorageHead> {
+    let swap: { readonly journal: Journal; readonly changes: HeadChanges } | undefined
+    for (let tries = 1; ; tries += 1) {
+      try {
+        swap ??= await this.#prepare()
+        const head = await swap.journal.swap(swap.changes)
+        this.#options.onSwap(swap.changes)
+        return head
+      } catch (error) {
+        this.assert()
+        if (tries >= mostTries) throw error
+        if (swap?.journal.fenced) swap = undefined
+        else await pause(this.#options.clock, this.#options.retryMs, this.#over.signal)
+        this.assert()
+      }
+    }
+  }
+
+  async #prepare(): Promise<{ readonly journal: Journal; readonly changes: HeadChanges }> {
+    const { storage, confirmed, groups, clock } = this.#options
+    const found = await storage.head()
+    this.assert()
+    if (found.term >= this.term) this.end('superseded')
+    this.assert()
+    // After the head: a server that takes over between the two is noticed, by this or by the swap.
+    const history = await storage.history?.()
+    this.assert()
+    const lost = confirmed.changesOn(found, history, groups.policy.maxTtlMs)
+    const journal = new Journal(this.#storage, found, () => clock.randomId())
+    return { journal, changes: { ...lost, term: this.term } }
+  }
+
+  async #load(head: StorageHead): Promise<LocalGroups> {
+    const { clock, groups } = this.#options
+    const loaded = await this.#storage.load()
+    this.assert()
+    if (!isSameHead(loaded.head, head)) this.end('fenced')
+    this.assert()
+    const serving = new ServingClock(clock)
+    const options = {
+      ...groups,
+      storage: this.#storage,
+      authority: this,
+      clock: serving,
+      storageClock: clock,
+      // None is needed: see rule 5 at the top of replica.ts.
+      graceMs: 0,
+      onFenced: () => this.end('fenced'),
+    }
+    try {
+      return await LocalGroups.open(options, { head, pages: this.#whileLeading(loaded.pages) })
+    } catch (error) {
+      serving.stop()
+      throw error
+    }
+  }
+
+  /** Lets renewals of this replica's own lease run after each page, and goes no further once it is lost. */
+  async *#whileLeading(pages: AsyncIterable<readonly FoundGroup[]>): AsyncGenerator<readonly FoundGroup[]> {
+    for await (const page of pages) {
+      this.assert()
+      yield page
+      await nextTurn()
+    }
+  }
+}
+
+function notActive(why: EndOfReign, cause?: unknown): ServiceError {
+  const reasons: Record<EndOfReign, string> = {
+    lost: 'its own lease is over',
+    fenced: 'another replica has written to the storage',
+    superseded: 'another replica has a higher term',
+    failed: 'it could not take over',
+  }
+  const message = `This replica is not the active one: ${reasons[why]}.`
+  return new ServiceError('BACKEND_UNAVAILABLE', message, { cause })
+}

@@ -1,0 +1,296 @@
+/** The active one of several replicas, in virtual time. What chance does to them: test/proof. */
+import { memoryStore } from 'tenure'
+import { fakeClock } from 'tenure/testing'
+import { describe, expect, test } from 'vitest'
+import type { Place } from '../../src/cluster/place.ts'
+import type { Loaded } from '../../src/storage/storage.ts'
+import { batchAfter, read } from '../storage/data.ts'
+import { MemoryStorage } from '../storage/memory-storage.ts'
+import { campaign, groupsOf, open, unavailable } from './scene.ts'
+
+const held = { groupId: 'jobs', nodeId: 'a', term: 1 }
+const { signal } = new AbortController()
+
+/** Lets somebody else be active, with a head of a higher term. */
+async function takeHead(storage: MemoryStorage, term: number): Promise<void> {
+  const head = await storage.head()
+  expect(await storage.append(head, batchAfter(head, [], { term }))).toBe('done')
+}
+
+describe('a replica that is elected', () => {
+  test('swaps the head to its term, loads, and answers; the others know where', async () => {
+    const { clock, storage, start } = open()
+    const one = start('one')
+    await clock.advance(10)
+    const two = start('two')
+    await clock.advance(3_000)
+    expect(one.now()).toMatchObject({ kind: 'here', term: 1 })
+    expect(await storage.head()).toMatchObject({ term: 1, seq: 1 })
+    expect(two.now()).toEqual({ kind: 'elsewhere', term: 1, address: 'https://one.test', replica: 'one' })
+    expect(await campaign(groupsOf(one), 'a')).toMatchObject({ granted: true, lease: { term: 1 } })
+  })
+
+  test('counts every lease that it finds for the longest promise, from when it begins to serve', async () => {
+    const { clock, start } = open()
+    const one = start('one')
+    await clock.advance(10)
+    const two = start('two')
+    await clock.advance(10)
+    await campaign(groupsOf(one), 'a')
+    await groupsOf(one).renew({ ...held, extendByMs: 20_000 })
+    await groupsOf(one).renew({ ...held, extendByMs: 1_000, carry: 'page 7' })
+    await clock.advance(15_000)
+    await one.stop()
+    await clock.advance(10)
+    const { lease } = await groupsOf(two).leader('jobs')
+    expect(lease).toMatchObject({ nodeId: 'a', term: 1, carry: 'page 7', ended: false })
+    expect(lease?.remainingMs).toBeGreaterThan(19_900)
+    // A plain renewal is confirmed from memory, as by the replica before.
+    expect(await groupsOf(two).renew({ ...held, extendByMs: 5_000 })).toMatchObject({ granted: true })
+  })
+
+  test('does not serve in a term that is not above the head’s, and tries again', async () => {
+    const { clock, storage, events, start } = open()
+    await takeHead(storage, 3)
+    const stubborn = memoryStore({ clock })
+    const one = start('one', { leases: stubborn })
+    await clock.advance(20_000)
+    expect(events.filter((event) => event === 'one ended superseded')).toHaveLength(3)
+    expect(one.now()).toMatchObject({ kind: 'here', term: 4 })
+  })
+
+  test.each(['lost', 'unheard', 'late'] as const)('settles a swap that was %s by a write', async (fault) => {
+    const { clock, storage, start } = open()
+    storage.faults.push(fault)
+    const one = start('one')
+    await clock.advance(2_000)
+    expect(await storage.head()).toMatchObject({ term: 1 })
+    storage.deliver()
+    expect(await campaign(groupsOf(one), 'a')).toMatchObject({ granted: true })
+  })
+
+  test('tries the swap again when something late of a predecessor came in between', async () => {
+    class Late extends MemoryStorage {
+      async history() {
+        const before = this.stored
+        if (before.seq === 0) this.apply(before, batchAfter(before, [{ id: 'jobs', record: { term: 7 } }]))
+        return { incarnation: before.incarnation, isComplete: true }
+      }
+    }
+    const { clock, storage, start } = open(new Late())
+    const one = start('one')
+    await clock.advance(2_000)
+    expect(await storage.head()).toMatchObject({ term: 1, seq: 2 })
+    expect(await campaign(groupsOf(one), 'a')).toMatchObject({ granted: true, lease: { term: 8 } })
+  })
+
+  test('gives up where another swaps between its swap and its load', async () => {
+    class Overtaken extends MemoryStorage {
+      override async load(): Promise<Loaded> {
+        if (this.stored.term === 1) await takeHead(this, 2)
+        return super.load()
+      }
+    }
+    const { clock, events, start } = open(new Overtaken())
+    const one = start('one')
+    await clock.advance(100)
+    expect(one.now()).toEqual({ kind: 'nowhere' })
+    expect(events).toEqual(['one elected', 'one ended fenced'])
+  })
+
+  test('abandons a load that outlasts its leadership, and renews meanwhile', async () => {
+    const clocks = { wait: () => Promise.resolve() }
+    class Slow extends MemoryStorage {
+      override async load(): Promise<Loaded> {
+        const { head } = await super.load()
+        const pages = async function* () {
+          for (let page = 0; page < 20; page += 1) {
+            await clocks.wait()
+            yield [{ id: `group-${page}`, record: { term: 1 }, seq: 1 }]
+          }
+        }
+        return { head, pages: pages() }
+      }
+    }
+    const { clock, events, start } = open(new Slow())
+    clocks.wait = () => new Promise((resolve) => void clock.setTimer(500, resolve))
+    const one = start('one')
+    await clock.advance(9_000)
+    expect(one.now()).toEqual({ kind: 'nowhere' })
+    await clock.advance(2_000)
+    expect(groupsOf(one).groupCount).toBe(20)
+    one.sawTerm(9)
+    // The next one is given up in the middle: nobody serves what was loaded by half.
+    await clock.advance(8_000)
+    one.sawTerm(99)
+    await clock.advance(1_000)
+    expect(events).not.toContain('one ended failed')
+    expect(one.now()).toEqual({ kind: 'nowhere' })
+  })
+})
+
+describe('a reign ends', () => {
+  test('at once when an append is fenced, and this replica campaigns again', async () => {
+    const { clock, storage, events, start } = open()
+    const one = start('one')
+    await clock.advance(10)
+    const groups = groupsOf(one)
+    await campaign(groups, 'a')
+    const waiting = expect(campaign(groups, 'b', { waitMs: 60_000 })).rejects.toMatchObject(unavailable)
+    await clock.advance(10)
+    await takeHead(storage, 5)
+    await expect(groups.resign(held)).rejects.toMatchObject(unavailable)
+    await waiting
+    expect(events.at(-1)).toBe('one ended fenced')
+    expect(() => groups.renew({ ...held, extendByMs: 5_000 })).toThrow(expect.objectContaining(unavailable))
+    await clock.advance(15_000)
+    expect(one.now()).toMatchObject({ kind: 'here', term: 6 })
+    expect(await groupsOf(one).leader('jobs')).toMatchObject({ lease: { nodeId: 'a', term: 1 } })
+  })
+
+  test('at once when a higher term is seen anywhere, and not for a lower one', async () => {
+    const { clock, events, start } = open()
+    const one = start('one')
+    await clock.advance(10)
+    const groups = groupsOf(one)
+    one.sawTerm(1)
+    expect(one.now().kind).toBe('here')
+    one.sawTerm(2)
+    expect(one.now().kind).toBe('nowhere')
+    expect(() => groups.leader('jobs')).toThrow(expect.objectContaining(unavailable))
+    expect(events.at(-1)).toBe('one ended superseded')
+  })
+
+  test('with every call that waits for the storage, and without a word to those who follow', async () => {
+    const { clock, storage, start } = open()
+    const one = start('one')
+    await clock.advance(10)
+    const groups = groupsOf(one)
+    const heard: string[] = []
+    groups.follow({ wantsRenewals: () => true, onChange: ({ type }) => void heard.push(type) })
+    let release = () => {}
+    storage.gate = new Promise((resolve) => (release = resolve))
+    const granting = expect(campaign(groups, 'a')).rejects.toMatchObject(unavailable)
+    const checking = expect(groups.check()).rejects.toMatchObject(unavailable)
+    await clock.advance(10)
+    const queued = expect(campaign(groups, 'b', { groupId: 'other' })).rejects.toMatchObject(unavailable)
+    await clock.advance(10)
+    one.sawTerm(2)
+    await Promise.all([granting, checking, queued])
+    release()
+    await clock.advance(10)
+    // The one under way is done, what had not been sent is not.
+    expect((await read(storage)).map(({ id }) => id)).toEqual(['jobs'])
+    expect(heard).toEqual([])
+    expect(groups.textsOf('jobs', 1)).toBeUndefined()
+  })
+
+  test('by the clock, before any timer has run', async () => {
+    const storage = new MemoryStorage()
+    const clock = fakeClock()
+    let stalledMs = 0
+    const stalling = { ...clock, monotonicMs: () => clock.monotonicMs() + stalledMs }
+    const { start } = open(storage)
+    const one = start('one', { clock: stalling, leases: memoryStore({ clock: stalling }) })
+    await clock.advance(10)
+    const groups = groupsOf(one)
+    await campaign(groups, 'a')
+    stalledMs = 2_500
+    expect(one.now().kind).toBe('nowhere')
+    for (const answer of [
+      groups.renew({ ...held, extendByMs: 5_000 }),
+      groups.renew({ ...held, nodeId: 'b', extendByMs: 5_000 }),
+      groups.leader('jobs'),
+      groups.leader('nobody asked for this one'),
+      groups.resign(held),
+      groups.heartbeat('jobs', 'a', '{}'),
+      campaign(groups, 'b'),
+      groups.members('jobs'),
+      groups.group('jobs'),
+      groups.groups({ after: undefined, limit: 10 }),
+      groups.check(),
+    ]) {
+      await expect(answer).rejects.toMatchObject(unavailable)
+    }
+    expect(groups.textsOf('jobs', 1)).toBeUndefined()
+    await clock.advance(10_000)
+    await one.stop()
+  })
+})
+
+describe('a clean stop', () => {
+  test('answers what is under way, and hands over in one notification', async () => {
+    const { clock, storage, start } = open()
+    const one = start('one')
+    await clock.advance(10)
+    const two = start('two')
+    await clock.advance(10)
+    const groups = groupsOf(one)
+    await campaign(groups, 'z', { groupId: 'other' })
+    let release = () => {}
+    storage.gate = new Promise((resolve) => (release = resolve))
+    const granting = campaign(groups, 'a')
+    const waiting = expect(campaign(groups, 'b', { groupId: 'other', waitMs: 9_000 })).rejects.toMatchObject(
+      unavailable,
+    )
+    await clock.advance(10)
+    const stopping = one.stop()
+    await waiting
+    expect(one.now().kind).toBe('nowhere')
+    await expect(campaign(groups, 'c')).rejects.toMatchObject(unavailable)
+    release()
+    expect(await granting).toMatchObject({ granted: true, lease: { nodeId: 'a', term: 1 } })
+    await clock.advance(1)
+    await stopping
+    await clock.advance(20)
+    expect(await groupsOf(two).leader('jobs')).toMatchObject({ lease: { nodeId: 'a', term: 1, ended: false } })
+  })
+
+  test('may be asked for again, and at any time', async () => {
+    const { clock, start } = open()
+    const one = start('one')
+    await Promise.all([one.stop(), one.stop()])
+    await clock.advance(10)
+    expect(one.now()).toEqual({ kind: 'nowhere' })
+  })
+})
+
+describe('a place', () => {
+  test('stays the same object while nothing changes, and wakes those who wait when it does', async () => {
+    const { clock, start } = open()
+    const one = start('one')
+    await clock.advance(10)
+    const two = start('two')
+    await clock.advance(100)
+    const known = two.now()
+    const seen: Place[] = []
+    const wait = async () => {
+      await two.changed(known, signal)
+      seen.push(two.now())
+    }
+    const waits = [wait(), wait()]
+    await clock.advance(10_000)
+    expect(two.now()).toBe(known)
+    expect(seen).toEqual([])
+    await one.stop()
+    await clock.advance(50)
+    await Promise.all(waits)
+    await two.changed(known, signal)
+    const gone = new AbortController()
+    const never = two.changed(two.now(), gone.signal)
+    gone.abort()
+    await never
+    expect(two.now()).toMatchObject({ kind: 'here', term: 2 })
+  })
+
+  test('is nowhere once a higher term was seen than the one that is known', async () => {
+    const { clock, start } = open()
+    start('one')
+    await clock.advance(10)
+    const two = start('two')
+    await clock.advance(10)
+    expect(two.now().kind).toBe('elsewhere')
+    two.sawTerm(2)
+    expect(two.now()).toEqual({ kind: 'nowhere' })
+  })
+})

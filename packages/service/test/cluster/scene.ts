@@ -1,0 +1,68 @@
+/** Replicas on one storage, in virtual time. */
+import { memoryStore, type LeaseStore } from 'tenure'
+import { fakeClock, type FakeClock } from 'tenure/testing'
+import { onTestFinished } from 'vitest'
+import { Replica, type ReplicaOptions } from '../../src/cluster/replica.ts'
+import type { LocalGroups } from '../../src/groups/local-groups.ts'
+import { MemoryStorage } from '../storage/memory-storage.ts'
+import { aboveHead } from './above-head.ts'
+
+export const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
+
+export interface Scene {
+  readonly clock: FakeClock
+  readonly storage: MemoryStorage
+  readonly leases: LeaseStore & { delete(election: string): void }
+  /** What happened to each, in one order. */
+  readonly events: string[]
+  start(replica: string, more?: Partial<ReplicaOptions>): Replica
+}
+
+export function open(storage = new MemoryStorage()): Scene {
+  const clock = fakeClock()
+  const leases = memoryStore({ clock })
+  const events: string[] = []
+  return {
+    clock,
+    storage,
+    leases,
+    events,
+    start(name, more = {}) {
+      const replica = new Replica({
+        storage,
+        leases: aboveHead(leases, storage),
+        clock,
+        address: `https://${name}.test`,
+        replica: name,
+        version: '1',
+        groups: { policy, implicitGroups: true, maxGroups: 1_000, maxMembersPerGroup: 3, memberTtlMs: 60_000 },
+        onEvent: (event) => void events.push([name, event.type, 'why' in event && event.why].filter(Boolean).join(' ')),
+        ...more,
+      })
+      onTestFinished(async () => {
+        let isOver = false
+        const stopped = replica.stop().then(() => (isOver = true))
+        for (let turns = 0; turns < 100 && !isOver; turns += 1) await clock.advance(1_000)
+        await stopped
+      })
+      replica.start()
+      return replica
+    },
+  }
+}
+
+/** The groups of a replica, which must be the active one. */
+export function groupsOf(replica: Replica): LocalGroups {
+  const place = replica.now()
+  if (place.kind !== 'here') throw new Error(`The replica is not active: ${place.kind}.`)
+  return place.groups
+}
+
+const { signal } = new AbortController()
+
+export function campaign(groups: LocalGroups, nodeId: string, more: { waitMs?: number; groupId?: string } = {}) {
+  const claim = { groupId: 'jobs', nodeId, attempt: nodeId, attemptIsOnce: false, ttlMs: 5_000, metadata: '{}' }
+  return groups.campaign({ ...claim, waitMs: 0, ...more }, signal)
+}
+
+export const unavailable = { code: 'BACKEND_UNAVAILABLE' }
