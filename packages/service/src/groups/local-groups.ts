@@ -1,4 +1,5 @@
 import type { Timer } from 'tenure'
+import { Pace } from '../clock.ts'
 import { ServiceError } from '../errors.ts'
 import type {
   CampaignClaim,
@@ -24,6 +25,7 @@ import { firstInLine, leaveLine, waitInLine } from './line.ts'
 import { pageOf } from './listing.ts'
 import { Members } from './members.ts'
 import * as rules from './rules.ts'
+import { isAfter, isWrittenAfter, type Position } from '../storage/position.ts'
 import type { ServingClock } from './serving-clock.ts'
 
 /** What {@link LocalGroups.open} takes. */
@@ -35,6 +37,7 @@ export interface LocalGroupsOptions extends DriverOptions {
 }
 
 const pruneMs = 60_000
+const groupsPerLook = 1_024
 
 /** The groups for which this process answers. What is asked goes to the rules by way of the driver, which alone changes them. */
 export class LocalGroups implements Groups {
@@ -140,6 +143,13 @@ export class LocalGroups implements Groups {
     return this.#driver.read(groupId)
   }
 
+  leaders(groupIds: readonly string[]): MaybePromise<readonly GroupStanding[]> {
+    const asked = groupIds.map((groupId) => this.#driver.read(groupId))
+    // Most are known at once: then nothing happens between the first and the last of them.
+    const waits = asked.some((standing) => standing instanceof Promise)
+    return waits ? Promise.all(asked.map(async (standing) => standing)) : (asked as GroupStanding[])
+  }
+
   async define(
     groupId: string,
     definition: Definition,
@@ -235,6 +245,30 @@ export class LocalGroups implements Groups {
   follow(follower: Follower): () => void {
     this.#driver.followers.add(follower)
     return () => void this.#driver.followers.delete(follower)
+  }
+
+  reaches(position: Position): boolean {
+    return !isAfter(position, this.position)
+  }
+
+  /** Of the newest change. */
+  get position(): Position {
+    return this.#driver.position
+  }
+
+  /** The groups whose record was written after a position; undefined if they are more than `most`, or not known. */
+  async changedAfter(position: Position, most: number): Promise<ReadonlySet<string> | undefined> {
+    if (position.restores !== this.position.restores) return undefined
+    const changed = new Set<string>()
+    const pace = new Pace()
+    let looked = 0
+    for (const { id, seq } of this.#table.values()) {
+      if (isWrittenAfter(seq, position)) changed.add(id)
+      if (changed.size > most) return undefined
+      looked += 1
+      if (looked % groupsPerLook === 0 && pace.isOver) await pace.pause()
+    }
+    return changed
   }
 
   get groupCount(): number {

@@ -2,7 +2,20 @@ import { nextTurn } from '../clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { Appended, Batch, GroupRecord, KeptGroup, Storage, StorageHead } from './storage.ts'
 
+/** Which write of which batch it was. */
+export interface Written {
+  /** Of the batch. */
+  readonly head: StorageHead
+  readonly index: number
+  readonly isLast: boolean
+}
+
 interface Write extends KeptGroup {
+  resolve(written: Written): void
+  reject(error: Error): void
+}
+
+interface Check {
   resolve(): void
   reject(error: Error): void
 }
@@ -25,27 +38,33 @@ interface Unsettled {
  * again. Reading the head would not settle anything: see {@link Storage.append}.
  *
  * Writers that failed although their batch was applied are no different from those of a process that crashed between
- * the commit and the answer. What that means for each kind of write is said at `LocalGroups`.
+ * the commit and the answer. What that means for each kind of write is said at `LocalGroups`. Such records are *unheard*:
+ * they are replaced by what memory says before anything else is written. Otherwise a reader of changes could have
+ * seen a later batch when the process crashes: by its cursor it would know of a record that it was never told of.
  */
 export class Journal {
   readonly #storage: Storage
   readonly #newId: () => string
   #head: StorageHead
   #queue: Write[] = []
-  #checks: Pick<Write, 'resolve' | 'reject'>[] = []
+  #checks: Check[] = []
   #draining: Promise<void> | undefined
   #unsettled: Unsettled | undefined
+  /** Groups whose record is in the storage although its writer failed. */
+  readonly #unheard = new Set<string>()
+  readonly #recordNow: (id: string) => GroupRecord
   #fenced: ServiceError | undefined
 
-  /** `head` is that of the storage, and nobody else appends to it any more. */
-  constructor(storage: Storage, head: StorageHead, newId: () => string) {
+  /** `head` is that of the storage, and nobody else appends to it any more. `recordNow` tells what memory has of a group. */
+  constructor(storage: Storage, head: StorageHead, newId: () => string, recordNow: (id: string) => GroupRecord) {
     this.#storage = storage
     this.#head = head
     this.#newId = newId
+    this.#recordNow = recordNow
   }
 
-  /** Resolves once it is durable. Rejects where it was not done, or where nobody knows. */
-  write(id: string, record: GroupRecord): Promise<void> {
+  /** Resolves once it is durable, in the order of the calls. Rejects where it was not done, or where nobody knows. */
+  write(id: string, record: GroupRecord): Promise<Written> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ id, record, resolve, reject })
       this.#draining ??= this.#drain()
@@ -75,34 +94,51 @@ export class Journal {
     await nextTurn()
     while (this.#queue.length > 0 || this.#checks.length > 0) {
       const checks = this.#checks.splice(0)
-      const writes = this.#take()
-      if (writes.length > 0) settle(writes, await this.#append(writes))
-      if (checks.length > 0) settle(checks, await failureOf(this.#check()))
+      const writes = this.#queue.splice(0, this.#fitting(this.#queue))
+      if (writes.length > 0) this.#answer(writes, await this.#append(writes))
+      if (checks.length > 0) {
+        const failure = await failureOf(this.#check())
+        for (const { resolve, reject } of checks)
+          if (failure) reject(failure)
+          else resolve()
+      }
     }
     this.#draining = undefined
   }
 
-  /** As many as the storage takes at once. */
-  #take(): Write[] {
+  #answer(writes: readonly Write[], failure: ServiceError | undefined): void {
+    const head = this.#head
+    for (const [index, { resolve, reject }] of writes.entries()) {
+      if (failure) reject(failure)
+      else resolve({ head, index, isLast: index === writes.length - 1 })
+    }
+  }
+
+  /** How many of these the storage takes at once. */
+  #fitting(kept: readonly KeptGroup[]): number {
     const { groups, bytes } = this.#storage.maxBatch
     let count = 0
     let left = bytes
-    for (const { id, record } of this.#queue) {
+    for (const { id, record } of kept) {
       if (bytes !== Infinity) left -= id.length + Buffer.byteLength(JSON.stringify(record))
       if (count > 0 && (count === groups || left < 0)) break
       count += 1
     }
-    return this.#queue.splice(0, count)
+    return count
   }
 
   #append(writes: readonly Write[]): Promise<ServiceError | undefined> {
     const append = async () => {
       await this.#settle()
-      const batch = this.#next(writes.map(({ id, record }) => ({ id, record })))
-      this.#unsettled = { batch, instead: this.#next([]) }
-      this.#follow(batch, await this.#storage.append(this.#head, batch))
+      await this.#appendNext(writes.map(({ id, record }) => ({ id, record })))
     }
     return failureOf(append())
+  }
+
+  async #appendNext(groups: readonly KeptGroup[]): Promise<void> {
+    const batch = this.#next(groups)
+    this.#unsettled = { batch, instead: this.#next([]) }
+    this.#follow(batch, await this.#storage.append(this.#head, batch))
   }
 
   /** A storage that works is not enough: the next write must be possible too. */
@@ -113,11 +149,20 @@ export class Journal {
 
   async #settle(): Promise<void> {
     if (this.#fenced) throw this.#fenced
-    if (!this.#unsettled) return
-    const { batch, instead } = this.#unsettled
+    if (this.#unsettled) await this.#settleBatch(this.#unsettled)
+    while (this.#unheard.size > 0) {
+      const kept = [...this.#unheard].map((id) => ({ id, record: this.#recordNow(id) }))
+      const groups = kept.slice(0, this.#fitting(kept))
+      await this.#appendNext(groups)
+      for (const { id } of groups) this.#unheard.delete(id)
+    }
+  }
+
+  async #settleBatch({ batch, instead }: Unsettled): Promise<void> {
     const given = await this.#storage.append(this.#head, instead)
     if (given === 'done') return this.#follow(instead, given)
     this.#follow(batch, await this.#storage.append(this.#head, batch))
+    for (const { id } of batch.groups) this.#unheard.add(id)
   }
 
   #follow({ head }: Batch, appended: Appended): void {
@@ -131,16 +176,6 @@ export class Journal {
 
   #next(groups: readonly KeptGroup[]): Batch {
     return { head: { ...this.#head, seq: this.#head.seq + 1, batch: this.#newId() }, groups }
-  }
-}
-
-function settle(
-  waiting: readonly { resolve(): void; reject(error: Error): void }[],
-  failure: ServiceError | undefined,
-): void {
-  for (const { resolve, reject } of waiting) {
-    if (failure) reject(failure)
-    else resolve()
   }
 }
 
