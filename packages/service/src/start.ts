@@ -121,6 +121,7 @@ async function openService(
     maxGroups: options.maxGroups ?? 2_000_000,
     maxMembersPerGroup: 1_000,
     memberTtlMs: 600_000,
+    chargeNewGroup: (subject) => limits.newGroup(subject),
     afterRestore: options.afterRestore ?? false,
     allowNetworkFilesystem: options.allowNetworkFilesystem,
     onOwnership: (failure) => logOwnership(logger, options.data, failure),

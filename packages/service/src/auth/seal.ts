@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
-import { secret as randomBytes } from '@tenure/internal/clock'
+import { secret as newSecret } from '@tenure/internal/clock'
 
 const ivBytes = 12
 const tagBytes = 16
@@ -30,7 +30,7 @@ export class Seal {
   close(name: string): string {
     const [key] = this.#keys
     if (!key) throw new TypeError('a seal needs a key')
-    const iv = randomBytes(ivBytes)
+    const iv = newSecret(ivBytes)
     const cipher = createCipheriv('aes-256-gcm', key, iv)
     const text = Buffer.concat([cipher.update(name.padEnd(this.#paddedLength)), cipher.final()])
     return Buffer.concat([iv, text, cipher.getAuthTag()]).toString('base64url')

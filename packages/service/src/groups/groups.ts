@@ -60,6 +60,8 @@ export interface CampaignClaim {
   /** How long to wait in line. */
   readonly waitMs: number
   readonly mark?: string | undefined
+  /** Who is charged for the group, if it is new. Undefined: nobody. */
+  readonly subject?: string | undefined
 }
 
 export interface HolderClaim {

@@ -22,7 +22,7 @@ import type { Group, Waiter } from './group.ts'
 import { GroupDriver, noAnswer, noGroup, type Ask, type DriverOptions } from './group-driver.ts'
 import type { GroupTable } from './group-table.ts'
 import { firstInLine, leaveLine, waitInLine } from './line.ts'
-import { pageOf } from './listing.ts'
+import { pageOf, type Listing } from './listing.ts'
 import { Members } from './members.ts'
 import * as rules from './rules.ts'
 import { isAfter, isWrittenAfter, type Position } from '../storage/position.ts'
@@ -34,13 +34,15 @@ export interface LocalGroupsOptions extends DriverOptions {
   readonly implicitGroups: boolean
   readonly maxMembersPerGroup: number
   readonly memberTtlMs: number
+  /** Throws if a subject may not bring another group into being. */
+  readonly chargeNewGroup?: ((subject: string) => void) | undefined
 }
 
 const pruneMs = 60_000
 const groupsPerLook = 1_024
 
 /** The groups for which this process answers. What is asked goes to the rules by way of the driver, which alone changes them. */
-export class LocalGroups implements Groups {
+export class LocalGroups implements Groups, Listing {
   readonly clusterId: string
   readonly #driver: GroupDriver
   readonly #table: GroupTable
@@ -80,7 +82,9 @@ export class LocalGroups implements Groups {
 
   async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
     const deadlineMs = this.#clock.monotonicMs() + claim.waitMs
-    const { implicitGroups } = this.#options
+    const { implicitGroups, chargeNewGroup } = this.#options
+    const { subject } = claim
+    if (subject !== undefined && chargeNewGroup && !(await this.leader(claim.groupId)).lease) chargeNewGroup(subject)
     let place: Waiter | undefined
     let group: Group | undefined
     const again = async (waited: Promise<Waiter>) => {
@@ -198,15 +202,22 @@ export class LocalGroups implements Groups {
   }
 
   async groups(options: PageOptions): Promise<Page> {
+    const page = await pageOf(this, options)
+    // Where it found nothing, nobody has asked since.
     this.#driver.assert()
-    const { groups, ...page } = await pageOf(this.#table, options)
-    // That may have taken a while, and where it found nothing, nobody asks below.
+    return page
+  }
+
+  idsAfter(groupId: string | undefined, most: number): readonly string[] {
     this.#driver.assert()
-    const looks = groups.map(async ({ id }) =>
-      this.#driver.look(id, noAnswer, (group) => (group.deleted ? undefined : this.#view(group))),
+    return this.#table.idsAfter(groupId, most)
+  }
+
+  async views(groupIds: readonly string[]): Promise<readonly (GroupView | undefined)[]> {
+    const looks = groupIds.map(async (groupId) =>
+      this.#driver.look(groupId, noAnswer, (group) => (group.deleted ? undefined : this.#view(group))),
     )
-    const views = (await Promise.all(looks)).filter((view) => view !== undefined)
-    return { ...page, groups: views, passedOver: page.passedOver + groups.length - views.length }
+    return Promise.all(looks)
   }
 
   heartbeat(groupId: string, nodeId: string, metadata: MetadataText): MaybePromise<void> {
