@@ -121,23 +121,27 @@ async function openService(
     maxGroups: options.maxGroups ?? 2_000_000,
     maxMembersPerGroup: 1_000,
     memberTtlMs: 600_000,
+    chargeNewGroup: (subject) => limits.newGroup(subject),
     afterRestore: options.afterRestore ?? false,
     allowNetworkFilesystem: options.allowNetworkFilesystem,
     onOwnership: (failure) => logOwnership(logger, options.data, failure),
     onWrite: (tookMs, durable) => metrics.storeWrite(tookMs / 1000, durable),
   })
   const readiness = new Readiness(state, clock)
+  const { secret } = await storage.head()
   const hub = new Hub(state, {
-    id: clock.randomId().replaceAll('-', '').slice(0, 16),
+    secret,
+    position: state.position,
     maxWatchers: options.maxWatchers ?? 20_000,
   })
   for (const text of storage.warnings) logger.warn(text)
   if (options.afterRestore) logRestore(logger, storage)
-  state.follow({ wantsRenewals: () => false, onChange: (change) => metrics.change(change) })
-  if (logger.isLevelEnabled('info')) state.follow({ wantsRenewals: () => false, onChange: logChanges(logger, clock) })
+  state.follow({ onChange: (change) => metrics.change(change) })
+  if (logger.isLevelEnabled('info')) state.follow({ onChange: logChanges(logger, clock) })
   return {
     ...given,
     state,
+    secret,
     readiness,
     hub,
     metrics,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isSoundNodeId, unseenCharacter } from '../src/checks.ts'
-import { Feed } from '../src/watch/feed.ts'
+import { newFeed } from './watch/new-feed.ts'
 import { jsonType } from '../src/http/head.ts'
 import { isQuicklyParsed } from '../src/http/json.ts'
 import { serve } from './attacks.ts'
@@ -17,7 +17,7 @@ const readers: Readonly<Record<string, { read(text: string): unknown; pieces: re
     ],
     pieces: [' ', '\t ', 'a', '"', ' ;'],
   },
-  'a cursor': { read: (text) => new Feed('feed').find(text), pieces: ['0', '1.', 'a', '.', '9'] },
+  'a cursor': { read: (text) => newFeed().find(text), pieces: ['0', '1.', 'a', '.', '9'] },
   'the shape of a body': {
     read: (text) => isQuicklyParsed(Buffer.from(text)),
     pieces: ['"', '\\', '\\"', '"a",', '[]', '{}', ' '],

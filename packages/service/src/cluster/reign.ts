@@ -170,7 +170,7 @@ export class Reign implements Authority {
     const history = await storage.history?.()
     this.assert()
     const lost = confirmed.changesOn(found, history, groups.policy.maxTtlMs)
-    const journal = new Journal(this.#storage, found, () => clock.randomId())
+    const journal = new Journal(this.#storage, found, { newId: () => clock.randomId(), recordNow: noGroup })
     return { journal, changes: { ...lost, term: this.term } }
   }
 
@@ -218,4 +218,9 @@ function notActive(why: EndOfReign, cause?: unknown): ServiceError {
   }
   const message = `This replica is not the active one: ${reasons[why]}.`
   return new ServiceError('BACKEND_UNAVAILABLE', message, { cause })
+}
+
+/** A swap writes no group. */
+function noGroup(id: string): never {
+  throw new Error(`The record of "${id}" is not known yet.`)
 }

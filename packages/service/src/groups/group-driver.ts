@@ -3,11 +3,12 @@ import type { Clock } from 'tenure'
 import { ServiceError } from '../errors.ts'
 import type { Change } from '../watch/feed.ts'
 import type { Follower, MaybePromise, Policy, RenewClaim, GroupStanding } from './groups.ts'
-import { Journal } from '../storage/journal.ts'
-import type { EndReason, Loaded, Storage } from '../storage/storage.ts'
+import { Journal, type Written } from '../storage/journal.ts'
+import { batchEnd, positionOf, type Position } from '../storage/position.ts'
+import type { EndReason, GroupRecord, Loaded, Storage } from '../storage/storage.ts'
 import { Endings } from './endings.ts'
 import { Group, GroupLease, longerHold, viewOf, type Hold } from './group.ts'
-import { GroupTable } from './group-table.ts'
+import { firstTerm, GroupTable } from './group-table.ts'
 import { wakeLine } from './line.ts'
 import { loadGroups } from './load.ts'
 import { Patience } from './patience.ts'
@@ -65,7 +66,7 @@ export interface Ask<Answer, T> {
 }
 
 const nothing: Otherwise<GroupStanding> = {
-  otherwise: { granted: false, lease: undefined, highestTerm: 0, freeInMs: 0 },
+  otherwise: { granted: false, lease: undefined, highestTerm: 0, freeInMs: 0, seq: 0 },
 }
 /** How a group stands that does not exist. */
 export const noGroup = () => nothing
@@ -106,6 +107,7 @@ export class GroupDriver {
   readonly #patience: Patience
   /** Of the whole storage, after a loss of confirmed data. Counted from 0 before it serves. */
   #hold: Hold | undefined
+  #position: Position
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
   #stopped: Promise<void> | undefined
 
@@ -114,8 +116,13 @@ export class GroupDriver {
     this.#options = options
     this.#clock = clock
     this.#authority = options.authority
-    this.#journal = new Journal(storage, head, () => clock.randomId(), options.onFenced)
+    this.#journal = new Journal(storage, head, {
+      newId: () => clock.randomId(),
+      recordNow: (id) => this.#recordNow(id),
+      onFenced: options.onFenced,
+    })
     this.#restores = head.restores
+    this.#position = positionOf(head)
     this.#endings = new Endings(clock, async ({ group }) => this.look(group.id, noAnswer, () => undefined))
     this.#versionPrefix = clock.randomId()
     this.#patience = new Patience(options.storageClock ?? systemClock)
@@ -135,6 +142,11 @@ export class GroupDriver {
     }
     if (loaded.head.heldMs !== undefined) driver.#hold = { untilMs: longestMs, heldMs: longestMs }
     return driver
+  }
+
+  /** Of the newest change that followers were told of; before the first, what had been durable when the groups were read. */
+  get position(): Position {
+    return this.#position
   }
 
   /** From now on questions are answered, and every lease that was found counts from this one moment. */
@@ -239,13 +251,13 @@ export class GroupDriver {
     const startedMs = this.#clock.monotonicMs()
     // Burnt from here on, whatever becomes of the write.
     if (step.type === 'grant') group.term = step.grant.term
-    const kept = this.#restores > 0 ? { ...record, restores: this.#restores } : record
-    const writing = this.#journal.write(group.id, kept).then(
-      () => {
+    const writing = this.#journal.write(group.id, this.#kept(record)).then(
+      (written) => {
         const tookMs = this.#clock.monotonicMs() - startedMs
         group.writing = undefined
+        group.seq = written.head.seq
         this.#doubtful.delete(group)
-        this.#apply(group, step)
+        this.#apply(group, step, positionsOf(written))
         onWrite?.(tookMs, true)
         this.#authority.assert()
         return answer()
@@ -270,12 +282,23 @@ export class GroupDriver {
     this.#journal.change({ heldMs: undefined })
   }
 
-  /** What was written becomes true in memory. Followers hear of it. */
-  #apply(group: Group, step: rules.Step): void {
+  #kept(record: GroupRecord): GroupRecord {
+    return this.#restores > 0 ? { ...record, restores: this.#restores } : record
+  }
+
+  #recordNow(id: string): GroupRecord {
+    const group = this.table.get(id)
+    // It was to be new, and came to nothing.
+    if (!group) return this.#kept({ term: firstTerm(this.#restores), deleted: true })
+    return this.#kept(rules.recordOf(group, this.#now(group)))
+  }
+
+  /** What was written becomes true in memory. Followers hear of it: of two changes at most. */
+  #apply(group: Group, step: rules.Step, [first, last]: readonly [Position, Position]): void {
     const { lease } = group
     switch (step.type) {
       case 'grant': {
-        if (lease && !lease.ended) this.#end(lease, 'expired')
+        if (lease && !lease.ended) this.#end(lease, 'expired', first)
         // From now, not from the campaign: it may have waited in line, and its sender counts from what it sent.
         const untilMs = this.#clock.monotonicMs() + step.grant.ttlMs
         group.lease = new GroupLease(group, step.grant, untilMs, this.#clock)
@@ -283,11 +306,11 @@ export class GroupDriver {
         this.table.setDeleted(group, false)
         this.table.keep(group)
         this.#endings.watch(group.lease)
-        return this.#tell('LEADER_CHANGED', group.lease)
+        return this.#tell('LEADER_CHANGED', group.lease, last)
       }
       case 'end':
         if (!lease) return
-        this.#end(lease, step.reason)
+        this.#end(lease, step.reason, last)
         if (step.reason === 'resigned') lease.mark = step.mark
         return
       case 'delete':
@@ -295,7 +318,7 @@ export class GroupDriver {
         group.carry = ''
         group.hold = step.hold ?? group.hold
         this.table.setDeleted(group, true)
-        if (lease && !lease.ended) this.#end(lease, 'deleted')
+        if (lease && !lease.ended) this.#end(lease, 'deleted', last)
         return
       case 'define':
         group.definition = step.definition
@@ -309,11 +332,11 @@ export class GroupDriver {
     }
   }
 
-  #end(lease: GroupLease, reason: EndReason): void {
+  #end(lease: GroupLease, reason: EndReason, position: Position): void {
     lease.end = reason
     lease.hasLeft = reason === 'resigned'
     if (reason !== 'expired') this.#endings.endedEarly()
-    this.#tell('LEADER_LOST', lease, reason)
+    this.#tell('LEADER_LOST', lease, position, reason)
     wakeLine(lease.group)
   }
 
@@ -327,7 +350,7 @@ export class GroupDriver {
     lease.renewedAtMs = now.wallMs
     lease.renewals += 1
     for (const follower of this.followers) {
-      if (follower.wantsRenewals()) follower.onChange(this.#change('RENEWED', lease))
+      if (follower.wantsRenewals?.()) follower.onRenewal?.(this.#change('RENEWED', lease))
     }
     return this.standing(group, true)
   }
@@ -352,6 +375,7 @@ export class GroupDriver {
       lease: lease && !group.deleted ? viewOf(lease, nowMs, this.#versionPrefix) : undefined,
       highestTerm: group.term,
       freeInMs: group.freeInMs(nowMs),
+      seq: group.seq,
     }
   }
 
@@ -366,10 +390,11 @@ export class GroupDriver {
     }
   }
 
-  #tell(type: Change['type'], lease: GroupLease, reason?: EndReason): void {
+  #tell(type: Change['type'], lease: GroupLease, position: Position, reason?: EndReason): void {
     // What is durable is true, but no longer the newest by necessity: its readers hear of it from the next active one.
     if (this.#authority.isLost()) return
-    const change = this.#change(type, lease, reason)
+    const change = { ...this.#change(type, lease, reason), position }
+    this.#position = position
     for (const follower of this.followers) follower.onChange(change)
   }
 
@@ -382,4 +407,10 @@ export class GroupDriver {
       ...(reason && { reason }),
     }
   }
+}
+
+/** Of the changes that a write can bring: two at most. */
+function positionsOf({ head: { restores, term, seq }, index, isLast }: Written): readonly [Position, Position] {
+  const at = (place: number) => ({ restores, term, seq, index: place })
+  return [at(2 * index), at(isLast ? batchEnd : 2 * index + 1)]
 }

@@ -127,6 +127,8 @@ export class Group {
   definition: Definition | undefined
   carry = ''
   deleted = false
+  /** `seq` of the head that its record was written with; 0 if it has none, or if that was not noted. */
+  seq = 0
   hold: Hold | undefined
   writing: Writing | undefined
   line: Set<Waiter> | undefined

@@ -9,7 +9,8 @@
  * - a lease that was granted lasts at least as long as was promised, even over a restart.
  */
 import type { ServiceErrorCode } from '../errors.ts'
-import type { Change } from '../watch/feed.ts'
+import type { Position } from '../storage/position.ts'
+import type { Change, KeptChange } from '../watch/feed.ts'
 
 /** What a candidate tells about itself: JSON as text. A few kilobytes of it become ten times as much as objects. */
 export type MetadataText = string
@@ -59,6 +60,8 @@ export interface CampaignClaim {
   /** How long to wait in line. */
   readonly waitMs: number
   readonly mark?: string | undefined
+  /** Who is charged for the group, if it is new. Undefined: nobody. */
+  readonly subject?: string | undefined
 }
 
 export interface HolderClaim {
@@ -83,6 +86,8 @@ export interface GroupStanding {
   readonly highestTerm: number
   /** How long nobody may lead although nobody does. */
   readonly freeInMs: number
+  /** `seq` of the storage's head with which the group's record was last written; 0 if there is none. */
+  readonly seq: number
   /** Of a renewal that could never be granted, why. Not thrown: there may be thousands in one request. */
   readonly refusal?: RefusalData
 }
@@ -127,11 +132,22 @@ export interface MemberView {
 /** An answer at once where nothing must be waited for: renewals are many. */
 export type MaybePromise<T> = T | Promise<T>
 
+/** Changes that happened while nobody told of them. */
+export interface Break {
+  /** Where they end. */
+  readonly position: Position
+  /** The groups concerned; undefined: any may be. */
+  readonly changed: ReadonlySet<string> | undefined
+}
+
 /** Somebody who is notified of changes. */
 export interface Follower {
-  onChange(change: Change): void
+  onChange(change: KeptChange): void
+  /** Where groups are followed from afar. What comes next is after it. */
+  onBreak?(gap: Break): void
   /** There are many renewals: they are reported only while somebody wants them. */
-  wantsRenewals(): boolean
+  wantsRenewals?(): boolean
+  onRenewal?(change: Change): void
 }
 
 export interface Groups {
@@ -142,6 +158,8 @@ export interface Groups {
   resign(claim: HolderClaim): Promise<GroupStanding>
   /** The newest lease; what it says of an end is durable. */
   leader(groupId: string): MaybePromise<GroupStanding>
+  /** The same for many, in their order. Followers were told before of every change that these show. */
+  leaders(groupIds: readonly string[]): MaybePromise<readonly GroupStanding[]>
 
   define(
     groupId: string,
@@ -164,6 +182,8 @@ export interface Groups {
 
   /** Tells of every change from now on, in order. Returns what ends it. */
   follow(follower: Follower): () => void
+  /** Whether there is such a position. If so, it resolves once followers were told of all changes up to it. */
+  reaches(position: Position): MaybePromise<boolean>
   /** Resolves while the store can make something durable, rejects otherwise. */
   check(): Promise<void>
   close(): Promise<void>

@@ -1,7 +1,5 @@
 import { Pace } from '../clock.ts'
-import type { PageOptions } from './groups.ts'
-import type { Group } from './group.ts'
-import type { GroupTable } from './group-table.ts'
+import type { GroupView, MaybePromise, Page, PageOptions } from './groups.ts'
 
 /** Ids that one page may pass over. */
 const mostLooked = 10_000
@@ -10,29 +8,37 @@ const idsAtOnce = 256
 /** What a page may hold of what people wrote. */
 const mostPageBytes = 256 * 1024
 
-/** One page of groups, by id. */
-export interface GroupPage {
-  readonly groups: readonly Group[]
-  readonly next: string | undefined
-  readonly passedOver: number
+/** Where the groups of a page come from. */
+export interface Listing {
+  /** Those that are kept, in order; deleted ones too. */
+  idsAfter(groupId: string | undefined, most: number): MaybePromise<readonly string[]>
+  /** In the order of the ids; undefined for groups that do not exist. */
+  views(groupIds: readonly string[]): Promise<readonly (GroupView | undefined)[]>
 }
 
-/** The groups of a page, which others may change as soon as it is there. */
-export async function pageOf(
-  table: GroupTable,
-  { after, limit, isShown = () => true }: PageOptions,
-): Promise<GroupPage> {
-  const groups: Group[] = []
+/** One page of groups, by id. */
+export async function pageOf(listing: Listing, { after, limit, isShown = () => true }: PageOptions): Promise<Page> {
+  const groups: GroupView[] = []
   const pace = new Pace()
   let bytes = 0
   let last = after
   let looked = 0
   for (;;) {
-    const ids = table.idsAfter(last, idsAtOnce)
+    const ids = await listing.idsAfter(last, idsAtOnce)
     if (ids.length === 0) return { groups, next: undefined, passedOver: looked - groups.length }
+    const wanted = ids.filter((id) => isShown(id))
+    const views = new Map<string, GroupView | undefined>()
+    const viewOf = async (id: string) => {
+      if (!views.has(id)) {
+        const from = wanted.indexOf(id)
+        const some = wanted.slice(from, from + limit - groups.length + 1)
+        for (const [index, view] of (await listing.views(some)).entries()) views.set(some[index] as string, view)
+      }
+      return views.get(id)
+    }
+    const shownIds = new Set(wanted)
     for (const id of ids) {
-      const group = table.get(id)
-      const shown = group && !group.deleted && isShown(id) ? group : undefined
+      const shown = shownIds.has(id) ? await viewOf(id) : undefined
       // A full page looks on until there is something for the next one.
       const isFull = groups.length === limit || bytes >= mostPageBytes
       if (looked === mostLooked || (shown && isFull)) {
@@ -49,7 +55,7 @@ export async function pageOf(
   }
 }
 
-function textBytes({ lease, carry, definition }: Group): number {
-  const nodes = definition?.allowedNodes ?? []
-  return (lease?.metadata.length ?? 0) + carry.length + nodes.reduce((sum, node) => sum + node.length, 0)
+function textBytes({ lease, definition }: GroupView): number {
+  const nodes = definition.allowedNodes ?? []
+  return (lease?.metadata.length ?? 0) + (lease?.carry.length ?? 0) + nodes.reduce((sum, node) => sum + node.length, 0)
 }

@@ -24,9 +24,10 @@ interface Start extends LoadOptions {
   readonly restores: number
 }
 
-function groupOf({ id, record }: FoundGroup, { graceMs, names, restores, stalls }: Start): Group {
+function groupOf({ id, record, seq }: FoundGroup, { graceMs, names, restores, stalls }: Start): Group {
   const restoresSince = restores - (record.restores ?? 0)
   const group = new Group(id, firstTerm(restoresSince, record.term))
+  group.seq = seq
   group.carry = record.carry ?? ''
   group.deleted = record.deleted ?? false
   group.definition = definitionOf(record)

@@ -1,4 +1,5 @@
 import type { Timer } from 'tenure'
+import { Pace } from '../clock.ts'
 import { ServiceError } from '../errors.ts'
 import type {
   CampaignClaim,
@@ -21,10 +22,11 @@ import type { Group, Waiter } from './group.ts'
 import { GroupDriver, noAnswer, noGroup, type Ask, type DriverOptions } from './group-driver.ts'
 import type { GroupTable } from './group-table.ts'
 import { firstInLine, leaveLine, waitInLine } from './line.ts'
-import { pageOf } from './listing.ts'
+import { pageOf, type Listing } from './listing.ts'
 import { Members } from './members.ts'
 import type { Loaded } from '../storage/storage.ts'
 import * as rules from './rules.ts'
+import { isAfter, isWrittenAfter, type Position } from '../storage/position.ts'
 import type { ServingClock } from './serving-clock.ts'
 
 /** What {@link LocalGroups.open} takes. */
@@ -33,12 +35,15 @@ export interface LocalGroupsOptions extends DriverOptions {
   readonly implicitGroups: boolean
   readonly maxMembersPerGroup: number
   readonly memberTtlMs: number
+  /** Throws if a subject may not bring another group into being. */
+  readonly chargeNewGroup?: ((subject: string) => void) | undefined
 }
 
 const pruneMs = 60_000
+const groupsPerLook = 1_024
 
 /** The groups for which this process answers. What is asked goes to the rules by way of the driver, which alone changes them. */
-export class LocalGroups implements Groups {
+export class LocalGroups implements Groups, Listing {
   readonly clusterId: string
   readonly #driver: GroupDriver
   readonly #table: GroupTable
@@ -78,7 +83,9 @@ export class LocalGroups implements Groups {
 
   async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
     const deadlineMs = this.#clock.monotonicMs() + claim.waitMs
-    const { implicitGroups } = this.#options
+    const { implicitGroups, chargeNewGroup } = this.#options
+    const { subject } = claim
+    if (subject !== undefined && chargeNewGroup && !(await this.leader(claim.groupId)).lease) chargeNewGroup(subject)
     let place: Waiter | undefined
     let group: Group | undefined
     const again = async (waited: Promise<Waiter>) => {
@@ -141,6 +148,13 @@ export class LocalGroups implements Groups {
     return this.#driver.read(groupId)
   }
 
+  leaders(groupIds: readonly string[]): MaybePromise<readonly GroupStanding[]> {
+    const asked = groupIds.map((groupId) => this.#driver.read(groupId))
+    // Most are known at once: then nothing happens between the first and the last of them.
+    const waits = asked.some((standing) => standing instanceof Promise)
+    return waits ? Promise.all(asked.map(async (standing) => standing)) : (asked as GroupStanding[])
+  }
+
   async define(
     groupId: string,
     definition: Definition,
@@ -189,16 +203,24 @@ export class LocalGroups implements Groups {
   }
 
   async groups(options: PageOptions): Promise<Page> {
+    const page = await pageOf(this, options)
+    // Where it found nothing, nobody has asked since.
     this.#driver.assert()
-    const { groups, ...page } = await pageOf(this.#table, options)
-    // That may have taken a while, and where it found nothing, nobody asks below.
+    return page
+  }
+
+  idsAfter(groupId: string | undefined, most: number): readonly string[] {
     this.#driver.assert()
-    const looks = groups.map(async ({ id }) =>
-      this.#driver.look(id, noAnswer, (group) => (group.deleted ? undefined : this.#view(group))),
+    return this.#table.idsAfter(groupId, most)
+  }
+
+  async views(groupIds: readonly string[]): Promise<readonly (GroupView | undefined)[]> {
+    const looks = groupIds.map(async (groupId) =>
+      this.#driver.look(groupId, noAnswer, (group) => (group.deleted ? undefined : this.#view(group))),
     )
-    const views = (await Promise.all(looks)).filter((view) => view !== undefined)
+    const views = await Promise.all(looks)
     this.#driver.assert()
-    return { ...page, groups: views, passedOver: page.passedOver + groups.length - views.length }
+    return views
   }
 
   heartbeat(groupId: string, nodeId: string, metadata: MetadataText): MaybePromise<void> {
@@ -237,6 +259,30 @@ export class LocalGroups implements Groups {
   follow(follower: Follower): () => void {
     this.#driver.followers.add(follower)
     return () => void this.#driver.followers.delete(follower)
+  }
+
+  reaches(position: Position): boolean {
+    return !isAfter(position, this.position)
+  }
+
+  /** Of the newest change. */
+  get position(): Position {
+    return this.#driver.position
+  }
+
+  /** The groups whose record was written after a position; undefined if they are more than `most`, or not known. */
+  async changedAfter(position: Position, most: number): Promise<ReadonlySet<string> | undefined> {
+    if (position.restores !== this.position.restores) return undefined
+    const changed = new Set<string>()
+    const pace = new Pace()
+    let looked = 0
+    for (const { id, seq } of this.#table.values()) {
+      if (isWrittenAfter(seq, position)) changed.add(id)
+      if (changed.size > most) return undefined
+      looked += 1
+      if (looked % groupsPerLook === 0 && pace.isOver) await pace.pause()
+    }
+    return changed
   }
 
   get groupCount(): number {

@@ -209,7 +209,7 @@ function confirmed(group: Group, now: Now): Ruling<never> {
 }
 
 /** What is kept of a group as it is. A hold that is over must not be imposed again by the next restart. */
-function recordOf(group: Group, { monotonicMs }: Now): GroupRecord {
+export function recordOf(group: Group, { monotonicMs }: Now): GroupRecord {
   const { lease, definition, hold } = group
   return {
     term: group.term,

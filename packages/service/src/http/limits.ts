@@ -79,7 +79,7 @@ export class Limits {
 
   /** Calls back when it is this request's turn among the large ones. Returns what lets the next one begin. */
   turn(request: FastifyRequest, begin: () => void): () => void {
-    return this.#turns.take(this.#subjectOf(request), begin)
+    return this.#turns.take(this.subjectOf(request), begin)
   }
 
   /** The groups that one request asks about, of which it has paid for the first ten. */
@@ -94,7 +94,7 @@ export class Limits {
   passedOver(request: FastifyRequest, count: number): void {
     const weight = Math.floor(count / 1_000) * 10
     if (weight === 0 || !this.#requests.isLimited) return
-    this.#requests.charge(this.#subjectOf(request), weight, this.#clock.monotonicMs())
+    this.#requests.charge(this.subjectOf(request), weight, this.#clock.monotonicMs())
   }
 
   /** The leases of a batch that its size has not paid for yet. */
@@ -107,8 +107,13 @@ export class Limits {
     return this.#newGroups.isLimited
   }
 
-  newGroup(request: FastifyRequest): void {
-    this.#take(this.#newGroups, request, 1, 'new groups')
+  /** Who is charged for what a request does. */
+  subjectOf(request: FastifyRequest): string {
+    return this.#authenticated ? request.identity.subject : request.ip
+  }
+
+  newGroup(subject: string): void {
+    this.#charge(this.#newGroups, subject, 1, 'new groups')
   }
 
   /** Runs a watch of this many groups. */
@@ -127,19 +132,19 @@ export class Limits {
   }
 
   #take(budget: Budget, request: FastifyRequest, weight: number, what: string, paid = 0): void {
+    this.#charge(budget, this.subjectOf(request), weight, what, paid)
+  }
+
+  #charge(budget: Budget, subject: string, weight: number, what: string, paid = 0): void {
     if (weight <= 0 || !budget.isLimited) return
-    const waitMs = budget.take(this.#subjectOf(request), weight, this.#clock.monotonicMs(), paid)
+    const waitMs = budget.take(subject, weight, this.#clock.monotonicMs(), paid)
     if (waitMs > 0) throw tooMany(what, waitMs)
   }
 
   #enter(places: Places, request: FastifyRequest, weight: number, what: string, retryAfterMs: number): () => void {
-    const leave = places.enter(this.#subjectOf(request), weight)
+    const leave = places.enter(this.subjectOf(request), weight)
     if (!leave) throw tooMany(what, retryAfterMs)
     return leave
-  }
-
-  #subjectOf(request: FastifyRequest): string {
-    return this.#authenticated ? request.identity.subject : request.ip
   }
 }
 

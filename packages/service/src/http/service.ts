@@ -37,6 +37,8 @@ declare module 'fastify' {
 /** What the routes work with. */
 export interface Service {
   readonly state: Groups
+  /** The one beside the head of the storage: what is sealed with it can be opened by every replica, after a restart too. */
+  readonly secret: string
   readonly readiness: Readiness
   readonly hub: Hub
   readonly clock: Clock

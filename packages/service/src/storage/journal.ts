@@ -2,13 +2,35 @@ import { nextTurn } from '../clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { Appended, Batch, GroupRecord, KeptGroup, Storage, StorageHead } from './storage.ts'
 
+/** Which write of which batch it was. */
+export interface Written {
+  /** Of the batch. */
+  readonly head: StorageHead
+  readonly index: number
+  readonly isLast: boolean
+}
+
 interface Write extends KeptGroup {
+  resolve(written: Written): void
+  reject(error: Error): void
+}
+
+interface Check {
   resolve(): void
   reject(error: Error): void
 }
 
 /** What a batch may change of the head, beside its place. */
 export type HeadChanges = Partial<Pick<StorageHead, 'term' | 'restores' | 'incarnation' | 'heldMs'>>
+
+/** What {@link Journal} takes. */
+export interface JournalOptions {
+  newId(): string
+  /** What memory has of a group. */
+  recordNow(id: string): GroupRecord
+  /** Called in the step in which it is known that another replica has appended. */
+  readonly onFenced?: (() => void) | undefined
+}
 
 /** A batch of which nobody knows whether it is there. */
 interface Unsettled {
@@ -28,26 +50,28 @@ interface Unsettled {
  * again. Reading the head would not settle anything: see {@link Storage.append}.
  *
  * Writers that failed although their batch was applied are no different from those of a process that crashed between
- * the commit and the answer. What that means for each kind of write is said at `LocalGroups`.
+ * the commit and the answer. What that means for each kind of write is said at `LocalGroups`. Such records are *unheard*:
+ * they are replaced by what memory says before anything else is written. Otherwise a reader of changes could have
+ * seen a later batch when the process crashes: by its cursor it would know of a record that it was never told of.
  */
 export class Journal {
   readonly #storage: Storage
-  readonly #newId: () => string
+  readonly #options: JournalOptions
   #head: StorageHead
   #queue: Write[] = []
-  #checks: Pick<Write, 'resolve' | 'reject'>[] = []
+  #checks: Check[] = []
   #draining: Promise<void> | undefined
   #unsettled: Unsettled | undefined
   #changes: HeadChanges = {}
+  /** Groups whose record is in the storage although its writer failed. */
+  readonly #unheard = new Set<string>()
   #fenced: ServiceError | undefined
-  readonly #onFenced: (() => void) | undefined
 
-  /** `head` is that of the storage. `onFenced` is called in the step in which it is known that another has appended. */
-  constructor(storage: Storage, head: StorageHead, newId: () => string, onFenced?: () => void) {
+  /** `head` is that of the storage. */
+  constructor(storage: Storage, head: StorageHead, options: JournalOptions) {
     this.#storage = storage
     this.#head = head
-    this.#newId = newId
-    this.#onFenced = onFenced
+    this.#options = options
   }
 
   /**
@@ -71,8 +95,8 @@ export class Journal {
     this.#fenced ??= reason
   }
 
-  /** Resolves once it is durable. Rejects where it was not done, or where nobody knows. */
-  write(id: string, record: GroupRecord): Promise<void> {
+  /** Resolves once it is durable, in the order of the calls. Rejects where it was not done, or where nobody knows. */
+  write(id: string, record: GroupRecord): Promise<Written> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ id, record, resolve, reject })
       this.#draining ??= this.#drain()
@@ -102,34 +126,51 @@ export class Journal {
     await nextTurn()
     while (this.#queue.length > 0 || this.#checks.length > 0) {
       const checks = this.#checks.splice(0)
-      const writes = this.#take()
-      if (writes.length > 0) settle(writes, await this.#append(writes))
-      if (checks.length > 0) settle(checks, await failureOf(this.#check()))
+      const writes = this.#queue.splice(0, this.#fitting(this.#queue))
+      if (writes.length > 0) this.#answer(writes, await this.#append(writes))
+      if (checks.length > 0) {
+        const failure = await failureOf(this.#check())
+        for (const { resolve, reject } of checks)
+          if (failure) reject(failure)
+          else resolve()
+      }
     }
     this.#draining = undefined
   }
 
-  /** As many as the storage takes at once. */
-  #take(): Write[] {
+  #answer(writes: readonly Write[], failure: ServiceError | undefined): void {
+    const head = this.#head
+    for (const [index, { resolve, reject }] of writes.entries()) {
+      if (failure) reject(failure)
+      else resolve({ head, index, isLast: index === writes.length - 1 })
+    }
+  }
+
+  /** How many of these the storage takes at once. */
+  #fitting(kept: readonly KeptGroup[]): number {
     const { groups, bytes } = this.#storage.maxBatch
     let count = 0
     let left = bytes
-    for (const { id, record } of this.#queue) {
+    for (const { id, record } of kept) {
       if (bytes !== Infinity) left -= id.length + Buffer.byteLength(JSON.stringify(record))
       if (count > 0 && (count === groups || left < 0)) break
       count += 1
     }
-    return this.#queue.splice(0, count)
+    return count
   }
 
   #append(writes: readonly Write[]): Promise<ServiceError | undefined> {
     const append = async () => {
       await this.#settle()
-      const batch = this.#next(writes.map(({ id, record }) => ({ id, record })))
-      this.#unsettled = { batch, instead: this.#next([]) }
-      this.#follow(batch, await this.#storage.append(this.#head, batch))
+      await this.#appendNext(writes.map(({ id, record }) => ({ id, record })))
     }
     return failureOf(append())
+  }
+
+  async #appendNext(groups: readonly KeptGroup[]): Promise<void> {
+    const batch = this.#next(groups)
+    this.#unsettled = { batch, instead: this.#next([]) }
+    this.#follow(batch, await this.#storage.append(this.#head, batch))
   }
 
   /** A storage that works is not enough: the next write must be possible too. */
@@ -140,17 +181,26 @@ export class Journal {
 
   async #settle(): Promise<void> {
     if (this.#fenced) throw this.#fenced
-    if (!this.#unsettled) return
-    const { batch, instead } = this.#unsettled
+    if (this.#unsettled) await this.#settleBatch(this.#unsettled)
+    while (this.#unheard.size > 0) {
+      const kept = [...this.#unheard].map((id) => ({ id, record: this.#options.recordNow(id) }))
+      const groups = kept.slice(0, this.#fitting(kept))
+      await this.#appendNext(groups)
+      for (const { id } of groups) this.#unheard.delete(id)
+    }
+  }
+
+  async #settleBatch({ batch, instead }: Unsettled): Promise<void> {
     const given = await this.#storage.append(this.#head, instead)
     if (given === 'done') return this.#follow(instead, given)
     this.#follow(batch, await this.#storage.append(this.#head, batch))
+    for (const { id } of batch.groups) this.#unheard.add(id)
   }
 
   #follow({ head }: Batch, appended: Appended): void {
     if (appended === 'fenced') {
       this.#fenced = new ServiceError('BACKEND_UNAVAILABLE', 'Another replica writes to the storage of this service.')
-      this.#onFenced?.()
+      this.#options.onFenced?.()
       throw this.#fenced
     }
     this.#head = head
@@ -158,18 +208,8 @@ export class Journal {
   }
 
   #next(groups: readonly KeptGroup[]): Batch {
-    const place = { seq: this.#head.seq + 1, batch: this.#newId() }
+    const place = { seq: this.#head.seq + 1, batch: this.#options.newId() }
     return { head: { ...this.#head, ...this.#changes, ...place }, groups }
-  }
-}
-
-function settle(
-  waiting: readonly { resolve(): void; reject(error: Error): void }[],
-  failure: ServiceError | undefined,
-): void {
-  for (const { resolve, reject } of waiting) {
-    if (failure) reject(failure)
-    else resolve()
   }
 }
 

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Clock } from 'tenure'
+import type { Position } from '../storage/position.ts'
 import type { Entry } from './feed.ts'
 import { frameOf, frameOfText, type Frame } from './frames.ts'
 import type { Hub, Subscriber } from './hub.ts'
@@ -26,6 +27,8 @@ interface EventStreamOptions {
   readonly expiresAtMs: number | undefined
   /** How long the reader may take to read what is unread. */
   readonly patienceMs: number
+  /** What the feed cannot tell. */
+  missedSince(position: Position): Promise<Snapshot>
   onSlow(): void
 }
 
@@ -41,6 +44,8 @@ export class EventStream implements Endless, Subscriber {
   readonly #heartbeatMs: number
   #leave: (() => void) | undefined
   #wake: (() => void) | undefined
+  /** Where something was missed while all was told live. */
+  #missed: Position | undefined
   #writtenAtMs: number
   #ended = false
 
@@ -62,7 +67,7 @@ export class EventStream implements Endless, Subscriber {
   }
 
   /** Writes until the reader has gone, or was dropped. */
-  async run(start: Snapshot | { readonly position: number }): Promise<void> {
+  async run(start: Snapshot): Promise<void> {
     const { hub, groups, socket, headers } = this.#options
     if (this.#ended) return
     socket.setKeepAlive(true, heartbeatMs)
@@ -74,13 +79,19 @@ export class EventStream implements Endless, Subscriber {
       connection: 'close',
     })
     this.#raw.write('retry: 2000\n\n')
-    if ('events' in start && !(await this.#writeAll(this.#framesOf(start)))) return
+    if (!(await this.#writeAll(this.#framesOf(start)))) return
     const wanted = new Set(groups)
     let { position } = start
     while (!this.#ended) {
       const entries = hub.feed.after(position)
-      if (!entries) return this.#drop()
-      if (entries.length === 0) {
+      if (!entries) {
+        if (!hub.feed.isBefore(position)) return this.#drop()
+        const missed = await this.#options.missedSince(position).catch(() => undefined)
+        // It comes back with its cursor, and finds somebody who knows.
+        if (!missed) return this.end()
+        if (!(await this.#writeAll(this.#framesOf(missed)))) return
+        position = missed.position
+      } else if (entries.length === 0) {
         // Without a pause in between: a change during a pause would be lost.
         position = await this.#live()
         if (this.#ended || !(await this.#drained())) return
@@ -95,6 +106,11 @@ export class EventStream implements Endless, Subscriber {
   notify(frame: () => Frame): void {
     this.#write(frame())
     if (this.#raw.writableLength > waitingBytes) this.#wake?.()
+  }
+
+  miss(since: Position): void {
+    this.#missed = since
+    this.#wake?.()
   }
 
   end(): void {
@@ -125,8 +141,8 @@ export class EventStream implements Endless, Subscriber {
     for (const entry of entries) yield this.#options.hub.frameOf(entry)
   }
 
-  /** Lasts until the reader has fallen behind or gone. Resolves to the position of the last change it was sent. */
-  #live(): Promise<number> {
+  /** Lasts until the reader has fallen behind or gone, or missed something. Resolves to the position up to which it has all. */
+  #live(): Promise<Position> {
     const { hub, groups } = this.#options
     return new Promise((resolve) => {
       this.#leave = hub.subscribe(groups, this)
@@ -134,7 +150,8 @@ export class EventStream implements Endless, Subscriber {
         this.#leave?.()
         this.#leave = undefined
         this.#wake = undefined
-        resolve(hub.feed.position)
+        resolve(this.#missed ?? hub.feed.position)
+        this.#missed = undefined
       }
     })
   }

@@ -1,6 +1,7 @@
-import { Seal } from '../auth/seal.ts'
-import type { Frame } from './frames.ts'
+import { keysFrom, Seal } from '../auth/seal.ts'
 import type { LeaseView } from '../groups/groups.ts'
+import { isAfter, positionFrom, positionLength, textOf, type Position } from '../storage/position.ts'
+import type { Frame } from './frames.ts'
 
 /** A change of a group's leadership. */
 export interface Change {
@@ -14,9 +15,14 @@ export interface Change {
   readonly atMs: number
 }
 
-/** A change with its place in the feed. Renewals have none: they cannot be resumed. */
+/** A change that is kept. Renewals are not: they cannot be resumed. */
+export interface KeptChange extends Change {
+  readonly position: Position
+}
+
+/** A change with its place in the feed. */
 export interface Entry {
-  readonly position: number
+  readonly position: Position
   readonly change: Change
   /** It had metadata or a carry. Those of ended terms that others have followed are kept nowhere. */
   readonly hadTexts: boolean
@@ -27,68 +33,107 @@ export interface Entry {
 const noTexts = { metadata: '{}', carry: '' }
 
 /**
- * The changes of all groups in one order. The newest are kept for readers that come back. A cursor names the feed too,
- * because a restart begins another one: what was missed meanwhile is then reported as a gap. Its position is sealed,
- * since it would show how much happens in groups that the reader may not see.
+ * The changes of all groups in one order. The newest are kept for readers that come back. A cursor is a position in
+ * that order, so it outlives the process, and every replica knows it. It is sealed, since it would show how much happens
+ * in groups that the reader may not see.
  */
 export class Feed {
-  readonly #id: string
+  /** A ring; the oldest entry is at `#start`. */
   readonly #kept: Entry[] = []
   readonly #limit: number
-  /** Long enough for every safe integer. */
-  readonly #seal = new Seal(16)
+  readonly #seal: Seal
   #start = 0
-  #position = 0
+  #position: Position
+  /** All changes after this are kept. */
+  #complete: Position
+  /** Before this, it is not known which changes there were. */
+  #begin: Position
   /** The newest cursor: thousands of quiet streams get the same one. */
-  #cursor: { readonly position: number; readonly text: string } | undefined
+  #cursor: { readonly position: Position; readonly text: string } | undefined
 
-  constructor(id: string, limit = 16_384) {
-    this.#id = id
+  /** `position` is what was durable when the groups were read. `secret` is the one beside the head. */
+  constructor({ secret, position, limit = 16_384 }: { secret: string; position: Position; limit?: number }) {
+    this.#seal = new Seal(keysFrom(secret, 'cursors'), positionLength)
+    this.#position = position
+    this.#complete = position
+    this.#begin = position
     this.#limit = limit
   }
 
   /** The position of the newest change. */
-  get position(): number {
+  get position(): Position {
     return this.#position
   }
 
   /** What a reader gives back to resume after a position. */
-  cursorAt(position: number): string {
+  cursorAt(position: Position): string {
     if (this.#cursor?.position !== position) {
-      this.#cursor = { position, text: `${this.#id}.${this.#seal.close(String(position))}` }
+      this.#cursor = { position, text: this.#seal.close(textOf(position)) }
     }
     return this.#cursor.text
   }
 
-  add(change: Change): Entry {
-    this.#position += 1
+  add({ position, ...change }: KeptChange): Entry {
     const { metadata, carry } = change.lease
     const hadTexts = metadata !== noTexts.metadata || carry !== noTexts.carry
     const kept = hadTexts ? { ...change, lease: { ...change.lease, ...noTexts } } : change
-    const entry: Entry = { position: this.#position, change: kept, hadTexts }
+    const entry: Entry = { position, change: kept, hadTexts }
     if (this.#kept.length < this.#limit) this.#kept.push(entry)
-    else this.#kept[this.#start++ % this.#limit] = entry
+    else {
+      const oldest = this.#kept[this.#start] as Entry
+      this.#complete = oldest.position
+      this.#kept[this.#start] = entry
+      this.#start = (this.#start + 1) % this.#limit
+    }
+    this.#position = position
     return entry
   }
 
-  /** The position that a cursor names; a gap if it belongs to another feed; undefined if it was never given out. */
-  find(cursor: string): number | 'gap' | undefined {
-    // Cursors of the version before this one were numbers. They belong to another feed.
-    const [, id, sealed] = /^([\w-]{8,32})\.([\w-]{59}|0|[1-9]\d{0,15})$/.exec(cursor) ?? []
-    if (id === undefined || sealed === undefined) return undefined
-    if (id !== this.#id) return 'gap'
-    const position = this.#seal.open(sealed)
-    return position === undefined ? undefined : Number(position)
+  /** Nothing happened up to here beside what is kept. */
+  advance(position: Position): void {
+    if (isAfter(position, this.#position)) this.#position = position
+  }
+
+  /** What happened between the newest change and this position is not known. */
+  skipTo(position: Position): void {
+    this.#kept.length = 0
+    this.#start = 0
+    this.#complete = position
+    this.#begin = position
+    this.#position = position
+  }
+
+  /**
+   * The position that a cursor names, which may be ahead of this feed; a gap for one of an earlier version; undefined if
+   * nobody who knows the secret gave it out.
+   */
+  find(cursor: string): Position | 'gap' | undefined {
+    if (/^[\w-]{94}$/.test(cursor)) {
+      const text = this.#seal.open(cursor)
+      return text === undefined ? undefined : positionFrom(text)
+    }
+    // Those began with the name of a run.
+    return /^[\w-]{8,32}\.([\w-]{59}|0|[1-9]\d{0,15})$/.test(cursor) ? 'gap' : undefined
   }
 
   /** Everything after a position, in order; undefined if some of it is gone. */
-  after(position: number): Entry[] | undefined {
-    const missing = this.#position - position
+  after(position: Position): Entry[] | undefined {
+    if (isAfter(this.#complete, position) || position.restores !== this.#position.restores) return undefined
     const { length } = this.#kept
-    if (missing > length) return undefined
-    return Array.from(
-      { length: missing },
-      (_, index) => this.#kept[(this.#start + length - missing + index) % length] as Entry,
-    )
+    const at = (index: number) => this.#kept[(this.#start + index) % length] as Entry
+    // The first one after it, by halving: most readers come back for the newest.
+    let low = 0
+    let high = length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (isAfter(at(middle).position, position)) high = middle
+      else low = middle + 1
+    }
+    return Array.from({ length: length - low }, (_, index) => at(low + index))
+  }
+
+  /** Whether the feed began after a position, or was broken off: not the reader was too slow. */
+  isBefore(position: Position): boolean {
+    return isAfter(this.#begin, position)
   }
 }

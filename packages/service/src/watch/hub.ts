@@ -1,7 +1,8 @@
 import type { WatchedEvent } from '../http/schemas/watch.ts'
 import { eventOf } from '../http/views.ts'
-import type { Groups } from '../groups/groups.ts'
-import { Feed, type Change, type Entry } from './feed.ts'
+import type { Break, Groups } from '../groups/groups.ts'
+import type { Position } from '../storage/position.ts'
+import { Feed, type Change, type Entry, type KeptChange } from './feed.ts'
 import { frameOf, type Frame } from './frames.ts'
 
 /** A stream or a poll that waits for changes. */
@@ -9,6 +10,15 @@ export interface Subscriber {
   readonly wantsRenewals: boolean
   /** `frame` is the change as it is sent to streams, made once for all of them. */
   notify(frame: () => Frame): void
+  /** Something may have happened after a position of which nobody told. */
+  miss(since: Position): void
+}
+
+export interface HubOptions {
+  readonly secret: string
+  /** What was durable when the groups were read. */
+  readonly position: Position
+  readonly maxWatchers: number
 }
 
 /** Brings changes to the subscribers. */
@@ -21,13 +31,15 @@ export class Hub {
   #places = 0
   #renewalWatchers = 0
 
-  constructor(state: Groups, { id, maxWatchers }: { readonly id: string; readonly maxWatchers: number }) {
-    this.feed = new Feed(id)
+  constructor(state: Groups, options: HubOptions) {
+    this.feed = new Feed(options)
     this.#state = state
-    this.#maxWatchers = maxWatchers
+    this.#maxWatchers = options.maxWatchers
     state.follow({
+      onChange: (change) => this.#onChange(change),
+      onBreak: (gap) => this.#onBreak(gap),
       wantsRenewals: () => this.#renewalWatchers > 0,
-      onChange: (change) => this.#on(change),
+      onRenewal: (change) => this.#tell(change, ({ wantsRenewals }) => wantsRenewals),
     })
   }
 
@@ -82,15 +94,28 @@ export class Hub {
     return eventOf({ ...change, lease: { ...change.lease, ...texts } })
   }
 
-  #on(change: Change): void {
-    const renewal = change.type === 'RENEWED'
-    const entry = renewal ? undefined : this.feed.add(change)
+  #onChange(change: KeptChange): void {
+    const { position } = this.feed.add(change)
+    this.#tell(change, () => true, position)
+  }
+
+  /** Those whose groups are not concerned miss nothing. */
+  #onBreak({ position, changed }: Break): void {
+    const since = this.feed.position
+    if (changed?.size === 0) return this.feed.advance(position)
+    this.feed.skipTo(position)
+    const concerned = new Set<Subscriber>()
+    for (const groupId of changed ?? this.#byGroup.keys()) {
+      for (const subscriber of this.#byGroup.get(groupId) ?? []) concerned.add(subscriber)
+    }
+    for (const subscriber of concerned) subscriber.miss(since)
+  }
+
+  #tell(change: Change, isFor: (subscriber: Subscriber) => boolean, position?: Position): void {
     const subscribers = this.#byGroup.get(change.groupId)
     if (!subscribers) return
     let made: Frame | undefined
-    const frame = () => (made ??= frameOf(eventOf(change), entry && this.feed.cursorAt(entry.position)))
-    for (const subscriber of subscribers) {
-      if (!renewal || subscriber.wantsRenewals) subscriber.notify(frame)
-    }
+    const frame = () => (made ??= frameOf(eventOf(change), position && this.feed.cursorAt(position)))
+    for (const subscriber of subscribers) if (isFor(subscriber)) subscriber.notify(frame)
   }
 }

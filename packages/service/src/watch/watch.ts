@@ -6,9 +6,10 @@ import { whileHere } from '../http/connections.ts'
 import { watchWeight } from '../http/limits.ts'
 import type { WatchOptions } from '../http/schemas/watch.ts'
 import type { Service } from '../http/service.ts'
+import { isAfter, type Position } from '../storage/position.ts'
 import { EventStream } from './event-stream.ts'
 import { jsonOf } from './frames.ts'
-import { takeSnapshot } from './snapshot.ts'
+import { takeSnapshot, type Snapshot, type Start } from './snapshot.ts'
 
 const longestWaitMs = 60_000
 /** How long a stream may wait for its reader. */
@@ -20,8 +21,7 @@ const mostLength = 256 * 1024
 interface Wanted {
   readonly groups: readonly string[]
   readonly renewals: boolean
-  /** The position after which the reader resumes. Undefined: it comes for the first time. */
-  readonly from: number | 'gap' | undefined
+  readonly from: Start
 }
 
 export async function watch(
@@ -32,7 +32,7 @@ export async function watch(
   query: WatchOptions,
 ) {
   for (const group of groups) mayRead(request.identity, group)
-  const wanted = { groups, renewals: query.renewals === 'true', from: startOf(service, request, query) }
+  const wanted = { groups, renewals: query.renewals === 'true', from: await startOf(service, request, query) }
   const leave = service.hub.enter(watchWeight(groups.length))
   if (!leave)
     throw new ServiceError('RATE_LIMITED', 'There are too many watchers already.', {
@@ -47,19 +47,38 @@ export async function watch(
   }
 }
 
-function startOf({ hub }: Service, request: FastifyRequest, query: WatchOptions): Wanted['from'] {
+async function startOf({ hub, state }: Service, request: FastifyRequest, query: WatchOptions): Promise<Start> {
   const { 'last-event-id': header } = request.headers
   // Newer than the query, which the browser repeats whenever it connects again.
   const cursor = header || query.cursor
-  if (cursor === undefined) return undefined
+  if (cursor === undefined) return 'first'
   const found = typeof cursor === 'string' ? hub.feed.find(cursor) : undefined
-  if (found === undefined) throw new ServiceError('INVALID_REQUEST', 'This cursor was never given out.')
-  return found !== 'gap' && hub.feed.after(found) ? found : 'gap'
+  const isAhead = found !== undefined && found !== 'gap' && isAfter(found, hub.feed.position)
+  // Another replica may have given it out, and this one has yet to hear what that one knew.
+  if (found === undefined || (isAhead && !(await state.reaches(found)))) {
+    throw new ServiceError('INVALID_REQUEST', 'This cursor was never given out.')
+  }
+  return found
+}
+
+/** How a reader begins: with what the feed has for it, or with a snapshot. */
+async function beginningOf(
+  service: Service,
+  request: FastifyRequest,
+  { groups, from }: Pick<Wanted, 'groups' | 'from'>,
+): Promise<Snapshot> {
+  if (typeof from === 'object' && service.hub.feed.after(from)) return { events: [], position: from }
+  // Rights may be read again while the snapshot waits for the disk. Then the stream would begin with outdated rights.
+  return whileHere(service, request, async (signal) => {
+    const snapshot = await takeSnapshot(service, groups, from)
+    if (signal.aborted) throw new ServiceError('BACKEND_UNAVAILABLE', 'Rights were read again, or the service stops.')
+    return snapshot
+  })
 }
 
 async function stream(service: Service, request: FastifyRequest, reply: FastifyReply, wanted: Wanted): Promise<void> {
-  const { groups, from } = wanted
-  const start = typeof from === 'number' ? { position: from } : await firstOf(service, request, groups, from === 'gap')
+  const { groups } = wanted
+  const start = await beginningOf(service, request, wanted)
   reply.hijack()
   const events = new EventStream({
     ...wanted,
@@ -70,6 +89,7 @@ async function stream(service: Service, request: FastifyRequest, reply: FastifyR
     clock: service.clock,
     expiresAtMs: request.identity.expiresAtMs,
     patienceMs: Math.min(patienceMs, service.limits.options.answerTimeoutMs / 2),
+    missedSince: (from) => beginningOf(service, request, { groups, from }),
     onSlow: () => service.metrics.slowReader(),
   })
   const forget = service.streams.add(events)
@@ -78,15 +98,6 @@ async function stream(service: Service, request: FastifyRequest, reply: FastifyR
   } finally {
     forget()
   }
-}
-
-/** Rights may be read again while the snapshot waits for the disk. Then the stream would begin with outdated rights. */
-async function firstOf(service: Service, request: FastifyRequest, groups: readonly string[], isGap: boolean) {
-  return whileHere(service, request, async (signal) => {
-    const snapshot = await takeSnapshot(service, groups, isGap)
-    if (signal.aborted) throw new ServiceError('BACKEND_UNAVAILABLE', 'Rights were read again, or the service stops.')
-    return snapshot
-  })
 }
 
 /** The answer as JSON: checking every event against its schema again would take longer than all the rest. */
@@ -100,16 +111,15 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
     length += json.length
     return events.length < mostEvents && length < mostLength
   }
-  const answer = (position: number) => {
+  const answer = (position: Position) => {
     const rest = JSON.stringify({ cursor: hub.feed.cursorAt(position), cluster_id: state.clusterId })
     return `{"events":[${events.join()}],${rest.slice(1)}`
   }
-  const { groups, from } = wanted
-  if (typeof from !== 'number') {
-    const snapshot = await takeSnapshot(service, groups, from === 'gap')
-    for (const event of snapshot.events) add(JSON.stringify(event()))
-    return answer(snapshot.position)
-  }
+  const { groups } = wanted
+  const start = await beginningOf(service, request, wanted)
+  for (const event of start.events) add(JSON.stringify(event()))
+  if (events.length > 0) return answer(start.position)
+  const from = start.position
   const watched = new Set(groups)
   for (const entry of hub.feed.after(from) ?? []) {
     if (watched.has(entry.change.groupId) && !add(jsonOf(hub.frameOf(entry)))) return answer(entry.position)
@@ -117,7 +127,7 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
   if (events.length > 0) return answer(hub.feed.position)
   const longestMs = Math.min(waitMs, longestWaitMs, validForMs(request.identity, clock.wallMs()))
   let wake = () => {}
-  let position: number | undefined
+  let position: Position | undefined
   const leave = hub.subscribe(groups, {
     wantsRenewals: wanted.renewals,
     notify(frame) {
@@ -125,6 +135,12 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
       if (add(jsonOf(frame()))) return
       position = hub.feed.position
       leave()
+    },
+    // The next poll gets it.
+    miss(since) {
+      position = since
+      leave()
+      wake()
     },
   })
   const wait = (signal: AbortSignal) =>

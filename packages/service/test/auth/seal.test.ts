@@ -1,12 +1,28 @@
 import { expect, test } from 'vitest'
-import { Seal } from '../../src/auth/seal.ts'
+import { keysFrom, Seal } from '../../src/auth/seal.ts'
 
-test('a seal is opened by the one that closed it, whole', () => {
-  const seal = new Seal(128)
-  const closed = seal.close('billing-1')
-  expect(seal.open(closed)).toBe('billing-1')
-  expect(closed).toHaveLength(seal.close('x'.repeat(128)).length)
-  expect(new Seal(128).open(closed)).toBeUndefined()
-  expect(seal.open(closed.slice(0, -4))).toBeUndefined()
-  expect(seal.open('')).toBeUndefined()
+const sealOf = (secret: string, purpose = 'pages') => new Seal(keysFrom(secret, purpose), 128)
+
+test('a seal is opened by everybody who has the secret, and shows nothing, not even a length', () => {
+  const seal = sealOf('one')
+  const closed = seal.close('payments')
+  expect(closed).not.toContain('payments')
+  expect(sealOf('one').open(closed)).toBe('payments')
+  expect(seal.close('a').length).toBe(closed.length)
+  expect(seal.close('payments')).not.toBe(closed)
+})
+
+test('another secret, another purpose and a changed text open nothing', () => {
+  const closed = sealOf('one').close('payments')
+  expect(sealOf('two').open(closed)).toBeUndefined()
+  expect(sealOf('one', 'cursors').open(closed)).toBeUndefined()
+  expect(sealOf('one').open(`A${closed.slice(1)}B`)).toBeUndefined()
+  expect(sealOf('one').open('')).toBeUndefined()
+})
+
+test('after a secret was replaced, what was sealed with the one before can still be opened', () => {
+  const replaced = sealOf('two one')
+  expect(replaced.open(sealOf('one').close('payments'))).toBe('payments')
+  expect(sealOf('two').open(replaced.close('payments'))).toBe('payments')
+  expect(sealOf('three two').open(sealOf('one').close('payments'))).toBeUndefined()
 })

@@ -63,11 +63,11 @@ describe('a head that is found', () => {
 
 /** A server with copies. */
 class Copied extends MemoryStorage {
-  incarnation = 'memory'
+  override incarnation = 'memory'
   isComplete = true
   #copy: { readonly stored: StorageHead; readonly groups: MemoryStorage['groups'] } | undefined
 
-  async history(): Promise<History> {
+  override async history(): Promise<History> {
     return { incarnation: this.incarnation, isComplete: this.isComplete }
   }
 

@@ -71,7 +71,7 @@ describe('a replica that is elected', () => {
 
   test('tries the swap again when something late of a predecessor came in between', async () => {
     class Late extends MemoryStorage {
-      async history() {
+      override async history() {
         const before = this.stored
         if (before.seq === 0) this.apply(before, batchAfter(before, [{ id: 'jobs', record: { term: 7 } }]))
         return { incarnation: before.incarnation, isComplete: true }

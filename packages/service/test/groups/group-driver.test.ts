@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { ServiceError } from '../../src/errors.ts'
 import { LocalGroups, type LocalGroupsOptions } from '../../src/groups/local-groups.ts'
 import { ServingClock } from '../../src/groups/serving-clock.ts'
+import { isAfter, positionOf, type Position } from '../../src/storage/position.ts'
 import type { GroupRecord } from '../../src/storage/storage.ts'
 import { read, write } from '../storage/data.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
@@ -75,6 +76,7 @@ async function open(storage = new MemoryStorage(), more: Partial<LocalGroupsOpti
 
 const held = { groupId: 'jobs', nodeId: 'a', term: 1 }
 const renewal = { ...held, extendByMs: 5_000 }
+const claim = { nodeId: 'a', attempt: 'a', attemptIsOnce: false, ttlMs: 5_000, metadata: '{}', waitMs: 0 }
 
 async function kept(storage: MemoryStorage): Promise<GroupRecord | undefined> {
   return (await read(storage)).find(({ id }) => id === 'jobs')?.record
@@ -332,4 +334,72 @@ test('renewals write nothing, however many there are', async () => {
   const before = storage.handedIn.length
   for (let count = 0; count < 1_000; count++) expect(groups.renew(renewal)).toMatchObject({ granted: true })
   expect(storage.handedIn.length).toBe(before)
+})
+
+describe('a reader of changes that comes back after a crash', () => {
+  /** The ids of groups whose record it has not seen, and how the group stands after a crash. */
+  async function afterCrash(storage: MemoryStorage, position: Position) {
+    const { groups } = await open(storage)
+    groups.serve()
+    return { changed: [...((await groups.changedAfter(position, 10)) ?? [])], standing: await groups.leader('jobs') }
+  }
+
+  test('learns of a write that failed for its caller and was carried out', async () => {
+    const { storage, groups, campaign } = await open()
+    groups.serve()
+    await campaign('a')
+    const { position } = groups
+    storage.faults.push('unheard')
+    await expect(groups.resign(held)).rejects.toMatchObject(unavailable)
+    const { changed, standing } = await afterCrash(storage, position)
+    expect(changed).toEqual(['jobs'])
+    expect(standing).toMatchObject({ lease: { term: 1, ended: true } })
+  })
+
+  test('is never led past such a write by changes of other groups', async () => {
+    const { storage, groups, campaign } = await open()
+    groups.serve()
+    await campaign('a')
+    storage.faults.push('unheard')
+    await expect(groups.resign(held)).rejects.toMatchObject(unavailable)
+    await groups.campaign({ ...claim, groupId: 'other' }, signal)
+    const { changed, standing } = await afterCrash(storage, groups.position)
+    expect(changed).toEqual([])
+    // What it was told last is still so.
+    expect(standing).toMatchObject({ lease: { term: 1, ended: false } })
+  })
+
+  test('finds a group that was to be new, and came to nothing, as if it had never been', async () => {
+    const { storage, groups, campaign } = await open()
+    groups.serve()
+    storage.faults.push('unheard')
+    const definition = { policy: { minTtlMs: 1_000, maxTtlMs: 2_000 }, allowedNodes: undefined }
+    await expect(groups.define('other', definition, { replace: false })).rejects.toMatchObject(unavailable)
+    await campaign('a')
+    await expect((async () => groups.group('other'))()).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    const { groups: again } = await open(storage)
+    again.serve()
+    await expect(again.group('other')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    expect(again.groupCount).toBe(1)
+  })
+})
+
+test('changes are told in the order of their positions, of which no two are the same', async () => {
+  const { storage, clock, groups } = await open()
+  groups.serve()
+  const told: Position[] = []
+  groups.follow({ onChange: ({ position }) => void told.push(position) })
+  const ids = ['a', 'b', 'c', 'd']
+  const all = () => Promise.all(ids.map((groupId) => groups.campaign({ ...claim, groupId }, signal)))
+  await all()
+  // Each grant ends a term that has run out, and nobody has looked yet.
+  storage.gate = new Promise((resolve) => setImmediate(resolve))
+  await clock.advance(5_000)
+  await all()
+  expect(told.length).toBeGreaterThanOrEqual(12)
+  for (const [at, position] of told.entries())
+    if (at > 0) expect(isAfter(position, told[at - 1] as Position)).toBe(true)
+  expect(told.at(-1)).toEqual(positionOf(await storage.head()))
+  expect(groups.reaches(positionOf(await storage.head()))).toBe(true)
+  expect(groups.reaches({ ...positionOf(await storage.head()), seq: 1_000 })).toBe(false)
 })

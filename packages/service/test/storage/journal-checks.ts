@@ -22,7 +22,9 @@ async function sceneOf(open: OpenJournal, ...faults: (Fault | undefined)[]): Pro
   const storage = new MemoryStorage()
   storage.faults.push(...faults)
   let ids = 0
-  const journal = open(storage, await storage.head(), () => `batch-${++ids}`)
+  // What memory has, whatever became of the writes.
+  const recordNow = () => ({ term: 100 })
+  const journal = open(storage, await storage.head(), { newId: () => `batch-${++ids}`, recordNow })
   const terms = async () => Object.fromEntries((await read(storage)).map(({ id, record }) => [id, record.term]))
   return { storage, journal, terms }
 }
@@ -96,8 +98,39 @@ export const journalChecks: readonly JournalCheck[] = [
       const { storage, journal, terms } = await sceneOf(open, 'unheard')
       await rejects(journal.write('a', { term: 1 }), unavailable)
       await journal.write('b', { term: 1 })
-      deepStrictEqual(storage.handedIn, [['a'], [], ['a'], ['b']])
-      deepStrictEqual(await terms(), { a: 1, b: 1 })
+      deepStrictEqual(storage.handedIn, [['a'], [], ['a'], ['a'], ['b']])
+      deepStrictEqual(await terms(), { a: 100, b: 1 })
+    },
+  },
+  {
+    name: 'what was carried out unheard is replaced by what memory has before anything else is written',
+    async run(open) {
+      const { storage, journal, terms } = await sceneOf(open, 'unheard', undefined, undefined, 'unheard', 'lost')
+      storage.maxBatch = { groups: 2, bytes: Infinity }
+      const failing = ['a', 'b'].map((id) => rejects(journal.write(id, { term: 1 }), unavailable))
+      await Promise.all(failing)
+      await rejects(journal.write('c', { term: 1 }), unavailable)
+      await rejects(journal.write('d', { term: 1 }), unavailable)
+      const { head } = await journal.write('e', { term: 1 })
+      deepStrictEqual(await terms(), { a: 100, b: 100, e: 1 })
+      const written = new Map((await read(storage)).map(({ id, seq }) => [id, seq]))
+      for (const id of ['a', 'b']) strictEqual((written.get(id) ?? Infinity) < head.seq, true)
+    },
+  },
+  {
+    name: 'each write knows its place: the head of its batch, and its number in it',
+    async run(open) {
+      const { storage, journal } = await sceneOf(open)
+      const places = await Promise.all(['a', 'b', 'c'].map((id) => journal.write(id, { term: 1 })))
+      const seq = (await storage.head()).seq
+      deepStrictEqual(
+        places.map(({ head, index, isLast }) => [head.seq, index, isLast]),
+        [
+          [seq, 0, false],
+          [seq, 1, false],
+          [seq, 2, true],
+        ],
+      )
     },
   },
   {
@@ -143,12 +176,12 @@ export const journalChecks: readonly JournalCheck[] = [
       await rejects(journal.write('a', { term: 1 }), unavailable)
       await rejects(journal.check(), unavailable)
       await journal.check()
-      deepStrictEqual(storage.handedIn, [['a'], [], [], ['a']])
+      deepStrictEqual(storage.handedIn, [['a'], [], [], ['a'], ['a']])
       const head = await storage.head()
       strictEqual(await storage.append(head, batchAfter(head, [], { term: 7 })), 'done')
       await rejects(journal.write('a', { term: 2 }), unavailable)
       await rejects(journal.check(), unavailable)
-      deepStrictEqual(await terms(), { a: 1 })
+      deepStrictEqual(await terms(), { a: 100 })
     },
   },
   {

@@ -14,8 +14,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...journal,
     name: 'send a new batch after an unsettled one',
-    find: 'await this.#settle()\n      const batch',
-    replace: 'const batch',
+    find: 'await this.#settle()\n      await this.#appendNext',
+    replace: 'await this.#appendNext',
     by: 'a batch that was carried out unheard is confirmed by a write, and the next follows it',
   },
   {
@@ -32,8 +32,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...journal,
     name: 'give a batch up by another batch each time',
-    find: 'const { batch, instead } = this.#unsettled',
-    replace: `const { batch } = this.#unsettled
+    find: 'async #settleBatch({ batch, instead }: Unsettled): Promise<void> {',
+    replace: `async #settleBatch({ batch }: Unsettled): Promise<void> {
     const instead = this.#next([])`,
     by: 'what gives a batch up is repeated until it is answered, and nothing else is sent',
   },
@@ -54,16 +54,23 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...journal,
     name: 'begin a batch while another is under way',
-    find: 'settle(writes, await this.#append(writes))',
-    replace: 'void this.#append(writes).then((failure) => settle(writes, failure))',
+    find: 'this.#answer(writes, await this.#append(writes))',
+    replace: 'void this.#append(writes).then((failure) => this.#answer(writes, failure))',
     by: 'one batch at a time, each with all that came meanwhile',
   },
   {
     ...journal,
     name: 'answer before the batch is there',
-    find: 'settle(writes, await this.#append(writes))',
-    replace: '{ settle(writes, undefined); await this.#append(writes) }',
+    find: 'this.#answer(writes, await this.#append(writes))',
+    replace: '{ this.#answer(writes, undefined); await this.#append(writes) }',
     by: 'nobody is answered before the batch is there',
+  },
+  {
+    ...journal,
+    name: 'leave what was unheard as it is',
+    find: 'for (const { id } of batch.groups) this.#unheard.add(id)',
+    replace: '',
+    by: 'what was carried out unheard is replaced by what memory has before anything else is written',
   },
   {
     ...journal,

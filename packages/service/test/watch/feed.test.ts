@@ -1,53 +1,128 @@
 import { describe, expect, test } from 'vitest'
-import { Feed, type Change } from '../../src/watch/feed.ts'
+import {
+  batchEnd,
+  isWrittenAfter,
+  positionFrom,
+  positionOf,
+  textOf,
+  type Position,
+} from '../../src/storage/position.ts'
+import type { KeptChange } from '../../src/watch/feed.ts'
 import { sampleLease } from '../sample-lease.ts'
+import { newFeed } from './new-feed.ts'
 
-const change = (texts: object = {}): Change => ({
+const at = (seq: number, index = batchEnd): Position => ({ restores: 0, term: 0, seq, index })
+const change = (position: Position, texts: object = {}): KeptChange => ({
   type: 'LEADER_CHANGED',
   groupId: 'jobs',
   lease: { ...sampleLease, ...texts },
   atMs: 0,
+  position,
 })
 
 describe('a cursor', () => {
   test('names a position, and does not show it', () => {
-    const feed = new Feed('0123456789abcdef')
-    const before = feed.cursorAt(0)
-    const cursors = Array.from({ length: 200 }, () => feed.cursorAt(feed.add(change()).position))
-    expect(feed.find(before)).toBe(0)
-    expect(cursors.map((cursor) => feed.find(cursor))).toEqual(cursors.map((_, index) => index + 1))
-    // Of one length, and with nothing in common but the name of the feed.
-    expect(new Set(cursors.map(({ length }) => length)).size).toBe(1)
-    expect(new Set(cursors.map((cursor) => cursor.slice(17, 29))).size).toBe(200)
+    const feed = newFeed()
+    const positions = Array.from({ length: 200 }, (_, index) => feed.add(change(at(index + 2))).position)
+    const cursors = positions.map((position) => feed.cursorAt(position))
+    expect(cursors.map((cursor) => feed.find(cursor))).toEqual(positions)
+    // Of one length, and with nothing in common.
+    expect(new Set(cursors.map(({ length }) => length))).toEqual(new Set([94]))
+    expect(new Set(cursors.map((cursor) => cursor.slice(0, 12))).size).toBe(200)
   })
 
-  test('that was made up is refused', () => {
-    const feed = new Feed('0123456789abcdef')
-    feed.add(change())
-    const cursor = feed.cursorAt(1)
+  test('is known to every replica, and after a restart', () => {
+    const position = at(7, 3)
+    expect(newFeed({ seq: 90 }).find(newFeed({ seq: 7 }).cursorAt(position))).toEqual(position)
+  })
+
+  test('that was made up, or is of another cluster, is refused', () => {
+    const feed = newFeed()
+    const cursor = feed.cursorAt(feed.add(change(at(2))).position)
     const other = (letter: string) => (letter === 'A' ? 'B' : 'A')
     for (const text of [
       cursor.slice(0, -1),
       `${cursor}A`,
       cursor.replace(/.(?=.{20}$)/, other),
-      '0123456789abcdef.1',
+      newFeed({ secret: 'other' }).cursorAt(at(2)),
     ]) {
       expect(feed.find(text), text).toBeUndefined()
     }
   })
 
-  test('of another run, or of the version before, is one behind a gap', () => {
-    const feed = new Feed('0123456789abcdef')
-    expect(feed.find(new Feed('fedcba9876543210').cursorAt(0))).toBe('gap')
-    expect(feed.find('fedcba9876543210.17')).toBe('gap')
+  test('of the versions before is one behind a gap', () => {
+    expect(newFeed().find(`fedcba9876543210.${'x'.repeat(59)}`)).toBe('gap')
+    expect(newFeed().find('fedcba9876543210.17')).toBe('gap')
+  })
+
+  test('has room for the largest position', () => {
+    const largest = { restores: 2 ** 53 - 1, term: 2 ** 53 - 1, seq: 2 ** 53 - 1, index: batchEnd }
+    expect(textOf(largest)).toHaveLength(42)
+    expect(positionFrom(textOf(largest))).toEqual(largest)
+    for (const text of ['', '1.2.3', '1.2.3.4.5', '1.2.3.!']) expect(positionFrom(text), text).toBeUndefined()
   })
 })
 
+test('what comes after a position is found wherever that is, also between two changes', () => {
+  const feed = newFeed()
+  for (const position of [at(2, 0), at(2, 3), at(2), at(5), at(9, 0)]) feed.add(change(position))
+  const after = (position: Position) => feed.after(position)?.map((entry) => [entry.position.seq, entry.position.index])
+  expect(after(at(1))).toHaveLength(5)
+  expect(after(at(2, 1))).toEqual([
+    [2, 3],
+    [2, batchEnd],
+    [5, batchEnd],
+    [9, 0],
+  ])
+  expect(after(at(3))).toEqual([
+    [5, batchEnd],
+    [9, 0],
+  ])
+  expect(after(at(9, 0))).toEqual([])
+})
+
+test('what was dropped for want of room, or was before the start, is gone', () => {
+  const feed = newFeed({ seq: 4, limit: 3 })
+  expect(feed.after(at(3))).toBeUndefined()
+  for (let seq = 5; seq <= 11; seq++) feed.add(change(at(seq)))
+  expect(feed.after(at(7))).toBeUndefined()
+  expect(feed.after(at(8))?.map(({ position }) => position.seq)).toEqual([9, 10, 11])
+  // Not because the reader was slow.
+  expect([at(3), at(4), at(7)].map((position) => feed.isBefore(position))).toEqual([true, false, false])
+})
+
+test('a break leaves nothing to resume from, and moving on leaves everything', () => {
+  const feed = newFeed()
+  feed.add(change(at(2)))
+  feed.advance(at(6))
+  expect(feed.after(at(1))).toHaveLength(1)
+  expect(feed.position).toEqual(at(6))
+  feed.skipTo(at(8))
+  expect(feed.after(at(6))).toBeUndefined()
+  expect(feed.isBefore(at(6))).toBe(true)
+  feed.add(change(at(9)))
+  expect(feed.after(at(8))).toHaveLength(1)
+})
+
+test('positions from before a restored backup tell nothing', () => {
+  const feed = newFeed({ seq: 2 })
+  feed.skipTo({ restores: 1, term: 0, seq: 1, index: batchEnd })
+  expect(feed.after(at(50))).toBeUndefined()
+  expect(feed.after({ ...at(1), restores: 1 })).toEqual([])
+})
+
+test('a record of the batch in whose middle a reader stopped may be news to it', () => {
+  expect(isWrittenAfter(5, positionOf({ restores: 0, term: 0, seq: 5 }))).toBe(false)
+  expect(isWrittenAfter(5, at(5, 2))).toBe(true)
+  expect(isWrittenAfter(4, at(5, 2))).toBe(false)
+  expect(isWrittenAfter(6, at(5))).toBe(true)
+})
+
 test('what is kept holds neither metadata nor carry', () => {
-  const feed = new Feed('0123456789abcdef')
-  feed.add(change({ metadata: '{"zone":"az-a"}', carry: 'page 7' }))
-  feed.add(change())
-  expect(feed.after(0)).toMatchObject([
+  const feed = newFeed()
+  feed.add(change(at(2), { metadata: '{"zone":"az-a"}', carry: 'page 7' }))
+  feed.add(change(at(3)))
+  expect(feed.after(at(1))).toMatchObject([
     { hadTexts: true, change: { lease: { nodeId: 'a', metadata: '{}', carry: '' } } },
     { hadTexts: false, change: { lease: { nodeId: 'a' } } },
   ])

@@ -40,7 +40,6 @@ function campaignRoute(app: App, service: Service): void {
       checkNodeId(body.node_id)
       const { metadata = {}, instance_start_uuid, request_id, attempt } = body
       const text = metadataText(metadata)
-      if (limits.countsNewGroups && !(await state.leader(groupId)).lease) limits.newGroup(request)
       const claim = {
         groupId,
         nodeId: body.node_id,
@@ -52,6 +51,7 @@ function campaignRoute(app: App, service: Service): void {
         // Nobody wins by a credential that has expired meanwhile.
         waitMs: Math.min(body.wait_ms ?? 0, validForMs(request.identity, clock.wallMs())),
         mark: body.mark,
+        subject: limits.countsNewGroups ? limits.subjectOf(request) : undefined,
       }
       const run = (signal: AbortSignal) => state.campaign(claim, signal)
       const waits = claim.waitMs > 0

@@ -1,7 +1,7 @@
 /** Groups, their policies and their members. */
 import type { Static } from '@sinclair/typebox'
 import { canRead, mayAct, mayAdminister, mayRead } from '../../auth/access.ts'
-import { Seal } from '../../auth/seal.ts'
+import { keysFrom, Seal } from '../../auth/seal.ts'
 import { checkNodeId, metadataText } from '../../checks.ts'
 import { noMetadata } from '../../groups/group.ts'
 import { ServiceError } from '../../errors.ts'
@@ -77,8 +77,8 @@ async function define(
 const sealMark = '~'
 const longestGroupId = 128
 
-function listGroupsRoute(app: App, { state, clock, limits }: Service): void {
-  const seal = new Seal(longestGroupId)
+function listGroupsRoute(app: App, { state, secret, clock, limits }: Service): void {
+  const seal = new Seal(keysFrom(secret, 'pages'), longestGroupId)
   const placeOf = (after: string) => (after.startsWith(sealMark) ? seal.open(after.slice(sealMark.length)) : after)
   app.get(
     '/v1/groups',
@@ -99,7 +99,7 @@ function listGroupsRoute(app: App, { state, clock, limits }: Service): void {
       limits.groups(request, Number(limit))
       const after = request.query.after === undefined ? undefined : placeOf(request.query.after)
       if (request.query.after !== undefined && after === undefined) {
-        throw new ServiceError('INVALID_REQUEST', 'after was not given out by this service since it started.')
+        throw new ServiceError('INVALID_REQUEST', 'after was never given out by this service.')
       }
       // A caller that could begin at any place could find out what is behind it.
       if (after !== undefined && after === request.query.after) mayRead(identity, after)

@@ -4,7 +4,8 @@ import { ClusterId, Flag, groupPattern, leadership, named, OneOf, Sent, Term, Un
 /** How many groups one request may watch. */
 export const mostWatched = 1_000
 
-const cursor = '[A-Za-z0-9_-]{8,32}\\.([A-Za-z0-9_-]{59}|0|[1-9][0-9]{0,15})'
+/** Those of earlier versions have a point, and are answered with a gap. */
+const cursor = '([A-Za-z0-9_-]{94}|[A-Za-z0-9_-]{8,32}\\.([A-Za-z0-9_-]{59}|0|[1-9][0-9]{0,15}))'
 const watchQuery = {
   cursor: Type.Optional(
     Type.String({ pattern: `^${cursor}$`, description: 'Where to go on, from an earlier answer.' }),
@@ -38,7 +39,7 @@ const WatchEvent = named(
   'WatchEvent',
   {
     type: OneOf(
-      'STATE: the present state. GAP: something was missed, and STATE follows. TOO_SLOW: the stream ends, because its reader did not keep up.',
+      'STATE: the present state. GAP: something was missed, and STATE follows for each group concerned. TOO_SLOW: the stream ends, because its reader did not keep up.',
       'LEADER_CHANGED',
       'LEADER_LOST',
       'RENEWED',
@@ -75,7 +76,7 @@ const WatchAnswer = named('WatchAnswer', {
   events: Type.Array(WatchEvent, { description: 'In order. Empty: nothing happened meanwhile.' }),
   cursor: Type.String({
     description: 'For the next request.',
-    examples: [`9f1c2d3e4b5a6978.${'mC3sUeF1xqz0hTt2'.repeat(4).slice(0, 59)}`],
+    examples: ['mC3sUeF1xqz0hTt2'.repeat(6).slice(0, 94)],
   }),
   cluster_id: ClusterId,
 })

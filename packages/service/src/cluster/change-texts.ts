@@ -1,0 +1,38 @@
+import type { LeaseView } from '../groups/groups.ts'
+import type { Change } from '../watch/feed.ts'
+
+type Texts = Pick<LeaseView, 'metadata' | 'carry'>
+
+/** For all groups together, about. */
+const mostBytes = 2 ** 24
+const entryBytes = 200
+
+/** Metadata and carry of the newest terms, as they were told: a follower has no groups to look them up in. */
+export class ChangeTexts {
+  readonly #byGroup = new Map<string, Texts & { readonly term: number; readonly bytes: number }>()
+  #bytes = 0
+
+  note({ type, groupId, lease: { term, metadata, carry } }: Change): void {
+    if (type !== 'LEADER_CHANGED') return
+    this.#drop(groupId)
+    if (metadata === '{}' && carry === '') return
+    const bytes = entryBytes + groupId.length + metadata.length + carry.length
+    this.#byGroup.set(groupId, { term, metadata, carry, bytes })
+    this.#bytes += bytes
+    for (const oldest of this.#byGroup.keys()) {
+      if (this.#bytes <= mostBytes) break
+      this.#drop(oldest)
+    }
+  }
+
+  of(groupId: string, wanted: number): Texts | undefined {
+    const { term, metadata, carry } = this.#byGroup.get(groupId) ?? {}
+    if (term !== wanted || metadata === undefined || carry === undefined) return undefined
+    return { metadata, carry }
+  }
+
+  #drop(groupId: string): void {
+    this.#bytes -= this.#byGroup.get(groupId)?.bytes ?? 0
+    this.#byGroup.delete(groupId)
+  }
+}

@@ -1,0 +1,200 @@
+import type { Clock } from 'tenure'
+import type { Break, Follower, LeaseView } from '../groups/groups.ts'
+import { isAfter, positionFrom, textOf, type Position } from '../storage/position.ts'
+import type { Change, KeptChange } from '../watch/feed.ts'
+import { ChangeTexts } from './change-texts.ts'
+import type { LinkClient } from './link-client.ts'
+import { mostChanged, type Told } from './link-stream.ts'
+import { isSamePlace, pause } from './patience.ts'
+import type { Place, Places } from './place.ts'
+
+type Here = Place & { readonly kind: 'here' }
+type Elsewhere = Place & { readonly kind: 'elsewhere' }
+
+export interface FollowedChangesOptions {
+  readonly places: Places
+  readonly clock: Clock
+  /** What was durable when this replica first looked at the storage. */
+  readonly position: Position
+  /** The connection to the active replica. */
+  link(place: Elsewhere): LinkClient
+}
+
+const followMs = 5_000
+const retryMs = 100
+
+/**
+ * The changes of all groups, wherever they are made: from the groups here while this replica is active, else by one
+ * stream of the active one. Positions are the same everywhere, so that each source goes on where the last one ended.
+ * Where it cannot, followers are told which groups are concerned.
+ */
+export class FollowedChanges {
+  readonly #options: FollowedChangesOptions
+  readonly #followers = new Set<Follower>()
+  readonly #texts = new ChangeTexts()
+  readonly #stopped = new AbortController()
+  #position: Position
+  /** Where changes come from now. */
+  #source: Place | undefined
+  #waiting: { isOver(): boolean; over(): void }[] = []
+
+  constructor(options: FollowedChangesOptions) {
+    this.#options = options
+    this.#position = options.position
+  }
+
+  /** Of the newest change that followers were told of. */
+  get position(): Position {
+    return this.#position
+  }
+
+  follow(follower: Follower): () => void {
+    this.#followers.add(follower)
+    return () => void this.#followers.delete(follower)
+  }
+
+  textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'carry'> | undefined {
+    return this.#texts.of(groupId, term)
+  }
+
+  /** Resolves once followers were told of everything up to a position, or the signal aborts. */
+  reached(position: Position, signal: AbortSignal): Promise<void> {
+    return this.#until(() => !isAfter(position, this.#position), signal)
+  }
+
+  /** Resolves to whether changes come from this place. */
+  async whenFrom(place: Place): Promise<boolean> {
+    const { places } = this.#options
+    const isThere = () => this.#source !== undefined && isSamePlace(this.#source, place)
+    await this.#until(() => isThere() || !isSamePlace(places.now(), place), this.#stopped.signal)
+    return isThere()
+  }
+
+  async run(): Promise<void> {
+    const { places, clock } = this.#options
+    const { signal } = this.#stopped
+    while (!signal.aborted) {
+      const place = places.now()
+      const left = new AbortController()
+      const leave = () => left.abort()
+      signal.addEventListener('abort', leave)
+      void places.changed(place, left.signal).then(leave)
+      if (place.kind === 'here') await this.#followHere(place, left.signal)
+      else if (place.kind === 'elsewhere') await this.#followThere(place, left.signal)
+      else await aborted(left.signal)
+      this.#source = undefined
+      signal.removeEventListener('abort', leave)
+      this.#look()
+      // Cut off, while the place is the same.
+      if (!left.signal.aborted) await pause(clock, retryMs, left.signal)
+      leave()
+    }
+  }
+
+  stop(): void {
+    this.#stopped.abort()
+  }
+
+  async #followHere(place: Here, left: AbortSignal): Promise<void> {
+    const { groups } = place
+    let early: KeptChange[] | undefined = []
+    const leave = groups.follow({
+      onChange: (change) => (early ? void early.push(change) : this.#tell(change)),
+      wantsRenewals: () => this.#wantsRenewals(),
+      onRenewal: (change) => this.#tellRenewal(change),
+    })
+    try {
+      const { position } = groups
+      if (isAfter(position, this.#position)) {
+        this.#tellBreak({ position, changed: await groups.changedAfter(this.#position, mostChanged) })
+      }
+      const told = early
+      early = undefined
+      for (const change of told) this.#tell(change)
+      this.#source = place
+      this.#look()
+      await aborted(left)
+    } finally {
+      leave()
+    }
+  }
+
+  async #followThere(place: Elsewhere, left: AbortSignal): Promise<void> {
+    const { clock } = this.#options
+    const link = this.#options.link(place)
+    const cut = new AbortController()
+    const end = () => cut.abort()
+    left.addEventListener('abort', end)
+    link.onClose = end
+    link.onTold = (told) => this.#onTold(told as Told)
+    try {
+      while (!cut.signal.aborted && !link.isClosed) {
+        const renewals = this.#wantsRenewals()
+        await link.follow(textOf(this.#position), renewals, followMs)
+        this.#source = place
+        while (!cut.signal.aborted && this.#wantsRenewals() === renewals) await pause(clock, retryMs, cut.signal)
+      }
+    } catch {
+      // Not active, or not there: whoever is will be known soon.
+    } finally {
+      left.removeEventListener('abort', end)
+      link.onTold = undefined
+      link.onClose = undefined
+    }
+  }
+
+  #onTold(told: Told): void {
+    if ('renewal' in told) return this.#tellRenewal(told.renewal)
+    const position = positionFrom(told.at)
+    if (!position) return
+    if ('change' in told) return this.#tell({ ...told.change, position })
+    this.#tellBreak({ position, changed: told.changed ? new Set(told.changed) : undefined })
+  }
+
+  #tell(change: KeptChange): void {
+    // Told before a cut, and again after it.
+    if (!isAfter(change.position, this.#position)) return
+    this.#position = change.position
+    this.#texts.note(change)
+    for (const follower of this.#followers) follower.onChange(change)
+    this.#look()
+  }
+
+  #tellBreak(gap: Break): void {
+    this.#position = gap.position
+    for (const follower of this.#followers) follower.onBreak?.(gap)
+    this.#look()
+  }
+
+  #wantsRenewals(): boolean {
+    for (const follower of this.#followers) if (follower.wantsRenewals?.()) return true
+    return false
+  }
+
+  #tellRenewal(change: Change): void {
+    for (const follower of this.#followers) if (follower.wantsRenewals?.()) follower.onRenewal?.(change)
+  }
+
+  async #until(isOver: () => boolean, signal: AbortSignal): Promise<void> {
+    if (isOver() || signal.aborted) return
+    await new Promise<void>((resolve) => {
+      const over = () => {
+        signal.removeEventListener('abort', over)
+        this.#waiting = this.#waiting.filter((waiter) => waiter !== waiting)
+        resolve()
+      }
+      const waiting = { isOver, over }
+      signal.addEventListener('abort', over)
+      this.#waiting.push(waiting)
+    })
+  }
+
+  #look(): void {
+    for (const { isOver, over } of this.#waiting) if (isOver()) over()
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}

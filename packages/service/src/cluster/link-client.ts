@@ -1,0 +1,242 @@
+import { request as requestPlain, type ClientRequest, type IncomingMessage } from 'node:http'
+import { request as requestTls } from 'node:https'
+import type { Socket } from 'node:net'
+import { isLoopbackHost } from '@tenure/internal/loopback'
+import type { Clock, Timer } from 'tenure'
+import { errorStatus, ServiceError, type ServiceErrorCode } from '../errors.ts'
+import { ended, LinkConnection, type Message } from './link-connection.ts'
+import { isProof, linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol, type LinkKey } from './link-proof.ts'
+import type { AnswerOf, ArgsOf, VerbName } from './link-verbs.ts'
+import type { Terms } from './terms.ts'
+
+/** Why a call was not answered by the active replica. */
+export class LinkError extends Error {
+  override readonly name = 'LinkError'
+  /** Whether the call may have been carried out. */
+  readonly mayBeDone: boolean
+
+  constructor(message: string, mayBeDone: boolean, options?: ErrorOptions) {
+    super(message, options)
+    this.mayBeDone = mayBeDone
+  }
+}
+
+export interface LinkClientOptions {
+  readonly clusterId: string
+  /** The secret beside the head of the storage; after it was replaced, with the one before. */
+  secret(): string
+  readonly terms: Terms
+  readonly clock: Clock
+  /** The authorities whose certificates the active replica may show. Default: those that Node knows. */
+  readonly ca?: string | undefined
+}
+
+/** How a call is made. */
+export interface CallOptions {
+  /** How long the caller waits. */
+  readonly deadlineMs: number
+  /** Aborts when the caller has gone. */
+  readonly signal?: AbortSignal | undefined
+}
+
+interface Pending {
+  readonly untilMs: number
+  isSent: boolean
+  resolve(answer: unknown): void
+  reject(error: Error): void
+  /** Ends listening to the caller's signal. */
+  forget(): void
+}
+
+const connectMs = 2_000
+const sweepMs = 200
+const mostInFlight = 50_000
+/** More than that unread, and the active replica does not keep up. */
+const mostUnsentBytes = 32 * 2 ** 20
+const soonMs = 1_000
+
+/** One connection to a replica that is thought to be active. Once it is closed, it stays closed. */
+export class LinkClient {
+  readonly address: string
+  readonly #options: LinkClientOptions
+  readonly #pending = new Map<number, Pending>()
+  /** What was asked before the connection was there. */
+  #early: { readonly id: number; readonly json: string }[] = []
+  #connection: LinkConnection | undefined
+  #connecting: ClientRequest | undefined
+  #connectTimer: Timer | undefined
+  #sweep: Timer | undefined
+  #lastId = 0
+  #isClosed = false
+  /** Changes that the active replica tells of. */
+  onTold: ((told: unknown) => void) | undefined
+  onClose: (() => void) | undefined
+
+  constructor(address: string, options: LinkClientOptions) {
+    this.address = address
+    this.#options = options
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Rejects with a {@link LinkError} where the active replica gave no answer. */
+  call<Name extends VerbName>(verb: Name, args: ArgsOf<Name>, options: CallOptions): Promise<AnswerOf<Name>> {
+    return this.#ask(verb, args, options) as Promise<AnswerOf<Name>>
+  }
+
+  /** Changes after a position come to {@link onTold} once it resolves. */
+  async follow(after: unknown, renewals: boolean, deadlineMs: number): Promise<void> {
+    await this.#ask('follow', [after, renewals], { deadlineMs })
+  }
+
+  close(reason = 'The connection to the active replica is closed.'): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#sweep?.cancel()
+    this.#connectTimer?.cancel()
+    this.#connecting?.destroy()
+    this.#connection?.close()
+    for (const [id, { isSent }] of [...this.#pending]) this.#take(id)?.reject(new LinkError(reason, isSent))
+    this.onClose?.()
+  }
+
+  #ask(verb: string, args: unknown, { deadlineMs, signal }: CallOptions): Promise<unknown> {
+    if (this.#isClosed) return Promise.reject(new LinkError('The connection is closed.', false))
+    if (this.#pending.size >= mostInFlight || (this.#connection?.unsentBytes ?? 0) > mostUnsentBytes) {
+      return Promise.reject(busy())
+    }
+    const id = ++this.#lastId
+    const json = `[${id},"${verb}",${JSON.stringify(args)},${Math.max(0, Math.ceil(deadlineMs))}]`
+    return new Promise((resolve, reject) => {
+      const cancel = () => this.#connection?.queue('cancels', String(id))
+      signal?.addEventListener('abort', cancel, { once: true })
+      const forget = () => signal?.removeEventListener('abort', cancel)
+      const untilMs = this.#options.clock.monotonicMs() + deadlineMs
+      this.#pending.set(id, { untilMs, isSent: this.#connection !== undefined, resolve, reject, forget })
+      if (this.#connection) this.#connection.queue('calls', json)
+      else this.#early.push({ id, json })
+      if (signal?.aborted) cancel()
+      this.#connect()
+      this.#sweep ??= this.#sweepLater()
+    })
+  }
+
+  #take(id: number): Pending | undefined {
+    const pending = this.#pending.get(id)
+    this.#pending.delete(id)
+    pending?.forget()
+    return pending
+  }
+
+  /** One timer for all calls. */
+  #sweepLater(): Timer {
+    return this.#options.clock.setTimer(sweepMs, () => this.#sweepNow(), { background: true })
+  }
+
+  #sweepNow(): void {
+    const nowMs = this.#options.clock.monotonicMs()
+    for (const [id, { untilMs, isSent }] of this.#pending) {
+      if (nowMs < untilMs) continue
+      this.#connection?.queue('cancels', String(id))
+      this.#take(id)?.reject(new LinkError('The active replica has not answered in time.', isSent))
+    }
+    this.#sweep = this.#pending.size > 0 ? this.#sweepLater() : undefined
+  }
+
+  #connect(): void {
+    if (this.#connecting) return
+    const { hostname, port, protocol: scheme } = new URL(this.address)
+    if (scheme !== 'https:' && !isLoopbackHost(hostname)) {
+      // Not in this step: who asks for the first call is not ready for its end.
+      queueMicrotask(() => this.close(`${this.address} is not https, and not on this machine.`))
+      return
+    }
+    const { clock, clusterId, secret, ca } = this.#options
+    const nonce = newNonce()
+    const [key] = linkKeys(secret())
+    if (!key) return
+    const request = scheme === 'https:' ? requestTls : requestPlain
+    this.#connecting = request({
+      host: hostname.replace(/^\[(.*)\]$/, '$1'),
+      port,
+      path: linkPath,
+      agent: false,
+      ...(ca !== undefined && { ca }),
+      headers: {
+        connection: 'Upgrade',
+        upgrade: protocol,
+        [linkHeaders.cluster]: clusterId,
+        [linkHeaders.key]: key.name,
+        [linkHeaders.nonce]: nonce,
+      },
+    })
+    this.#connectTimer = clock.setTimer(connectMs, () => this.close('The active replica cannot be reached.'))
+    this.#connecting.once('error', (error) => this.close(`The active replica cannot be reached: ${error.message}`))
+    this.#connecting.once('response', (response) => {
+      response.resume()
+      this.close(`${this.address} refuses this replica: ${response.statusCode} ${response.statusMessage}`)
+    })
+    this.#connecting.once('upgrade', (response: IncomingMessage, socket: Socket, head: Buffer) =>
+      this.#onUpgrade(response, socket, head, { key, nonce }),
+    )
+    this.#connecting.end()
+  }
+
+  #onUpgrade(
+    response: IncomingMessage,
+    socket: Socket,
+    head: Buffer,
+    { key: { key }, nonce }: { readonly key: LinkKey; readonly nonce: string },
+  ): void {
+    const { clock, terms, clusterId } = this.#options
+    const greeting = { clusterId, caller: nonce, called: String(response.headers[linkHeaders.nonce]) }
+    if (this.#isClosed || !isProof(response.headers[linkHeaders.proof], proofOf('called', key, greeting))) {
+      socket.destroy()
+      return this.close(`${this.address} does not know the secret of this cluster.`)
+    }
+    this.#connectTimer?.cancel()
+    this.#connection = new LinkConnection(socket, head, {
+      clock,
+      term: () => terms.highest,
+      onMessage: (message) => this.#onMessage(message),
+      onClose: () => this.close(),
+    })
+    this.#connection.trust()
+    this.#connection.send(`,"proof":"${proofOf('caller', key, greeting)}"`)
+    for (const { id, json } of this.#early.splice(0)) {
+      const pending = this.#pending.get(id)
+      if (!pending) continue
+      pending.isSent = true
+      this.#connection.queue('calls', json)
+    }
+  }
+
+  #onMessage({ term, answers = [], told = [] }: Message): void {
+    // From a replica that is active no more, and does not know it: whatever it says may be outdated.
+    if (term < this.#options.terms.highest) return this.close('The replica that was active is so no more.')
+    this.#options.terms.saw(term)
+    for (const [id, how, value] of answers) {
+      const pending = this.#take(id)
+      if (how === ended.done) pending?.resolve(value ?? undefined)
+      else pending?.reject(how === ended.failed ? errorFrom(value) : new LinkError('The replica is not active.', false))
+    }
+    for (const change of told) this.onTold?.(change)
+  }
+}
+
+function busy(): ServiceError {
+  return new ServiceError('BACKEND_UNAVAILABLE', 'The active replica does not keep up.', {
+    details: { retry_after_ms: soonMs },
+  })
+}
+
+function errorFrom(value: unknown): ServiceError {
+  const { code, message, status, details } = value as Partial<ServiceError>
+  const known: ServiceErrorCode = code !== undefined && Object.hasOwn(errorStatus, code) ? code : 'BACKEND_UNAVAILABLE'
+  return new ServiceError(known, message ?? 'The active replica failed to answer.', {
+    ...(status !== undefined && { status }),
+    details: details ?? {},
+  })
+}

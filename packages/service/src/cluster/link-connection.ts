@@ -1,0 +1,205 @@
+import type { Socket } from 'node:net'
+import { Type, type Static } from '@sinclair/typebox'
+import { TypeCompiler } from '@sinclair/typebox/compiler'
+import type { Clock, Timer } from 'tenure'
+import { nextTurn } from '../clock.ts'
+
+/** What one side sends of itself within one turn: everything in one message. */
+const Message = Type.Object({
+  /** The highest term of an active replica that the sender knows of. */
+  term: Type.Integer({ minimum: 0 }),
+  proof: Type.Optional(Type.String()),
+  /** Id, verb, what it takes, and how long its caller waits, in ms. */
+  calls: Type.Optional(
+    Type.Array(Type.Tuple([Type.Integer(), Type.String(), Type.Array(Type.Unknown()), Type.Number()])),
+  ),
+  /** Calls whose caller has gone. */
+  cancels: Type.Optional(Type.Array(Type.Integer())),
+  /** The call, how it ended, and the answer. */
+  answers: Type.Optional(Type.Array(Type.Tuple([Type.Integer(), Type.Integer(), Type.Unknown()]))),
+  /** Changes of groups, in order. */
+  told: Type.Optional(Type.Array(Type.Unknown())),
+})
+export type Message = Static<typeof Message>
+const isMessage = TypeCompiler.Compile(Message)
+
+/** Parts of messages, each as JSON. */
+export type Part = 'calls' | 'cancels' | 'answers' | 'told'
+
+/** How a call ended. */
+export const ended = { done: 0, failed: 1, notActive: 2 } as const
+
+/** What one message may take. */
+export const mostMessageBytes = 16 * 2 ** 20
+/** Larger ones are sent in pieces, so that no single one keeps the other side busy for long. */
+const pieceBytes = 2 ** 20
+const headBytes = 4
+const greetingBytes = 4_096
+const pingMs = 1_000
+/** Of a connection whose other side is gone without a word, or stands still. */
+const silenceMs = 3_000
+
+export interface LinkConnectionOptions {
+  readonly clock: Clock
+  term(): number
+  onMessage(message: Message): void
+  /** Called once. */
+  onClose(): void
+  onDrain?(): void
+}
+
+/**
+ * Messages over a connection: a length, then JSON. What is queued in one turn travels together. Both sides send something
+ * every second; where nothing arrives for three, the connection is given up.
+ */
+export class LinkConnection {
+  readonly #socket: Socket
+  readonly #options: LinkConnectionOptions
+  readonly #queue = new Map<Part, string[]>()
+  #isFlushing = false
+  #chunks: Buffer[] = []
+  #have = 0
+  #need = headBytes
+  #mostBytes = greetingBytes
+  #heardAtMs: number
+  #tickedAtMs: number
+  #hasSent = false
+  #tick: Timer | undefined
+  #isClosed = false
+
+  constructor(socket: Socket, early: Buffer, options: LinkConnectionOptions) {
+    const { clock } = options
+    this.#socket = socket
+    this.#options = options
+    this.#heardAtMs = clock.monotonicMs()
+    this.#tickedAtMs = this.#heardAtMs
+    socket.setNoDelay(true)
+    socket.setTimeout(0)
+    socket.on('error', () => {})
+    socket.once('close', () => this.close())
+    socket.on('drain', () => options.onDrain?.())
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk))
+    this.#tickLater()
+    if (early.length > 0) socket.unshift(early)
+    if (socket.destroyed) void nextTurn().then(() => this.close())
+  }
+
+  /** The other side is known: from now on it may send more than a greeting. */
+  trust(): void {
+    this.#mostBytes = mostMessageBytes
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** What the other side has not read yet. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength
+  }
+
+  /** Sent with all else that is queued in this turn. */
+  queue(part: Part, json: string): void {
+    if (this.#isClosed) return
+    const queued = this.#queue.get(part)
+    if (queued) queued.push(json)
+    else this.#queue.set(part, [json])
+    if (this.#isFlushing) return
+    this.#isFlushing = true
+    void nextTurn().then(() => this.#flush())
+  }
+
+  /** At once. */
+  send(fields = ''): void {
+    if (this.#isClosed) return
+    const json = `{"term":${this.#options.term()}${fields}}`
+    const length = Buffer.byteLength(json)
+    const frame = Buffer.allocUnsafe(headBytes + length)
+    frame.writeUInt32BE(length)
+    frame.write(json, headBytes)
+    this.#hasSent = true
+    this.#socket.write(frame)
+  }
+
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#tick?.cancel()
+    this.#queue.clear()
+    this.#socket.destroy()
+    this.#options.onClose()
+  }
+
+  #flush(): void {
+    this.#isFlushing = false
+    if (this.#isClosed) return
+    let fields = ''
+    for (const [part, items] of this.#queue) {
+      let piece: string[] = []
+      let length = 0
+      for (const item of items) {
+        piece.push(item)
+        length += item.length
+        if (fields.length + length < pieceBytes) continue
+        this.send(`${fields},"${part}":[${piece.join()}]`)
+        fields = ''
+        piece = []
+        length = 0
+      }
+      if (piece.length > 0) fields += `,"${part}":[${piece.join()}]`
+    }
+    this.#queue.clear()
+    if (fields !== '') this.send(fields)
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#heardAtMs = this.#options.clock.monotonicMs()
+    this.#chunks.push(chunk)
+    this.#have += chunk.length
+    if (this.#have < this.#need) return
+    const bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks)
+    let at = 0
+    this.#need = headBytes
+    while (bytes.length - at >= headBytes) {
+      const length = bytes.readUInt32BE(at)
+      if (length > this.#mostBytes) return this.close()
+      if (bytes.length - at < headBytes + length) {
+        this.#need = headBytes + length
+        break
+      }
+      const message = messageOf(bytes.toString('utf8', at + headBytes, at + headBytes + length))
+      if (!message) return this.close()
+      at += headBytes + length
+      this.#options.onMessage(message)
+      if (this.#isClosed) return
+    }
+    const rest = bytes.subarray(at)
+    this.#chunks = rest.length > 0 ? [rest] : []
+    this.#have = rest.length
+  }
+
+  #tickLater(): void {
+    this.#tick = this.#options.clock.setTimer(pingMs, () => this.#onTick(), { background: true })
+  }
+
+  #onTick(): void {
+    const nowMs = this.#options.clock.monotonicMs()
+    // Where this process stood still itself, what has arrived meanwhile is yet to be read.
+    const stoodStill = nowMs - this.#tickedAtMs > 2 * pingMs
+    this.#tickedAtMs = nowMs
+    if (stoodStill) this.#heardAtMs = nowMs
+    if (nowMs - this.#heardAtMs >= silenceMs) return this.close()
+    if (!this.#hasSent) this.send()
+    this.#hasSent = false
+    this.#tickLater()
+  }
+}
+
+function messageOf(json: string): Message | undefined {
+  try {
+    const message: unknown = JSON.parse(json)
+    return isMessage.Check(message) ? message : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,135 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import { isLoopback } from '@tenure/internal/loopback'
+import type { Clock } from 'tenure'
+import type { Tls } from '../auth/tls.ts'
+import { wrongOption } from '../errors.ts'
+import type { Groups } from '../groups/groups.ts'
+import type { Feed } from '../watch/feed.ts'
+import { LinkPeer } from './link-peer.ts'
+import { isProof, linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol } from './link-proof.ts'
+import type { Place, Places } from './place.ts'
+import type { Terms } from './terms.ts'
+
+export interface LinkServerOptions {
+  readonly clusterId: string
+  /** The secret beside the head of the storage; after it was replaced, with the one before. */
+  secret(): string
+  readonly places: Places
+  readonly terms: Terms
+  readonly clock: Clock
+  /** An address, not a name. Default: 127.0.0.1. */
+  readonly host?: string | undefined
+  readonly port: number
+  /** Without it only this machine may connect. */
+  readonly tls?: Tls | undefined
+  /** What this replica tells of changes while it is active. */
+  readonly changes: LinkChanges
+}
+
+/** Changes as this replica tells of them. */
+export interface LinkChanges extends Pick<Groups, 'follow' | 'textsOf'> {
+  readonly feed: Feed
+  /** Resolves once changes come from the groups of this place; false if they never do. */
+  whenFrom(place: Place): Promise<boolean>
+}
+
+const mostConnections = 256
+const greetingMs = 5_000
+
+/**
+ * Where followers bring their calls: a listener of its own, which every replica has. It answers from the groups for which
+ * this replica is active, or says that it is not. It never passes a call on, so none can go round in circles.
+ */
+export class LinkServer {
+  readonly #options: LinkServerOptions
+  readonly #server: Server
+  readonly #peers = new Set<LinkPeer>()
+  readonly #sockets = new Set<Socket>()
+  readonly #stopped = new AbortController()
+
+  constructor(options: LinkServerOptions) {
+    const { host = '127.0.0.1', tls } = options
+    if (!tls && !isLoopback(host)) {
+      throw wrongOption('advertise', ' ', 'needs TLS unless the address can be reached from this machine alone.')
+    }
+    this.#options = options
+    const timeouts = { headersTimeout: greetingMs, requestTimeout: greetingMs, connectionsCheckingInterval: 1_000 }
+    this.#server = tls ? createTlsServer({ ...tls, ...timeouts }) : createServer(timeouts)
+    this.#server.maxConnections = mostConnections
+    this.#server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+    this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
+      this.#onUpgrade(request, socket, head),
+    )
+    this.#server.on('request', (_request, response) => void response.writeHead(426, { upgrade: protocol }).end())
+  }
+
+  /** Resolves to the port. */
+  async listen(): Promise<number> {
+    const { host = '127.0.0.1', port } = this.#options
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen(port, host, () => resolve())
+    })
+    void this.#endPeersOfFormerPlaces()
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  /** Cuts all connections: who waits on one sends its calls to another replica. */
+  async close(): Promise<void> {
+    this.#stopped.abort()
+    const closed = new Promise<void>((resolve) => void this.#server.close(() => resolve()))
+    for (const peer of this.#peers) peer.close()
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+
+  /** What waits for groups that this replica answers for no more is sent again elsewhere. */
+  async #endPeersOfFormerPlaces(): Promise<void> {
+    const { places } = this.#options
+    const { signal } = this.#stopped
+    while (!signal.aborted) {
+      const place = places.now()
+      await places.changed(place, signal)
+      if (place.kind !== 'here') continue
+      for (const peer of this.#peers) peer.close()
+    }
+  }
+
+  #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    const { clusterId, secret, clock } = this.#options
+    socket.on('error', () => {})
+    const { headers } = request
+    const refuse = (status: string) => void socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`)
+    if (request.url !== linkPath) return refuse('404 Not Found')
+    if (headers.upgrade !== protocol) return refuse(`426 This replica speaks ${protocol}`)
+    const keys = linkKeys(secret())
+    const found = keys.find(({ name }) => isProof(headers[linkHeaders.key], name))
+    const caller = headers[linkHeaders.nonce]
+    if (!found || typeof caller !== 'string') return refuse('401 The secret is another one')
+    if (headers[linkHeaders.cluster] !== clusterId) return refuse('409 This replica is of another cluster')
+    const greeting = { clusterId, caller, called: newNonce() }
+    socket.write(
+      [
+        'HTTP/1.1 101 Switching Protocols',
+        'connection: Upgrade',
+        `upgrade: ${protocol}`,
+        `${linkHeaders.nonce}: ${greeting.called}`,
+        `${linkHeaders.proof}: ${proofOf('called', found.key, greeting)}`,
+        '\r\n',
+      ].join('\r\n'),
+    )
+    const peer = new LinkPeer(socket, head, {
+      ...this.#options,
+      clock,
+      proof: proofOf('caller', found.key, greeting),
+      greetingMs,
+      onClose: () => this.#peers.delete(peer),
+    })
+    this.#peers.add(peer)
+  }
+}

@@ -1,0 +1,102 @@
+import type { LocalGroups } from '../groups/local-groups.ts'
+import { isAfter, textOf, type Position } from '../storage/position.ts'
+import type { Break } from '../groups/groups.ts'
+import type { Change, Entry, KeptChange } from '../watch/feed.ts'
+import type { LinkConnection } from './link-connection.ts'
+import type { LinkChanges } from './link-server.ts'
+
+/** What a follower is told: a change, a renewal, or that something is missing in between. */
+export type Told =
+  | { readonly at: string; readonly change: Change }
+  | { readonly renewal: Change }
+  | { readonly at: string; readonly changed: readonly string[] | null }
+
+/** More unread than that, and the follower goes on from the feed when it has read it. */
+const mostUnreadBytes = 2 ** 20
+/** Groups that are named to a follower that has missed something. If there are more, any may have changed. */
+export const mostChanged = 10_000
+
+/** All changes, for one follower. Nothing is kept for it alone: when it falls behind, it goes on from the feed. */
+export class LinkStream {
+  readonly #connection: LinkConnection
+  readonly #changes: LinkChanges
+  readonly #groups: LocalGroups
+  /** What it was told last. */
+  #position: Position | undefined
+  #isLive = false
+  #isEnded = false
+  readonly #leave: () => void
+
+  constructor(connection: LinkConnection, changes: LinkChanges, groups: LocalGroups, renewals: boolean) {
+    this.#connection = connection
+    this.#changes = changes
+    this.#groups = groups
+    this.#leave = changes.follow({
+      onChange: (change) => this.#onChange(change),
+      onBreak: (gap) => this.#onBreak(gap),
+      wantsRenewals: () => renewals && this.#isLive,
+      onRenewal: (change) => {
+        if (this.#connection.unsentBytes < mostUnreadBytes) this.#tell({ renewal: change })
+      },
+    })
+  }
+
+  async begin(after: Position): Promise<void> {
+    this.#position = after
+    await this.#catchUp()
+  }
+
+  onDrain(): void {
+    if (!this.#isLive && this.#position) void this.#catchUp()
+  }
+
+  end(): void {
+    this.#isEnded = true
+    this.#isLive = false
+    this.#leave()
+  }
+
+  /** Sends what the feed has after what was told last, or names the groups in which something is missing. */
+  async #catchUp(): Promise<void> {
+    const { feed } = this.#changes
+    for (;;) {
+      const from = this.#position
+      if (this.#isEnded || this.#isLive || !from) return
+      let missed = feed.after(from)
+      if (!missed || isAfter(from, feed.position)) {
+        const { position } = feed
+        const changed = await this.#groups.changedAfter(from, mostChanged)
+        // It may have been told, or the feed may have been broken off, meanwhile.
+        if (this.#isEnded || this.#isLive || this.#position !== from) return
+        missed = feed.after(position)
+        if (!missed) continue
+        this.#onBreak({ position, changed }, true)
+      }
+      this.#isLive = true
+      for (const entry of missed) this.#onChange(this.#withTexts(entry))
+      return
+    }
+  }
+
+  #withTexts({ position, change, hadTexts }: Entry): KeptChange {
+    const texts = hadTexts ? this.#changes.textsOf(change.groupId, change.lease.term) : undefined
+    return { ...change, lease: { ...change.lease, ...texts }, position }
+  }
+
+  #onChange({ position, ...change }: KeptChange): void {
+    if (!this.#isLive) return
+    this.#position = position
+    this.#tell({ at: textOf(position), change })
+    if (this.#connection.unsentBytes > mostUnreadBytes) this.#isLive = false
+  }
+
+  #onBreak({ position, changed }: Break, isOwn = false): void {
+    if (!this.#isLive && !isOwn) return
+    this.#position = position
+    this.#tell({ at: textOf(position), changed: changed ? [...changed] : null })
+  }
+
+  #tell(told: Told): void {
+    this.#connection.queue('told', JSON.stringify(told))
+  }
+}

@@ -1,0 +1,103 @@
+/** What a follower asks of the active replica: each verb with the shape of what it takes, and what is done with it. */
+import { Type, type Static, type TSchema, type TTuple } from '@sinclair/typebox'
+import { TypeCompiler } from '@sinclair/typebox/compiler'
+import type { GroupStanding, MaybePromise } from '../groups/groups.ts'
+import type { LocalGroups } from '../groups/local-groups.ts'
+import type { Position } from '../storage/position.ts'
+
+/** How groups stand, and the newest change that this shows. */
+export interface Standings {
+  readonly standings: readonly GroupStanding[]
+  readonly position: Position
+}
+
+interface Verb<Args, Answer> {
+  isSound(args: unknown): args is Args
+  run(groups: LocalGroups, args: Args, signal: AbortSignal): MaybePromise<Answer>
+}
+
+function verb<T extends TSchema[], Answer>(
+  args: [...T],
+  run: Verb<Static<TTuple<T>>, Answer>['run'],
+): Verb<Static<TTuple<T>>, Answer> {
+  const compiled = TypeCompiler.Compile(Type.Tuple(args))
+  return { isSound: (given): given is Static<TTuple<T>> => compiled.Check(given), run }
+}
+
+const text = Type.String()
+const count = Type.Integer({ minimum: 0 })
+/** JSON has no undefined: such fields are left out. */
+const maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Unsafe<Static<T> | undefined>(schema))
+const maybeText = maybe(text)
+const holder = {
+  groupId: text,
+  nodeId: text,
+  term: count,
+  attempt: maybeText,
+  version: maybeText,
+  mark: maybeText,
+}
+const definition = Type.Object({
+  policy: Type.Object({ minTtlMs: count, maxTtlMs: count }),
+  allowedNodes: Type.Optional(Type.Unsafe<readonly string[] | undefined>(Type.Array(text))),
+})
+const ids = Type.Array(text, { maxItems: 2_000 })
+
+export const verbs = {
+  campaign: verb(
+    [
+      Type.Object({
+        groupId: text,
+        nodeId: text,
+        attempt: text,
+        attemptIsOnce: Type.Boolean(),
+        ttlMs: Type.Number(),
+        metadata: text,
+        afterTerm: maybe(count),
+        waitMs: Type.Number(),
+        mark: maybeText,
+        subject: maybeText,
+      }),
+    ],
+    (groups, [claim], signal) => groups.campaign(claim, signal),
+  ),
+  renew: verb([Type.Object({ ...holder, extendByMs: Type.Number(), carry: maybeText })], (groups, [claim]) =>
+    groups.renew(claim),
+  ),
+  resign: verb([Type.Object(holder)], (groups, [claim]) => groups.resign(claim)),
+  leader: verb([text], (groups, [groupId]) => groups.leader(groupId)),
+  leaders: verb([ids], (groups, [groupIds]): MaybePromise<Standings> => {
+    const found = groups.leaders(groupIds)
+    const at = (standings: readonly GroupStanding[]) => ({ standings, position: groups.position })
+    return found instanceof Promise ? found.then(at) : at(found)
+  }),
+  define: verb([text, definition, Type.Boolean()], (groups, [groupId, { policy, allowedNodes }, replace]) =>
+    groups.define(groupId, { policy, allowedNodes }, { replace }),
+  ),
+  remove: verb([text, Type.Boolean()], (groups, [groupId, force]) => groups.remove(groupId, { force })),
+  group: verb([text], (groups, [groupId]) => groups.group(groupId)),
+  idsAfter: verb([Type.Union([text, Type.Null()]), count], (groups, [after, most]) =>
+    groups.idsAfter(after ?? undefined, Math.min(most, 2_000)),
+  ),
+  views: verb([ids], (groups, [groupIds]) => groups.views(groupIds)),
+  heartbeat: verb([text, text, text], (groups, [groupId, nodeId, metadata]) =>
+    groups.heartbeat(groupId, nodeId, metadata),
+  ),
+  members: verb([text], (groups, [groupId]) => groups.members(groupId)),
+  position: verb([], (groups) => groups.position),
+  check: verb([], (groups) => groups.check()),
+}
+
+export type VerbName = keyof typeof verbs
+export type ArgsOf<Name extends VerbName> = (typeof verbs)[Name] extends Verb<infer Args, infer _> ? Args : never
+export type AnswerOf<Name extends VerbName> = Awaited<ReturnType<(typeof verbs)[Name]['run']>>
+
+/** Undefined for a verb of another version, or for what it does not take. */
+export function runnerOf(
+  name: string,
+  args: unknown,
+): ((groups: LocalGroups, signal: AbortSignal) => MaybePromise<unknown>) | undefined {
+  if (!Object.hasOwn(verbs, name)) return undefined
+  const { isSound, run } = verbs[name as VerbName] as Verb<unknown, unknown>
+  return isSound(args) ? (groups, signal) => run(groups, args, signal) : undefined
+}

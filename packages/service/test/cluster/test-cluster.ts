@@ -1,0 +1,233 @@
+/** Replicas on one storage in one process, with real connections between them. The test says who is active. */
+import type { Clock } from 'tenure'
+import { onTestFinished } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { ClusterGroups, type ClusterGroupsOptions } from '../../src/cluster/cluster-groups.ts'
+import { LinkServer, type LinkServerOptions } from '../../src/cluster/link-server.ts'
+import type { Place, Places } from '../../src/cluster/place.ts'
+import { Terms } from '../../src/cluster/terms.ts'
+import { ServiceError } from '../../src/errors.ts'
+import type { Authority } from '../../src/groups/group-driver.ts'
+import type { CampaignClaim } from '../../src/groups/groups.ts'
+import { LocalGroups, type LocalGroupsOptions } from '../../src/groups/local-groups.ts'
+import { ServingClock } from '../../src/groups/serving-clock.ts'
+import { positionOf } from '../../src/storage/position.ts'
+import { Hub } from '../../src/watch/hub.ts'
+import { batchAfter } from '../storage/data.ts'
+import { MemoryStorage } from '../storage/memory-storage.ts'
+
+/** Who is active, as the test has it. */
+export class TestPlaces implements Places {
+  #place: Place = { kind: 'nowhere' }
+  #waiting = new Set<() => void>()
+
+  now(): Place {
+    return this.#place
+  }
+
+  set(place: Place): void {
+    this.#place = place
+    for (const wake of [...this.#waiting]) wake()
+  }
+
+  changed(known: Place, signal: AbortSignal): Promise<void> {
+    if (known !== this.#place || signal.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#waiting.delete(wake)
+        signal.removeEventListener('abort', wake)
+        resolve()
+      }
+      this.#waiting.add(wake)
+      signal.addEventListener('abort', wake)
+    })
+  }
+}
+
+/** May answer until it is told otherwise. */
+class Reign implements Authority {
+  isOver = false
+
+  isProven(): boolean {
+    return !this.isOver
+  }
+
+  assert(): void {
+    if (this.isOver) throw new ServiceError('BACKEND_UNAVAILABLE', 'This replica is active no more.')
+  }
+
+  async soon(): Promise<void> {
+    this.assert()
+  }
+
+  async prove(): Promise<void> {
+    this.assert()
+  }
+
+  isLost(): boolean {
+    return this.isOver
+  }
+
+  async stop(): Promise<void> {}
+}
+
+export interface ReplicaOptions {
+  readonly clock?: Clock
+  readonly groups?: Partial<LocalGroupsOptions>
+  readonly server?: Partial<LinkServerOptions>
+  readonly client?: Partial<ClusterGroupsOptions>
+  /** Another address for followers than the one of the listener. */
+  addressOf?(port: number): string
+}
+
+export interface Replica {
+  readonly name: string
+  readonly address: string
+  readonly places: TestPlaces
+  readonly terms: Terms
+  readonly groups: ClusterGroups
+  readonly hub: Hub
+  readonly server: LinkServer
+  /** Terms that others knew of, and this one did not. */
+  readonly higher: number[]
+  reign: Reign | undefined
+  local: LocalGroups | undefined
+}
+
+export const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
+
+export class TestCluster {
+  readonly storage: MemoryStorage
+  readonly replicas: Replica[] = []
+  readonly #options: ReplicaOptions
+  #term = 0
+
+  constructor(storage: MemoryStorage, options: ReplicaOptions) {
+    this.storage = storage
+    this.#options = options
+  }
+
+  get term(): number {
+    return this.#term
+  }
+
+  async add(more: ReplicaOptions = {}): Promise<Replica> {
+    const { clock = systemClock, server: forServer, client, addressOf } = { ...this.#options, ...more }
+    const head = await this.storage.head()
+    const places = new TestPlaces()
+    const higher: number[] = []
+    const terms = new Terms(places, (term) => void higher.push(term))
+    const shared = { clusterId: head.clusterId, secret: () => head.secret, places, terms, clock }
+    const position = positionOf(head)
+    const groups = new ClusterGroups({ ...shared, position, ...client })
+    const hub = new Hub(groups, { secret: head.secret, position, maxWatchers: 1_000 })
+    const { changes } = groups
+    const server = new LinkServer({
+      ...shared,
+      port: 0,
+      changes: {
+        feed: hub.feed,
+        follow: (follower) => groups.follow(follower),
+        textsOf: (groupId, term) => groups.textsOf(groupId, term),
+        whenFrom: (place) => changes.whenFrom(place),
+      },
+      ...forServer,
+    })
+    const port = await server.listen()
+    const address = addressOf?.(port) ?? `http://127.0.0.1:${port}`
+    groups.start()
+    const replica: Replica = {
+      name: `replica-${this.replicas.length}`,
+      address,
+      places,
+      terms,
+      groups,
+      hub,
+      server,
+      higher,
+      reign: undefined,
+      local: undefined,
+    }
+    this.replicas.push(replica)
+    onTestFinished(async () => {
+      await groups.close()
+      await server.close()
+      await replica.local?.close()
+    })
+    return replica
+  }
+
+  /** Nobody is active any more: the one who was does not know it yet if `quietly`. */
+  depose({ quietly = false } = {}): void {
+    for (const { places, reign } of this.replicas) {
+      if (reign && quietly) continue
+      if (reign) reign.isOver = true
+      places.set({ kind: 'nowhere' })
+    }
+  }
+
+  /** Makes a replica the active one, as after a fail-over. `known` are those who hear of it; the default is all. */
+  async elect(active: Replica, known: readonly Replica[] = this.replicas): Promise<LocalGroups> {
+    const head = await this.storage.head()
+    this.#term += 1
+    await this.storage.append(head, batchAfter(head, [], { term: this.#term }))
+    const reign = new Reign()
+    const { clock = systemClock } = this.#options
+    const local = await LocalGroups.open({
+      storage: this.storage,
+      authority: reign,
+      clock: new ServingClock(clock),
+      storageClock: clock,
+      graceMs: 0,
+      policy,
+      implicitGroups: true,
+      maxGroups: 100_000,
+      maxMembersPerGroup: 100,
+      memberTtlMs: 60_000,
+      ...this.#options.groups,
+    })
+    local.serve()
+    for (const replica of known) {
+      if (replica === active) continue
+      if (replica.reign) replica.reign.isOver = true
+      await replica.local?.close()
+      replica.reign = undefined
+      replica.local = undefined
+      replica.places.set({ kind: 'elsewhere', term: this.#term, address: active.address, replica: active.name })
+    }
+    active.reign = reign
+    active.local = local
+    active.places.set({ kind: 'here', term: this.#term, groups: local })
+    return local
+  }
+}
+
+/** A cluster with this many replicas, of which the first is active. */
+export async function openCluster(count: number, options: ReplicaOptions = {}): Promise<TestCluster> {
+  const cluster = new TestCluster(new MemoryStorage(), options)
+  for (let at = 0; at < count; at++) await cluster.add()
+  const [first] = cluster.replicas
+  if (first) await cluster.elect(first)
+  return cluster
+}
+
+/** The active one and a follower of a new cluster. */
+export async function openPair(options: ReplicaOptions = {}) {
+  const cluster = await openCluster(2, options)
+  const [active, follower] = cluster.replicas as [Replica, Replica]
+  return { cluster, active, follower }
+}
+
+export const here = new AbortController().signal
+
+let attempts = 0
+export const claimOf = (nodeId: string, more: Partial<CampaignClaim> = {}): CampaignClaim => ({
+  groupId: 'jobs',
+  nodeId,
+  attempt: `attempt ${++attempts}`,
+  attemptIsOnce: false,
+  ttlMs: 5_000,
+  metadata: '{}',
+  waitMs: 0,
+  ...more,
+})
