@@ -1,4 +1,4 @@
-import { isLoopback } from '@tenure/internal/loopback'
+import { isLoopback, isLoopbackHost } from '@tenure/internal/loopback'
 import type { Logger } from 'pino'
 import type { Clock } from 'tenure'
 import { checkOptions, type OptionNames } from 'tenure/options'
@@ -12,8 +12,17 @@ import type { Policy } from './groups/groups.ts'
 
 /** What {@link startService} takes. */
 export interface ServiceOptions {
-  /** The data directory. It is created if it does not exist. */
-  readonly data: string
+  /** The data directory. It is created if it does not exist. Either this or `store`. */
+  readonly data?: string | undefined
+  /**
+   * The server that this and other replicas keep their data on: `etcd://host:2379/prefix`, `etcds:` with TLS, or
+   * `postgres:`. All replicas answer, and one of them is active.
+   */
+  readonly store?: string | undefined
+  /** With `store`: the URL by which the other replicas reach this one, such as `https://10.0.0.7:7071`. Not for clients. */
+  readonly advertise?: string | undefined
+  /** With `advertise`: the authorities of the replicas' certificates, PEM. Default: those that Node.js knows. */
+  readonly advertiseCaFile?: string | undefined
   /** Default: 127.0.0.1. */
   readonly host?: string | undefined
   /** Default: 7070; 0 takes a free one. */
@@ -45,6 +54,9 @@ export interface ServiceOptions {
 
 const names: OptionNames<ServiceOptions> = {
   data: true,
+  store: true,
+  advertise: true,
+  advertiseCaFile: true,
   host: true,
   port: true,
   policy: true,
@@ -76,6 +88,7 @@ const jwtNames: OptionNames<JwtOptions> = {
 export function checkServiceOptions(options: ServiceOptions): void {
   checkOptions('startService()', options, names)
   const { policy, tls, authentication } = options
+  checkPlace(options)
   if (policy) checkOptions('policy', policy, policyNames)
   if (tls) checkOptions('tls', tls, tlsNames)
   if (!authentication) return
@@ -83,6 +96,46 @@ export function checkServiceOptions(options: ServiceOptions): void {
   const { jwt, certificates } = authentication
   if (jwt) checkOptions('authentication.jwt', jwt, jwtNames)
   if (certificates) checkOptions('authentication.certificates', certificates, certificateNames)
+}
+
+/** One directory for one process, or one server for many. */
+function checkPlace({
+  data,
+  store,
+  advertise,
+  advertiseCaFile,
+  afterRestore,
+  allowNetworkFilesystem,
+  tls,
+}: ServiceOptions): void {
+  if ((data === undefined) === (store === undefined)) {
+    throw wrongOption(
+      data === undefined ? 'data' : 'store',
+      ' ',
+      'is wrong: exactly one of data and store must be given.',
+    )
+  }
+  if (store === undefined) {
+    const [alone] = Object.entries({ advertise, advertiseCaFile }).find(([, value]) => value !== undefined) ?? []
+    if (alone !== undefined) throw wrongOption(alone, ' ', 'needs store: only replicas on a shared server have others.')
+    return
+  }
+  const [local] = Object.entries({ afterRestore, allowNetworkFilesystem }).find(([, value]) => value) ?? []
+  if (local !== undefined) throw wrongOption(local, ' ', 'is for a data directory.')
+  if (advertise === undefined)
+    throw wrongOption('store', ' ', 'needs advertise, by which other replicas reach this one.')
+  const url = URL.canParse(advertise) ? new URL(advertise) : undefined
+  const isPlain = url?.protocol === 'http:' && isLoopbackHost(url.hostname)
+  if (
+    !url ||
+    (url.protocol !== 'https:' && !isPlain) ||
+    url.port === '' ||
+    url.origin !== advertise.replace(/\/$/, '')
+  ) {
+    const rule = 'must be https://host:port, or http:// with an address of this machine alone.'
+    throw wrongOption('advertise', ` is ${JSON.stringify(advertise)}; it `, rule)
+  }
+  if (!isPlain && !tls) throw wrongOption('advertise', ' ', 'with https: needs tls, whose certificate it shows.')
 }
 
 /** Refuses what would let strangers in, and what could never have an effect. */

@@ -4,16 +4,22 @@ import { pino, type Logger } from 'pino'
 import { open } from './auth/access.ts'
 import { createAuthenticator } from './auth/authenticator.ts'
 import { isLoopback } from '@tenure/internal/loopback'
-import { isReadByAll } from './auth/files.ts'
+import { isReadByAll, readNamed } from './auth/files.ts'
 import { addressOf } from './auth/loopback.ts'
 import { readTls, type TlsOptions } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
+import { openClustered } from './clustered.ts'
+import type { GroupsOptions } from './cluster/reign.ts'
 import { openEmbedded } from './embedded.ts'
+import type { Groups } from './groups/groups.ts'
+import type { LocalGroups } from './groups/local-groups.ts'
+import type { Position } from './storage/position.ts'
 import { buildApp } from './http/app.ts'
 import { limitsFrom } from './http/limit-options.ts'
 import { Limits } from './http/limits.ts'
 import type { Service } from './http/service.ts'
 import { logChanges, lostLines } from './operation/logging.ts'
+import { logReplica, logTrouble } from './operation/replica-log.ts'
 import { Metrics } from './operation/metrics.ts'
 import { Readiness } from './operation/readiness.ts'
 import { checkExposure, checkServiceOptions, type ServiceOptions } from './options.ts'
@@ -39,7 +45,7 @@ export interface RunningService {
 }
 
 /**
- * Starts the election service on a data directory.
+ * Starts the election service: on a data directory, or as one of several replicas on a server that they share.
  *
  * @example
  * const service = await startService({ data: './elections' })
@@ -57,15 +63,15 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const logger = options.logger ?? pino({ level: 'silent' })
   const here = ['localhost', '127.0.0.1', '[::1]', literal(host), literal(address)]
   const allowedHosts = options.allowedHosts ?? (authenticated ? undefined : here)
-  const service = await openService(options, { clock, authenticator, limits, tls, allowedHosts, logger })
-  const { state, streams } = service
+  const { service, opened } = await openService(options, { clock, authenticator, limits, tls, allowedHosts, logger })
+  const { state, streams, hub } = service
   const { app, connections } = await buildApp(service)
   try {
-    state.serve()
+    await opened.serve(hub)
     await app.listen({ host: address, port })
   } catch (error) {
     await app.close()
-    await state.close()
+    await opened.close()
     throw error
   }
   const { port: bound } = app.server.address() as AddressInfo
@@ -95,8 +101,27 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     const closed = app.close()
     streams.endAll()
     await connections.drain(closed, graceMs)
-    await state.close()
+    await opened.close()
   }
+}
+
+/** Where the groups are: in a directory of this process, or on a server that several replicas share. */
+interface Opened {
+  readonly state: Groups
+  readonly secret: string
+  readonly position: Position
+  readonly warnings: readonly string[]
+  /** How many are kept here. */
+  groupCount(): number
+  /** From now on questions are answered. */
+  serve(hub: Hub): void | Promise<void>
+  close(): Promise<void>
+}
+
+interface Opening {
+  readonly logger: Logger
+  /** Called with the groups before they answer. */
+  onOpen(groups: LocalGroups): void
 }
 
 /** Opens the data, and whatever follows its changes. */
@@ -107,38 +132,35 @@ async function openService(
   const { clock, limits, logger } = given
   const policy = options.policy ?? { minTtlMs: 1_000, maxTtlMs: 3_600_000 }
   const metrics = new Metrics({
-    groups: () => state.groupCount,
+    groups: () => opened.groupCount(),
     watchers: () => hub.watchers,
     waiting: () => limits.waitingCount,
     storeHealthy: () => readiness.isHealthy(),
     lostLogLines: () => lostLines(logger),
   })
-  const { groups: state, storage } = await openEmbedded({
-    directory: options.data,
-    clock,
+  const groups = {
     policy,
     implicitGroups: options.implicitGroups ?? true,
     maxGroups: options.maxGroups ?? 2_000_000,
     maxMembersPerGroup: 1_000,
     memberTtlMs: 600_000,
-    chargeNewGroup: (subject) => limits.newGroup(subject),
-    afterRestore: options.afterRestore ?? false,
-    allowNetworkFilesystem: options.allowNetworkFilesystem,
-    onOwnership: (failure) => logOwnership(logger, options.data, failure),
-    onWrite: (tookMs, durable) => metrics.storeWrite(tookMs / 1000, durable),
-  })
+    chargeNewGroup: (subject: string) => limits.newGroup(subject),
+    onWrite: (tookMs: number, durable: boolean) => metrics.storeWrite(tookMs / 1000, durable),
+  }
+  const log = logger.isLevelEnabled('info') ? logChanges(logger, clock) : undefined
+  // Of the groups themselves, so that of several replicas only the active one counts and logs.
+  const onOpen = (local: LocalGroups) => {
+    local.follow({ onChange: (change) => metrics.change(change) })
+    if (log) local.follow({ onChange: log })
+  }
+  const opened = await (options.store === undefined
+    ? openDirectory(options, options.data ?? '', groups, { ...given, onOpen })
+    : openCluster(options, options.store, groups, { ...given, onOpen }))
+  const { state, secret } = opened
   const readiness = new Readiness(state, clock)
-  const { secret } = await storage.head()
-  const hub = new Hub(state, {
-    secret,
-    position: state.position,
-    maxWatchers: options.maxWatchers ?? 20_000,
-  })
-  for (const text of storage.warnings) logger.warn(text)
-  if (options.afterRestore) logRestore(logger, storage)
-  state.follow({ onChange: (change) => metrics.change(change) })
-  if (logger.isLevelEnabled('info')) state.follow({ onChange: logChanges(logger, clock) })
-  return {
+  const hub = new Hub(state, { secret, position: opened.position, maxWatchers: options.maxWatchers ?? 20_000 })
+  for (const text of opened.warnings) logger.warn(text)
+  const service = {
     ...given,
     state,
     secret,
@@ -149,6 +171,66 @@ async function openService(
     streams: new Streams(clock),
     // Below that level the framework logs what nobody asked for.
     logger: logger.isLevelEnabled('warn') ? logger.child({}, { level: 'warn' }) : logger,
+  }
+  return { service, opened }
+}
+
+async function openDirectory(
+  options: ServiceOptions,
+  directory: string,
+  groups: GroupsOptions,
+  { clock, logger, onOpen }: Pick<Service, 'clock'> & Opening,
+): Promise<Opened> {
+  const { groups: state, storage } = await openEmbedded({
+    ...groups,
+    directory,
+    clock,
+    afterRestore: options.afterRestore ?? false,
+    allowNetworkFilesystem: options.allowNetworkFilesystem,
+    onOwnership: (failure) => logOwnership(logger, directory, failure),
+  })
+  if (options.afterRestore) logRestore(logger, storage)
+  onOpen(state)
+  const { secret } = await storage.head()
+  return {
+    state,
+    secret,
+    position: state.position,
+    warnings: storage.warnings,
+    groupCount: () => state.groupCount,
+    serve: () => state.serve(),
+    close: () => state.close(),
+  }
+}
+
+async function openCluster(
+  { advertise = '', advertiseCaFile }: ServiceOptions,
+  store: string,
+  groups: GroupsOptions,
+  { clock, logger, tls, onOpen }: Pick<Service, 'clock' | 'tls'> & Opening,
+): Promise<Opened> {
+  const clustered = await openClustered({
+    store,
+    advertise: new URL(advertise),
+    clock,
+    tls,
+    ca: advertiseCaFile === undefined ? undefined : await readNamed('advertiseCaFile', advertiseCaFile),
+    groups,
+    onOpen,
+    onEvent: logReplica(logger),
+    onTrouble: logTrouble(logger, clock),
+  })
+  return {
+    state: clustered.groups,
+    secret: clustered.secret,
+    position: clustered.position,
+    warnings: clustered.warnings,
+    groupCount() {
+      const place = clustered.place()
+      return place.kind === 'here' ? place.groups.groupCount : 0
+    },
+    serve: (hub) => clustered.serve(hub),
+    close: () => clustered.close(),
   }
 }
 

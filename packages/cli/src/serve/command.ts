@@ -8,12 +8,13 @@ const config = setting({ placeholder: 'file', help: 'settings as JSON; flags and
 /** `tenure serve`: the election service. */
 export const serveCommand: Declaration = {
   name: 'serve',
-  summary: 'Run the election service over HTTP, on a data directory.',
+  summary: 'Run the election service over HTTP, on a data directory or as one of several replicas.',
   settings: { config, ...serveSettings },
   examples: [
     'tenure serve',
     'tenure serve --listen :7070 --data /var/lib/tenure --tls-cert service.pem --tls-key service.key \\',
     '  --jwt-keys keys.json --jwt-issuer https://issuer.example --jwt-audience tenure',
+    'tenure serve --store etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/tenure --advertise https://10.0.0.7:7071 ...',
   ],
   notes: [
     'Without authentication (--jwt-keys or --tls-client-ca) it listens on loopback only.',

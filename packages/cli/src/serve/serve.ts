@@ -5,7 +5,7 @@ import { formatAddress, listenFailure } from '../shared/arguments/addresses.ts'
 import { readConfigFile } from '../shared/arguments/config-file.ts'
 import { CommandError, exitCodes, unavailable } from '../shared/arguments/errors.ts'
 import { choose, mistypedVariables } from '../shared/arguments/settings.ts'
-import { checkServeSettings, serveSettings, type ServeSettings } from './settings.ts'
+import { checkServeSettings, defaultData, serveSettings, type ServeSettings } from './settings.ts'
 import { stopOnSignals } from './stopping.ts'
 import { welcome } from './welcome.ts'
 
@@ -14,23 +14,25 @@ export async function serve(flags: Readonly<Record<string, unknown>>, program: C
   const settings = readSettings(flags)
   // Loaded only now: a wrong setting is reported without it.
   const { createLogger, startService } = await import('@tenure/service')
+  const { redactedUrl } = await import('tenure/stores')
   const logger = createLogger({ level: settings.logLevel, json: settings.json })
   for (const text of mistypedVariables(serveSettings, process.env, program)) logger.warn(text)
   const options = optionsOf(settings)
+  const place = options.store === undefined ? (options.data ?? '') : redactedUrl(options.store)
   let service: RunningService
   try {
     service = await startService({ ...options, logger })
   } catch (error) {
-    throw translate(error, settings)
+    throw translate(error, settings, place)
   }
   const { url, clusterId } = service
-  logger.info({ url, data: settings.data, cluster_id: clusterId }, 'the service listens')
+  logger.info({ url, data: place, cluster_id: clusterId }, 'the service listens')
   if (!options.authentication) {
     logger.warn('there is no authentication: everybody on this machine may do everything, and nobody else can connect')
   }
   // The reader may be gone.
   process.stdout.on('error', () => {})
-  if (settings.welcome) process.stdout.write(welcome(url, settings))
+  if (settings.welcome) process.stdout.write(welcome(url, place, settings))
   stopOnSignals(service, logger)
 }
 
@@ -57,8 +59,9 @@ function optionsOf(settings: ServeSettings): ServiceOptions {
         }
       : undefined
   const certificates = certificateRights === undefined ? undefined : { rightsFile: certificateRights }
+  const { store, advertise, advertiseCa, data = defaultData } = settings
   return {
-    data: settings.data,
+    ...(store === undefined ? { data } : { store, advertise, advertiseCaFile: advertiseCa }),
     host: listen.host,
     port: listen.port,
     policy: { minTtlMs: settings.minTtl, maxTtlMs: settings.maxTtl },
@@ -100,6 +103,9 @@ function limitsOf(settings: ServeSettings): NonNullable<ServiceOptions['limits']
 
 /** Options of the service that have another name here. */
 const flagsByOption: Readonly<Record<string, string>> = {
+  advertise: '--advertise',
+  advertiseCaFile: '--advertise-ca',
+  store: '--store',
   'tls.certFile': '--tls-cert',
   'tls.keyFile': '--tls-key',
   'tls.clientCaFile': '--tls-client-ca',
@@ -116,7 +122,7 @@ const networkAdvice =
   'Use a local directory, or another store for elections between machines; if locks and renames of this file system are known to hold for all hosts, add --allow-network-filesystem.'
 
 /** Why the service did not start, in the words of the command line. */
-function translate(error: unknown, { listen, data }: ServeSettings): CommandError {
+function translate(error: unknown, { listen, store }: ServeSettings, place: string): CommandError {
   const { code, message, cause, option, rule } = error as NodeJS.ErrnoException & ErrorDetails
   if (option === 'host') {
     const text = `--listen ${formatAddress(listen)} needs --jwt-keys or --tls-client-ca: ${rule}`
@@ -128,7 +134,8 @@ function translate(error: unknown, { listen, data }: ServeSettings): CommandErro
   }
   const listening = listenFailure(error, listen)
   if (listening) return listening
-  if (code !== undefined) return unavailable(error, `The data directory ${data} cannot be used: ${message}.`)
+  if (store !== undefined) return unavailable(error, `The store ${place} cannot be used: ${message}`)
+  if (code !== undefined) return unavailable(error, `The data directory ${place} cannot be used: ${message}.`)
   const below = (cause ?? {}) as ErrorDetails
   const isNetwork = below.option === 'allowNetworkFilesystem' && below.advice !== undefined
   return unavailable(error, isNetwork ? message.replace(below.advice, networkAdvice) : message)

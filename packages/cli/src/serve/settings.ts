@@ -23,7 +23,21 @@ export const serveSettings = {
       shownDefault: './tenure-data',
     },
     pathOf,
-    resolve('tenure-data'),
+  ),
+  store: setting(
+    {
+      placeholder: 'url',
+      help: 'instead of --data: the etcd or PostgreSQL that this and other replicas keep everything on',
+    },
+    textOf,
+  ),
+  advertise: setting(
+    { placeholder: 'url', help: 'with --store: where the other replicas reach this one; not for clients' },
+    textOf,
+  ),
+  advertiseCa: setting(
+    { placeholder: 'file', help: 'the authorities of the other replicas, PEM; default: those that Node.js knows' },
+    fileOf,
   ),
   minTtl: setting({ placeholder: 'duration', help: 'the shortest lease', shownDefault: '1s' }, parseDuration, 1_000),
   maxTtl: setting({ placeholder: 'duration', help: 'the longest lease', shownDefault: '1h' }, parseDuration, 3_600_000),
@@ -86,8 +100,12 @@ export const serveSettings = {
 
 export type ServeSettings = Chosen<typeof serveSettings>
 
+/** Where everything is kept unless it is said. */
+export const defaultData = resolve('tenure-data')
+
 /** Checks settings that depend on each other. */
 export function checkServeSettings(settings: ServeSettings): void {
+  const { data, store, advertise, advertiseCa } = settings
   const { minTtl, maxTtl, tlsCert, tlsKey, tlsClientCa, certificateRights, jwtKeys, jwtIssuer, jwtAudience } = settings
   const problems: string[] = []
   const need = (what: string, given: unknown, needed: string, present: unknown) => {
@@ -95,6 +113,10 @@ export function checkServeSettings(settings: ServeSettings): void {
   }
   if (minTtl > maxTtl)
     problems.push(`--min-ttl (${formatDuration(minTtl)}) must not be above --max-ttl (${formatDuration(maxTtl)}).`)
+  if (data !== undefined && store !== undefined) problems.push('--data and --store exclude each other.')
+  need('--store', store, '--advertise', advertise)
+  need('--advertise', advertise, '--store', store)
+  need('--advertise-ca', advertiseCa, '--advertise', advertise)
   need('--tls-cert', tlsCert, '--tls-key', tlsKey)
   need('--tls-key', tlsKey, '--tls-cert', tlsCert)
   need('--tls-client-ca', tlsClientCa, '--tls-cert', tlsCert)

@@ -1,9 +1,9 @@
 import type { ServeSettings } from './settings.ts'
 
 /** How to try the service: three calls that work as printed, in this order. */
-export function welcome(url: string, settings: ServeSettings): string {
-  const { data, explicitGroups, jwtKeys, tlsCert, minTtl, maxTtl } = settings
-  const head = `Tenure serves elections on ${url}, with its data in ${data}.`
+export function welcome(url: string, place: string, settings: ServeSettings): string {
+  const { explicitGroups, jwtKeys, tlsCert, minTtl, maxTtl } = settings
+  const head = `Tenure serves elections on ${url}, with its data in ${place}.`
   // These calls would need a token or a defined group, and there is none yet.
   if (jwtKeys !== undefined || tlsCert !== undefined || explicitGroups) return `${head}\n`
   const group = `${url}/v1/groups/hello`

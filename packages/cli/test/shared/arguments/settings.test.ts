@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { limitsFrom } from '../../../../service/src/http/limit-options.ts'
 import { parseAddress } from '../../../src/shared/arguments/addresses.ts'
 import { runSettings } from '../../../src/run/settings.ts'
-import { serveSettings } from '../../../src/serve/settings.ts'
+import { defaultData, serveSettings } from '../../../src/serve/settings.ts'
 import { readConfigFile } from '../../../src/shared/arguments/config-file.ts'
 import { formatDuration, parseDuration } from '../../../src/shared/arguments/durations.ts'
 import {
@@ -116,7 +116,7 @@ describe('what was chosen', () => {
     writeFileSync(path, '{ "data": "elections" }')
     expect(chosen({ file: readConfigFile(path) }).data).toBe(join(folder, 'elections'))
     expect(chosen({ flags: { data: 'elections' }, from: { directory: '/srv' } }).data).toBe('/srv/elections')
-    expect(chosen({}).data).toBe(resolve('tenure-data'))
+    expect(defaultData).toBe(resolve('tenure-data'))
   })
 
   test('all that is wrong is told at once, each with its place, its value and what is allowed', () => {

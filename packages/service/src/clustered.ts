@@ -1,0 +1,122 @@
+import { hostname } from 'node:os'
+import { isLoopbackHost } from '@tenure/internal/loopback'
+import { ClusterGroups } from './cluster/cluster-groups.ts'
+import { LinkServer } from './cluster/link-server.ts'
+import { protocol } from './cluster/link-proof.ts'
+import type { Place } from './cluster/place.ts'
+import { Replica, type ReplicaEvent } from './cluster/replica.ts'
+import type { GroupsOptions } from './cluster/reign.ts'
+import { Terms } from './cluster/terms.ts'
+import type { Tls } from './auth/tls.ts'
+import type { Clock } from 'tenure'
+import { wrongOption } from './errors.ts'
+import type { LocalGroups } from './groups/local-groups.ts'
+import { openSharedStorage } from './storage/open-storage.ts'
+import { positionOf, type Position } from './storage/position.ts'
+import type { Hub } from './watch/hub.ts'
+
+/** What {@link openClustered} takes. */
+export interface ClusteredOptions {
+  /** The URL of the storage that all replicas share. */
+  readonly store: string
+  /** Where the other replicas reach this one. */
+  readonly advertise: URL
+  readonly clock: Clock
+  /** Of the link between the replicas. */
+  readonly tls: Tls | undefined
+  /** The authorities of the other replicas' certificates. Default: those that Node knows. */
+  readonly ca: string | undefined
+  readonly groups: GroupsOptions
+  /** Called with the groups of each reign before they answer. */
+  readonly onOpen: (groups: LocalGroups) => void
+  readonly onEvent: (event: ReplicaEvent) => void
+  readonly onTrouble: (error: unknown) => void
+}
+
+/** The groups of a cluster, as this replica serves them. */
+export interface Clustered {
+  readonly groups: ClusterGroups
+  readonly secret: string
+  readonly position: Position
+  readonly warnings: readonly string[]
+  /** The name of this replica. */
+  readonly name: string
+  /** Who is active, as far as is known here. */
+  place(): Place
+  /** Takes calls of other replicas, and takes part in the election of the active one. */
+  serve(hub: Hub): Promise<void>
+  /** Hands over if this replica is active, then closes everything. */
+  close(): Promise<void>
+}
+
+/** Groups on a server that several replicas share: one of them answers, and all pass calls on to that one. */
+export async function openClustered(options: ClusteredOptions): Promise<Clustered> {
+  const { clock, advertise, store, tls, ca } = options
+  const name = `${hostname()}-${clock.randomId().slice(0, 8)}`
+  const shared = await openSharedStorage(store, { newId: () => clock.randomId(), clock })
+  try {
+    const head = await shared.storage.head()
+    const { clusterId, secret } = head
+    const position = positionOf(head)
+    const replica = new Replica({
+      storage: shared.storage,
+      leases: shared.leases,
+      clock,
+      address: advertise.origin,
+      replica: name,
+      version: protocol,
+      groups: options.groups,
+      observer: {
+        onEvent: (event) => {
+          if (event.type === 'error' || event.type === 'renew-failed') options.onTrouble(event.error)
+        },
+      },
+      onOpen: options.onOpen,
+      onEvent: options.onEvent,
+    })
+    const terms = new Terms(replica, (term) => replica.sawTerm(term))
+    const link = { clusterId, secret: () => secret, places: replica, terms, clock }
+    const groups = new ClusterGroups({ ...link, position, ca })
+    let server: LinkServer | undefined
+    return {
+      groups,
+      secret,
+      position,
+      warnings: shared.warnings,
+      name,
+      place: () => replica.now(),
+      async serve(hub) {
+        server = new LinkServer({
+          ...link,
+          ...listenerOf(advertise),
+          tls: tls && { cert: tls.cert, key: tls.key },
+          changes: {
+            feed: hub.feed,
+            follow: (follower) => groups.follow(follower),
+            textsOf: (groupId, term) => groups.textsOf(groupId, term),
+            whenFrom: (place) => groups.changes.whenFrom(place),
+          },
+        })
+        await server.listen()
+        groups.start()
+        replica.start()
+      },
+      async close() {
+        await replica.stop()
+        await groups.close()
+        await server?.close()
+        await shared.close()
+      },
+    }
+  } catch (error) {
+    await shared.close()
+    throw error
+  }
+}
+
+/** A name may be that of a proxy or a Service: then all addresses of this machine are listened on. */
+function listenerOf({ hostname: host, port, protocol }: URL): { readonly host: string; readonly port: number } {
+  if (port === '') throw wrongOption('advertise', ' ', `must have a port, as in ${protocol}//${host}:7071.`)
+  const isHere = isLoopbackHost(host)
+  return { host: isHere ? (host === 'localhost' ? '127.0.0.1' : host.replace(/[[\]]/g, '')) : '::', port: Number(port) }
+}
