@@ -233,9 +233,11 @@ const commands = {
   askThroughPause: async (leapMs) => {
     const held = current()
     const { value } = await askGuard('read', held.term)
+    // The pause may come as soon as this is told.
+    const before = { at: now(), leads: held.isLeader() }
     tell({ event: 'asking', term: held.term, at: now() })
     await delay(1)
-    const { ledBefore, leads } = askUntilLeap(held, leapMs * 1e6)
+    const { ledBefore, leads } = askUntilLeap(held, leapMs * 1e6, before)
     return { ledBefore, leads, written: await askGuard('write', held.term, (value ?? 0) + 1) }
   },
 }
@@ -243,10 +245,11 @@ const commands = {
 /**
  * @param {import('tenure').Leadership} held
  * @param {number} leapNs
+ * @param {{ at: number, leads: boolean }} before
  */
-function askUntilLeap(held, leapNs) {
-  let ledBefore = false
-  for (let last = now(); ;) {
+function askUntilLeap(held, leapNs, before) {
+  let ledBefore = before.leads
+  for (let last = before.at; ;) {
     const from = now()
     const leads = held.isLeader()
     const to = now()
