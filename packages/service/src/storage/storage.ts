@@ -40,7 +40,10 @@ export interface StorageHead {
 export interface History {
   /** Another than the head's: another server has taken the data over, or a backup was put back. */
   readonly incarnation: string
-  /** Whether all is there that was confirmed before, as after a failover to a synchronous replica. */
+  /**
+   * Whether all is there that was confirmed since the head's incarnation, as after a failover to a synchronous replica.
+   * After several changes it is so only if it is so of each.
+   */
   readonly isComplete: boolean
 }
 
@@ -124,6 +127,12 @@ export interface Storage {
   check(): Promise<void>
   /** Resolves when nothing is under way any more. */
   close(): Promise<void>
+}
+
+/** What {@link Storage.append} does at the head that it finds: `confirm` writes again what was written before. */
+export function judgeAppend(found: StorageHead, expected: StorageHead, batch: Batch): 'write' | 'confirm' | 'fenced' {
+  if (isSameHead(found, batch.head)) return 'confirm'
+  return isSameHead(found, expected) ? 'write' : 'fenced'
 }
 
 /** Whether nothing was appended between two looks. */
