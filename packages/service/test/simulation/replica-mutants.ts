@@ -19,7 +19,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
     ...driver,
     name: 'confirm a renewal without asking whether it leads',
     find: question,
-    replace: question.replace('if (', 'if (!ask.isRenewal && '),
+    replace: question.replace('if (', 'if (!ask.overtakes && '),
     in: halts,
   },
   {
@@ -107,10 +107,11 @@ export const replicaMutants: readonly ReplicaMutant[] = [
     in: losses,
   },
   {
-    ...driver,
+    ...service,
+    file: 'cluster/lost-tail.ts',
     name: 'forget at the next failover that confirmed data were lost',
-    find: 'if (!this.#hold || this.#hold.untilMs > this.#clock.monotonicMs()) return\n    this.#hold = undefined\n    this.table.hold = undefined\n',
-    replace: '',
+    find: 'if (!lacks) return { incarnation }',
+    replace: 'if (!lacks) return { incarnation, heldMs: undefined }',
     in: losses,
   },
 ]
