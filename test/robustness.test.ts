@@ -20,6 +20,7 @@ import { kubernetesMutations } from '../packages/tenure/test/stores/kubernetes-m
 import { postgresMutations } from '../packages/tenure/test/stores/postgres-mutants.ts'
 import { redisMutations } from '../packages/tenure/test/stores/redis-mutants.ts'
 import { serviceMutations } from '../packages/tenure/test/stores/service/mutants.ts'
+import { replicaMutants } from '../packages/service/test/simulation/replica-mutants.ts'
 import { readDocument, root } from './documents.ts'
 
 const document = readDocument('docs/explanation/robustness.md')
@@ -123,6 +124,8 @@ test('docs/explanation/robustness.md lists all mutants, and no other', () => {
   expect(listed('Mutants of the lock across clusters').toSorted()).toEqual(ofLock.toSorted())
   const ofRelay = relayMutants.map(({ name }) => name)
   expect(listed('Mutants of the relay across clusters').toSorted()).toEqual(ofRelay.toSorted())
+  const ofReplicas = replicaMutants.map(({ name }) => name)
+  expect(listed('Mutants of the replicas').toSorted()).toEqual(ofReplicas.toSorted())
   const onPostgres = postgresMutations.map(({ name }) => name)
   expect(listed('Mutants of the PostgreSQL store').toSorted()).toEqual(onPostgres.toSorted())
   const onRedis = redisMutations.map(({ name }) => name)

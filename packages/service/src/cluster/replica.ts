@@ -202,9 +202,11 @@ export class Replica implements Places {
         // It was lost in between, which ends the reign.
       }
       await over
+      const why = this.#reign.ended?.why
       this.#reign = undefined
-      // What ended here may go on elsewhere: the others have a whole lease to try.
-      if (leadership.isLeader()) await this.#elector.stepDown()
+      // What failed here may succeed elsewhere: the others have a whole lease to try. A leader that is fenced all the same
+      // knows that the storage has lost something, and the others may not: it tries again at once.
+      if (leadership.isLeader()) await this.#elector.stepDown(why === 'fenced' ? { cooldownMs: 0 } : {})
     }
   }
 

@@ -58,8 +58,8 @@ export interface Ask<Answer, T> {
   readonly groupId: string
   /** What a group that is not there means: a new one, an answer, or an error. */
   missing(groupId: string): Group | Otherwise<T>
-  /** Whether it need not wait for a write that only adds to the lease, as long as it writes nothing itself. */
-  readonly isRenewal?: boolean
+  /** Whether this answer is true even before a write that only adds to the lease: such a write need not be waited for. */
+  overtakes?(answer: Answer): boolean
   judge(group: Group, now: rules.Now): rules.Ruling<Answer>
   answered(group: Group, answer: Answer, now: rules.Now): MaybePromise<T>
   written(group: Group, step: rules.Step, now: rules.Now): T
@@ -232,11 +232,12 @@ export class GroupDriver {
     const group = this.table.get(ask.groupId) ?? ask.missing(ask.groupId)
     if (!(group instanceof Group)) return group.otherwise
     const { writing } = group
-    if (writing && !(ask.isRenewal && writing.adds)) return this.#after(writing.done, ask)
+    if (writing && !(ask.overtakes && writing.adds)) return this.#after(writing.done, ask)
     const now = this.#now(group)
     const ruling = ask.judge(group, now)
+    const isFinal = 'answer' in ruling && (!writing || ask.overtakes?.(ruling.answer))
+    if (writing && !isFinal) return this.#after(writing.done, ask)
     if ('answer' in ruling) return ask.answered(group, ruling.answer, now)
-    if (writing) return this.#after(writing.done, ask)
     return this.#write(group, ruling.write, () => ask.written(group, ruling.write.step, now))
   }
 

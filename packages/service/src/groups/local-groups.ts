@@ -322,8 +322,9 @@ class Renewal implements Ask<'refused' | 'extended' | RefusalData, GroupStanding
     this.#claim = claim
   }
 
-  get isRenewal(): boolean {
-    return true
+  /** What is refused now may be granted once the lease is longer. */
+  overtakes(answer: 'refused' | 'extended' | RefusalData): boolean {
+    return answer === 'extended'
   }
 
   missing(): ReturnType<typeof noGroup> {

@@ -11,7 +11,7 @@ import { decodeMeta, headOf, newMeta, type FoundMeta, type Meta } from './first-
 import { Reserve } from './reserve.ts'
 import { decodeRecord, encodeRecord, type Decoded } from './record-text.ts'
 import {
-  isSameHead,
+  judgeAppend,
   type Appended,
   type Batch,
   type FoundGroup,
@@ -322,13 +322,14 @@ export class LmdbStorage implements Storage {
   }
 
   /** The head in memory is the one on disk: while this process has the lock nobody else writes. */
-  async append(expected: StorageHead, { head, groups }: Batch): Promise<Appended> {
-    const current = headOf(this.#meta)
-    if (isSameHead(current, head)) {
+  async append(expected: StorageHead, batch: Batch): Promise<Appended> {
+    const judged = judgeAppend(headOf(this.#meta), expected, batch)
+    if (judged === 'fenced') return judged
+    if (judged === 'confirm') {
       await this.#writeMeta(this.#meta)
       return 'done'
     }
-    if (!isSameHead(current, expected)) return 'fenced'
+    const { head, groups } = batch
     const { incarnation: place, ...rest } = head
     const meta = { ...this.#meta, heldMs: undefined, ...rest, place }
     const first = { to: this.#metas, key: 'meta', value: meta }

@@ -129,6 +129,12 @@ export interface Storage {
   close(): Promise<void>
 }
 
+/** What {@link Storage.append} does at the head that it finds: `confirm` writes again what was written before. */
+export function judgeAppend(found: StorageHead, expected: StorageHead, batch: Batch): 'write' | 'confirm' | 'fenced' {
+  if (isSameHead(found, batch.head)) return 'confirm'
+  return isSameHead(found, expected) ? 'write' : 'fenced'
+}
+
 /** Whether nothing was appended between two looks. */
 export function isSameHead(one: StorageHead, other: StorageHead): boolean {
   return one.term === other.term && one.seq === other.seq && one.batch === other.batch

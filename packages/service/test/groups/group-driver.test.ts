@@ -281,6 +281,22 @@ describe('a process that may not answer', () => {
   })
 })
 
+test('a renewal is not refused because the lease ran out while a longer one was being written', async () => {
+  const { storage, clock, groups, campaign } = await open()
+  groups.serve()
+  await campaign('a')
+  await clock.advance(4_000)
+  let release = () => {}
+  storage.gate = new Promise((resolve) => (release = resolve))
+  const carried = groups.renew({ ...renewal, carry: 'last run' })
+  await clock.advance(2_000)
+  const plain = groups.renew(renewal)
+  await clock.advance(10)
+  release()
+  expect(await carried).toMatchObject({ granted: true, lease: { remainingMs: 2_990 } })
+  expect(await plain).toMatchObject({ granted: true, lease: { ended: false } })
+})
+
 describe('a check', () => {
   test('that waits for a proof when the storage is closed does not go on to it, and none begins after', async () => {
     const uses: string[] = []

@@ -1,0 +1,20 @@
+import { expect } from 'vitest'
+import { loadMutant } from '../../../../test/mutants/mutant.ts'
+import type { ReplicaMutant } from './replica-mutants.ts'
+
+/** The simulation must find every planted mistake within so many worlds. */
+const seeds = 100
+
+/** Lets replicas run with a mistake in them until an invariant breaks, which it must. */
+export async function expectReplicasFind(mutation: ReplicaMutant): Promise<void> {
+  const { simulation } = await loadMutant<{ simulation: typeof import('./index.ts') }>(mutation, {
+    simulation: '../../service/test/simulation/index.ts',
+  })
+  const violations: string[] = []
+  for (let seed = 1; seed <= seeds && violations.length === 0; seed += 1) {
+    const report = await simulation.simulateReplicas({ faultEveryMs: 3_000, ...mutation.in, seed })
+    violations.push(...report.violations)
+    if (process.env['MUTANTS_VERBOSE'] && !report.ok) console.log(mutation.name, 'seed', seed, report.violations[0])
+  }
+  expect(violations, `"${mutation.name}" survived ${seeds} worlds`).not.toEqual([])
+}

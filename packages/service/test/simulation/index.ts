@@ -1,0 +1,132 @@
+/** Replicas in virtual time: real replicas, journals, groups and electors, clients that count by themselves, and faults. */
+import { Random } from '../../../tenure/src/simulation/random.ts'
+import { Timeline } from '../../../tenure/src/simulation/timeline.ts'
+import { World } from '../../../tenure/src/simulation/world.ts'
+import { Client } from './client.ts'
+import { faultKinds, Faults, type Cast, type FaultCounts, type FaultKind } from './faults.ts'
+import { History, type Counts } from './history.ts'
+import { ReplicaProcess } from './replica-process.ts'
+import { leaseStores, newServer, type LeaseStoreKind, type Scene } from './scene.ts'
+
+/** What to simulate. What is left out is drawn by the seed. */
+export interface ReplicasOptions {
+  readonly seed: number
+  /** Of virtual time. Default: 5. */
+  readonly minutes?: number
+  readonly replicas?: number
+  readonly leases?: LeaseStoreKind
+  readonly faults?: readonly FaultKind[]
+  readonly faultEveryMs?: number
+  /** Calls tell which terms of active replicas were seen. */
+  readonly tellsTerms?: boolean
+  /** How likely it is that a client that does not lead renews the term in which it did. Default: 0.1. */
+  readonly stale?: number
+}
+
+export interface ReplicasReport {
+  readonly ok: boolean
+  readonly violations: readonly string[]
+  readonly counts: Counts & { readonly fencedAppends: number; readonly cancelledCommits: number }
+  readonly faults: FaultCounts
+  toString(): string
+}
+
+const leaseMs = 3_000
+const groupIds = ['group-a', 'group-b', 'group-c', 'group-d']
+/** After the last fault: every lease and every hold is over, and all that was late has come. */
+const quietMs = 60_000
+
+export async function simulateReplicas(options: ReplicasOptions): Promise<ReplicasReport> {
+  const { seed, minutes = 5 } = options
+  const random = new Random(seed)
+  const world = new World()
+  const timeline = new Timeline(250)
+  const history = new History(world, timeline)
+  const driftRatio = random.pick([0.001, 0.01, 0.05])
+  const base = { world, random: random.fork(), timeline, history, leaseMs, driftRatio }
+  const scene: Scene = { ...base, server: newServer(base, options.leases ?? random.pick(leaseStores)) }
+  const cast = castOf(scene, {
+    replicas: options.replicas ?? 3,
+    tellsTerms: options.tellsTerms ?? random.chance(0.3),
+    stale: options.stale ?? 0.1,
+  })
+  // A lost tail makes all that was answered before doubtful: most worlds do without.
+  const drawn = random.chance(0.8) ? faultKinds.filter((kind) => kind !== 'lost-tail') : faultKinds
+  const faults = new Faults(scene, cast, {
+    kinds: options.faults ?? drawn,
+    meanMs: options.faultEveryMs ?? random.magnitude(1_500, 15_000),
+  })
+  const clients = () => cast.clients.map(({ current }) => current)
+  const inspect = () => {
+    history.inspect(clients())
+    return history.violations.length === 0
+  }
+  faults.start()
+  await world.runUntil(minutes * 60_000, inspect)
+  faults.stop()
+  if (history.violations.length === 0) await calmDown(scene, cast, inspect)
+  if (history.violations.length === 0) history.explain()
+  const { fenced: fencedAppends, cancelled: cancelledCommits } = scene.server.storage.counts
+  return report(seed, history, timeline, faults.counts, { fencedAppends, cancelledCommits })
+}
+
+function castOf(scene: Scene, { replicas, ...habits }: { replicas: number; tellsTerms: boolean; stale: number }): Cast {
+  const places = Array.from({ length: replicas }, (_, index) => ({
+    current: new ReplicaProcess(scene, `replica-${index + 1}`),
+  }))
+  const roads = { lost: 0, delayed: 0, delayMs: 0 }
+  let born = 0
+  const newClient = (groupId: string) =>
+    new Client(scene, { name: `client-${++born}`, groupId, replicas: places, roads, ...habits })
+  return {
+    replicas: places,
+    clients: groupIds.flatMap((groupId) => [0, 1].map(() => ({ current: newClient(groupId) }))),
+    roads,
+    replaceReplica(place) {
+      place.current = new ReplicaProcess(scene, place.current.name)
+    },
+    replaceClient(place) {
+      place.current = newClient(place.current.groupId)
+    },
+  }
+}
+
+/** Without faults one replica is active and every group is served. Then all stop, and leave nothing behind. */
+async function calmDown(scene: Scene, cast: Cast, inspect: () => boolean): Promise<void> {
+  const { world, history } = scene
+  await world.runUntil(world.nowMs + quietMs, inspect)
+  const active = cast.replicas.filter(({ current }) => current.replica.now().kind === 'here')
+  if (active.length !== 1) history.violate('liveness', `${active.length} replicas are active`)
+  for (const groupId of groupIds) {
+    const sinceMs = world.nowMs - (history.servedAtMs.get(groupId) ?? 0)
+    if (sinceMs > quietMs / 2) history.violate('liveness', `nobody was confirmed in ${groupId} for ${sinceMs} ms`)
+  }
+  const stopped = new Set<ReplicaProcess>()
+  for (const { current } of cast.clients) current.machine.crash()
+  for (const { current } of cast.replicas) void current.replica.stop().then(() => stopped.add(current))
+  await world.runUntil(world.nowMs + quietMs, inspect)
+  for (const { current } of cast.replicas) {
+    const { name, machine } = current
+    if (!stopped.has(current)) history.violate('stop', `${name} did not stop`)
+    else if (machine.timers > 0) history.violate('stop', `${name} left ${machine.timers} timers behind`)
+  }
+}
+
+function report(
+  seed: number,
+  { violations, counts }: History,
+  timeline: Timeline,
+  faults: FaultCounts,
+  more: { fencedAppends: number; cancelledCommits: number },
+): ReplicasReport {
+  return {
+    ok: violations.length === 0,
+    violations,
+    counts: { ...counts, ...more },
+    faults,
+    toString: () =>
+      violations.length === 0
+        ? `seed ${seed}: no violation; seen: ${JSON.stringify({ ...counts, ...more, faults })}`
+        : `seed ${seed} violates\n${violations.join('\n')}\n\nWhat led to it:\n${timeline.toString()}`,
+  }
+}

@@ -1,0 +1,117 @@
+import type { Mutation } from '../../../../test/mutants/mutant.ts'
+import type { ReplicasOptions } from './index.ts'
+
+/** A planted mistake of a replica, or of what it works with, and the circumstances that bring it to light. */
+export interface ReplicaMutant extends Mutation {
+  readonly in?: Omit<ReplicasOptions, 'seed'>
+}
+
+const service = { package: 'service' as const }
+const driver = { ...service, file: 'groups/group-driver.ts' }
+const journal = { ...service, file: 'storage/journal.ts' }
+const question = 'if (!this.#authority.isProven()) return this.#after(this.#authority.soon(), ask)'
+/** A replica that stood still finds calls in its sockets before it finds out about itself. */
+const halts = { faults: ['pause', 'sleep'], faultEveryMs: 5_000, tellsTerms: false } as const
+const losses = { faults: ['lost-tail', 'crash', 'pause', 'stop'], faultEveryMs: 3_000 } as const
+
+export const replicaMutants: readonly ReplicaMutant[] = [
+  {
+    ...driver,
+    name: 'confirm a renewal without asking whether it leads',
+    find: question,
+    replace: question.replace('if (', 'if (!ask.overtakes && '),
+    in: halts,
+  },
+  {
+    ...driver,
+    name: 'refuse without asking whether it leads',
+    find: question,
+    replace: '',
+    also: [
+      {
+        file: driver.file,
+        find: 'const ruling = ask.judge(group, now)',
+        replace: `const ruling = ask.judge(group, now)
+    if (!this.#authority.isProven()) {
+      const refuses = 'answer' in ruling && (ruling.answer === 'refused' || ruling.answer === 'wait')
+      return refuses ? this.standing(group, false) : this.#after(this.#authority.soon(), ask)
+    }`,
+      },
+    ],
+    in: halts,
+  },
+  {
+    ...driver,
+    name: 'answer a read without asking whether it leads',
+    find: question,
+    replace: question.replace('if (', 'if (ask.judge !== rules.judgeExpiry && '),
+    in: halts,
+  },
+  {
+    ...service,
+    file: 'storage/storage.ts',
+    name: 'append without comparing the head',
+    find: "isSameHead(found, expected) ? 'write' : 'fenced'",
+    replace: "isSameHead(found, expected) || expected ? 'write' : 'fenced'",
+    in: { faults: ['late', 'slow-load'], faultEveryMs: 1_000 },
+  },
+  {
+    ...service,
+    file: 'cluster/reign.ts',
+    name: 'load before the swap',
+    find: 'const head = await this.#takeOver()',
+    replace: `const early: (readonly FoundGroup[])[] = []
+      for await (const page of (await this.#storage.load()).pages) early.push(page)
+      Object.assign(this, { early })
+      const head = await this.#takeOver()`,
+    also: [
+      {
+        file: 'cluster/reign.ts',
+        find: 'const loaded = await this.#storage.load()',
+        replace:
+          'const loaded = { head, pages: (this as unknown as { early: AsyncIterable<readonly FoundGroup[]> }).early }',
+      },
+    ],
+    in: { faults: ['late', 'slow-load'], faultEveryMs: 1_000, stale: 0.5 },
+  },
+  {
+    ...service,
+    file: 'groups/rules.ts',
+    name: 'honour the last duration instead of the longest promised',
+    find: 'const promisedMs = Math.max(lease.promisedMs, extendByMs)',
+    replace: 'const promisedMs = extendByMs',
+    in: { faults: ['stop', 'crash'], faultEveryMs: 5_000 },
+  },
+  {
+    ...journal,
+    name: 'settle by reading',
+    find: 'const given = await this.#storage.append(this.#head, instead)',
+    replace: `const found = await this.#storage.head()
+    if (found.batch === batch.head.batch) return this.#follow(batch, 'done')
+    this.#unsettled = undefined
+    if (found) return
+    const given = 'fenced' as Appended`,
+  },
+  {
+    ...journal,
+    name: 'send a new batch after an unsettled one',
+    find: 'await this.#settle()\n      const batch',
+    replace: 'if (this.#fenced) throw this.#fenced\n      const batch',
+  },
+  {
+    ...service,
+    file: 'cluster/lost-tail.ts',
+    name: 'take a lost tail for nothing',
+    find: 'if (!lacks) return',
+    replace: 'if (!lacks || lacks) return',
+    in: losses,
+  },
+  {
+    ...service,
+    file: 'cluster/lost-tail.ts',
+    name: 'forget at the next failover that confirmed data were lost',
+    find: 'if (!lacks) return { incarnation }',
+    replace: 'if (!lacks) return { incarnation, heldMs: undefined }',
+    in: losses,
+  },
+]

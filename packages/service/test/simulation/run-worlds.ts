@@ -1,0 +1,36 @@
+import { expect } from 'vitest'
+import { simulateReplicas, type ReplicasReport } from './index.ts'
+
+type Seen = Record<string, number>
+
+/** Runs worlds with everything going wrong, and asserts that nothing did, and that enough was seen. */
+export async function runWorlds(firstSeed: number, worlds: number): Promise<void> {
+  const seen: Seen = {}
+  for (let seed = firstSeed; seed < firstSeed + worlds; seed += 1) {
+    const report = await simulateReplicas({ seed })
+    expect(report.ok, String(report)).toBe(true)
+    add(seen, report)
+  }
+  // Worlds that saw none of these would prove nothing about them.
+  const least: Seen = {
+    served: 10,
+    reignsLost: 5,
+    reignsFenced: 0.05,
+    reignsSuperseded: 0.05,
+    tailsLost: 0.1,
+    fencedAppends: 0.5,
+    cancelledCommits: 0.5,
+    grants: 100,
+    renewals: 500,
+    refusals: 50,
+    reads: 200,
+    ends: 20,
+  }
+  for (const [name, each] of Object.entries(least)) {
+    expect(seen[name], `${name} seen in ${worlds} worlds`).toBeGreaterThanOrEqual(Math.floor(each * worlds))
+  }
+}
+
+function add(seen: Seen, { counts }: ReplicasReport): void {
+  for (const [name, count] of Object.entries(counts)) seen[name] = (seen[name] ?? 0) + count
+}

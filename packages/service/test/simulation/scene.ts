@@ -1,0 +1,63 @@
+import type { Clock } from '../../../tenure/src/clock.ts'
+import type { LeaseStore } from '../../../tenure/src/lease-store.ts'
+import { linkKv, linkStore, linkSwap, Server, type Link } from '../../../tenure/src/simulation/link.ts'
+import { Machine } from '../../../tenure/src/simulation/machine.ts'
+import type { Random } from '../../../tenure/src/simulation/random.ts'
+import { simulatedKv } from '../../../tenure/src/simulation/simulated-kv.ts'
+import { simulatedSwap } from '../../../tenure/src/simulation/simulated-swap.ts'
+import type { Timeline } from '../../../tenure/src/simulation/timeline.ts'
+import type { World } from '../../../tenure/src/simulation/world.ts'
+import { casStore } from '../../../tenure/src/stores/cas.ts'
+import { memoryStore } from '../../../tenure/src/stores/memory.ts'
+import { swapStore } from '../../../tenure/src/stores/swap.ts'
+import type { History } from './history.ts'
+import { StorageServer } from './storage-server.ts'
+
+/** Where the active one can be elected. */
+export const leaseStores = ['swap-watched', 'cas-polled', 'memory'] as const
+export type LeaseStoreKind = (typeof leaseStores)[number]
+
+/** What everybody in a world shares. */
+export interface Scene {
+  readonly world: World
+  readonly random: Random
+  readonly timeline: Timeline
+  readonly history: History
+  readonly leaseMs: number
+  readonly driftRatio: number
+  readonly server: BackendServer
+}
+
+/** A machine whose clock is off by as much as is allowed, or less. */
+export function newMachine({ world, random, driftRatio }: Pick<Scene, 'world' | 'random' | 'driftRatio'>): Machine {
+  const off = random.chance(0.5) ? random.pick([-driftRatio, driftRatio]) : random.between(-driftRatio, driftRatio)
+  return new Machine(world, random.fork(), 1 + off)
+}
+
+/** The one server of a world: records of groups, and the lease of the active one. */
+export interface BackendServer {
+  readonly weather: Server
+  readonly storage: StorageServer
+  /** How long it takes to load a page. */
+  pageMs: number
+  leases(link: Link, clock: Clock): LeaseStore
+  /** Removes the lease of the active one, as an operator would. */
+  loseLeaseKey(): void
+}
+
+export function newServer(scene: Omit<Scene, 'server'>, kind: LeaseStoreKind): BackendServer {
+  const common = { weather: new Server(scene.world), storage: new StorageServer(), pageMs: 0 }
+  if (kind === 'swap-watched') {
+    const swap = simulatedSwap()
+    const leases = (link: Link, clock: Clock) => swapStore(linkSwap(link, swap), clock)
+    return { ...common, leases, loseLeaseKey: () => swap.delete('active') }
+  }
+  if (kind === 'cas-polled') {
+    const kv = simulatedKv({ watch: false })
+    const leases = (link: Link, clock: Clock) => casStore(linkKv(link, kv), { clock })
+    return { ...common, leases, loseLeaseKey: () => kv.delete('active') }
+  }
+  const memory = memoryStore({ clock: newMachine(scene).clock })
+  const leases = (link: Link) => linkStore(link, memory)
+  return { ...common, leases, loseLeaseKey: () => memory.delete('active') }
+}
