@@ -151,7 +151,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
     name: 'those who wait through a follower that is gone do not wait any more',
     async run(modules) {
       const { active, follower } = await openThree({ modules })
-      await active.groups.campaign(claimOf('a'), here)
+      await follower.groups.campaign(claimOf('a'), here)
       const waiting = follower.groups.campaign(claimOf('b', { waitMs: 60_000 }), here)
       expect(await settles(waiting, 30)).toBe(false)
       await follower.groups.close()
