@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from 'tenure'
 import { ServiceError } from '../errors.ts'
 import type {
@@ -79,6 +80,7 @@ export class ClusterGroups implements Groups {
     this.#options = options
     this.#places = options.places
     this.#clock = options.clock
+    setMaxListeners(0, this.#closed.signal)
     this.changes = new FollowedChanges({ ...options, link: (place) => this.#linkTo(place) })
     this.#listing = {
       idsAfter: (after, most) =>
@@ -108,7 +110,8 @@ export class ClusterGroups implements Groups {
       here: (place) => (claim.waitMs > 0 ? this.#waitHere(place, left, signal) : place.groups.campaign(claim, signal)),
       isRepeatable: true,
       waitMs: claim.waitMs,
-      signal,
+      // Those who do not wait share one.
+      ...(claim.waitMs > 0 && { signal }),
     })
   }
 

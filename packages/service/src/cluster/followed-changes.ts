@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from 'tenure'
 import type { Break, Follower, LeaseView } from '../groups/groups.ts'
 import { isAfter, positionFrom, textOf, type Position } from '../storage/position.ts'
@@ -41,6 +42,7 @@ export class FollowedChanges {
   constructor(options: FollowedChangesOptions) {
     this.#options = options
     this.#position = options.position
+    setMaxListeners(0, this.#stopped.signal)
   }
 
   /** Of the newest change that followers were told of. */

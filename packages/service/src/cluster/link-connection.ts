@@ -77,6 +77,8 @@ export class LinkConnection {
     socket.setTimeout(0)
     socket.on('error', () => {})
     socket.once('close', () => this.close())
+    // Node's servers keep a connection open that its other side has ended.
+    socket.once('end', () => this.close())
     socket.on('drain', () => options.onDrain?.())
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
     this.#tickLater()

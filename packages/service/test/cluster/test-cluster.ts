@@ -2,19 +2,27 @@
 import type { Clock } from 'tenure'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { ClusterGroups, type ClusterGroupsOptions } from '../../src/cluster/cluster-groups.ts'
-import { LinkServer, type LinkServerOptions } from '../../src/cluster/link-server.ts'
+import * as clusterGroups from '../../src/cluster/cluster-groups.ts'
+import * as linkServer from '../../src/cluster/link-server.ts'
 import type { Place, Places } from '../../src/cluster/place.ts'
-import { Terms } from '../../src/cluster/terms.ts'
-import { ServiceError } from '../../src/errors.ts'
+import * as terms from '../../src/cluster/terms.ts'
+import * as errors from '../../src/errors.ts'
 import type { Authority } from '../../src/groups/group-driver.ts'
 import type { CampaignClaim } from '../../src/groups/groups.ts'
-import { LocalGroups, type LocalGroupsOptions } from '../../src/groups/local-groups.ts'
+import * as localGroups from '../../src/groups/local-groups.ts'
 import { ServingClock } from '../../src/groups/serving-clock.ts'
 import { positionOf } from '../../src/storage/position.ts'
-import { Hub } from '../../src/watch/hub.ts'
+import * as hubs from '../../src/watch/hub.ts'
+import { startProxy, type Proxy } from '../../../../test/servers/proxy.ts'
 import { batchAfter } from '../storage/data.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
+
+/** What replicas are made of: the service, or one with a mistake in it. */
+export const modules = { clusterGroups, linkServer, terms, errors, localGroups, hubs }
+export type Modules = typeof modules
+
+type ClusterGroups = clusterGroups.ClusterGroups
+type LocalGroups = localGroups.LocalGroups
 
 /** Who is active, as the test has it. */
 export class TestPlaces implements Places {
@@ -47,13 +55,18 @@ export class TestPlaces implements Places {
 /** May answer until it is told otherwise. */
 class Reign implements Authority {
   isOver = false
+  readonly #errors: typeof errors
+
+  constructor(given: typeof errors) {
+    this.#errors = given
+  }
 
   isProven(): boolean {
     return !this.isOver
   }
 
   assert(): void {
-    if (this.isOver) throw new ServiceError('BACKEND_UNAVAILABLE', 'This replica is active no more.')
+    if (this.isOver) throw new this.#errors.ServiceError('BACKEND_UNAVAILABLE', 'This replica is active no more.')
   }
 
   async soon(): Promise<void> {
@@ -73,21 +86,23 @@ class Reign implements Authority {
 
 export interface ReplicaOptions {
   readonly clock?: Clock
-  readonly groups?: Partial<LocalGroupsOptions>
-  readonly server?: Partial<LinkServerOptions>
-  readonly client?: Partial<ClusterGroupsOptions>
-  /** Another address for followers than the one of the listener. */
-  addressOf?(port: number): string
+  readonly groups?: Partial<localGroups.LocalGroupsOptions>
+  readonly server?: Partial<linkServer.LinkServerOptions>
+  readonly client?: Partial<clusterGroups.ClusterGroupsOptions>
+  readonly modules?: Modules
+  /** Followers get no changes before it. */
+  readonly streaming?: Promise<void>
 }
 
 export interface Replica {
   readonly name: string
   readonly address: string
   readonly places: TestPlaces
-  readonly terms: Terms
+  /** Between followers and this one. */
+  readonly proxy: Proxy
+  readonly terms: terms.Terms
   readonly groups: ClusterGroups
-  readonly hub: Hub
-  readonly server: LinkServer
+  readonly hub: hubs.Hub
   /** Terms that others knew of, and this one did not. */
   readonly higher: number[]
   reign: Reign | undefined
@@ -112,38 +127,42 @@ export class TestCluster {
   }
 
   async add(more: ReplicaOptions = {}): Promise<Replica> {
-    const { clock = systemClock, server: forServer, client, addressOf } = { ...this.#options, ...more }
+    const { clock = systemClock, server: forServer, client, streaming } = { ...this.#options, ...more }
+    const { modules: made = modules } = this.#options
     const head = await this.storage.head()
     const places = new TestPlaces()
     const higher: number[] = []
-    const terms = new Terms(places, (term) => void higher.push(term))
-    const shared = { clusterId: head.clusterId, secret: () => head.secret, places, terms, clock }
+    const known = new made.terms.Terms(places, (term) => void higher.push(term))
+    const shared = { clusterId: head.clusterId, secret: () => head.secret, places, terms: known, clock }
     const position = positionOf(head)
-    const groups = new ClusterGroups({ ...shared, position, ...client })
-    const hub = new Hub(groups, { secret: head.secret, position, maxWatchers: 1_000 })
+    const groups = new made.clusterGroups.ClusterGroups({ ...shared, position, ...client })
+    const hub = new made.hubs.Hub(groups, { secret: head.secret, position, maxWatchers: 1_000 })
     const { changes } = groups
-    const server = new LinkServer({
+    const server = new made.linkServer.LinkServer({
       ...shared,
       port: 0,
       changes: {
         feed: hub.feed,
         follow: (follower) => groups.follow(follower),
         textsOf: (groupId, term) => groups.textsOf(groupId, term),
-        whenFrom: (place) => changes.whenFrom(place),
+        async whenFrom(place) {
+          await streaming
+          return changes.whenFrom(place)
+        },
       },
       ...forServer,
     })
-    const port = await server.listen()
-    const address = addressOf?.(port) ?? `http://127.0.0.1:${port}`
+    const proxy = await startProxy(await server.listen())
+    const address = `http${forServer?.tls ? 's' : ''}://127.0.0.1:${proxy.port}`
     groups.start()
     const replica: Replica = {
       name: `replica-${this.replicas.length}`,
       address,
       places,
-      terms,
+      proxy,
+      terms: known,
       groups,
       hub,
-      server,
       higher,
       reign: undefined,
       local: undefined,
@@ -151,16 +170,16 @@ export class TestCluster {
     this.replicas.push(replica)
     onTestFinished(async () => {
       await groups.close()
+      proxy.stop()
       await server.close()
       await replica.local?.close()
     })
     return replica
   }
 
-  /** Nobody is active any more: the one who was does not know it yet if `quietly`. */
-  depose({ quietly = false } = {}): void {
+  /** Nobody is active any more. */
+  depose(): void {
     for (const { places, reign } of this.replicas) {
-      if (reign && quietly) continue
       if (reign) reign.isOver = true
       places.set({ kind: 'nowhere' })
     }
@@ -171,9 +190,9 @@ export class TestCluster {
     const head = await this.storage.head()
     this.#term += 1
     await this.storage.append(head, batchAfter(head, [], { term: this.#term }))
-    const reign = new Reign()
-    const { clock = systemClock } = this.#options
-    const local = await LocalGroups.open({
+    const { clock = systemClock, modules: made = modules } = this.#options
+    const reign = new Reign(made.errors)
+    const local = await made.localGroups.LocalGroups.open({
       storage: this.storage,
       authority: reign,
       clock: new ServingClock(clock),
@@ -211,11 +230,11 @@ export async function openCluster(count: number, options: ReplicaOptions = {}): 
   return cluster
 }
 
-/** The active one and a follower of a new cluster. */
-export async function openPair(options: ReplicaOptions = {}) {
-  const cluster = await openCluster(2, options)
-  const [active, follower] = cluster.replicas as [Replica, Replica]
-  return { cluster, active, follower }
+/** The active one of a new cluster, one that may be so next, and a third. */
+export async function openThree(options: ReplicaOptions = {}) {
+  const cluster = await openCluster(3, options)
+  const [active, next, follower] = cluster.replicas as [Replica, Replica, Replica]
+  return { cluster, active, next, follower }
 }
 
 export const here = new AbortController().signal

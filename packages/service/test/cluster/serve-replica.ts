@@ -1,0 +1,51 @@
+import { pino } from 'pino'
+import { open } from '../../src/auth/access.ts'
+import { systemClock } from '../../src/clock.ts'
+import { buildApp } from '../../src/http/app.ts'
+import { limitsFrom } from '../../src/http/limit-options.ts'
+import { Limits } from '../../src/http/limits.ts'
+import type { Service } from '../../src/http/service.ts'
+import { Metrics } from '../../src/operation/metrics.ts'
+import { Readiness } from '../../src/operation/readiness.ts'
+import { Streams } from '../../src/watch/streams.ts'
+import { policy } from './test-cluster.ts'
+
+/** Serves groups over HTTP, on a free port. */
+export async function serveGroups({ state, hub, secret }: Pick<Service, 'state' | 'hub' | 'secret'>) {
+  const clock = systemClock
+  const limits = new Limits(limitsFrom({}, false), { clock, authenticated: false })
+  const readiness = new Readiness(state, clock)
+  const streams = new Streams(clock)
+  const metrics = new Metrics({
+    groups: () => 0,
+    watchers: () => hub.watchers,
+    waiting: () => limits.waitingCount,
+    storeHealthy: () => readiness.isHealthy(),
+    lostLogLines: () => 0,
+  })
+  const logger = pino({ level: 'silent' })
+  const { app, connections } = await buildApp({
+    state,
+    hub,
+    secret,
+    clock,
+    limits,
+    readiness,
+    streams,
+    metrics,
+    logger,
+    policy,
+    authenticator: open,
+    tls: undefined,
+    allowedHosts: undefined,
+  })
+  const url = await app.listen({ host: '127.0.0.1', port: 0 })
+  return {
+    url,
+    async close() {
+      const closed = app.close()
+      streams.endAll()
+      await connections.drain(closed, 1_000)
+    },
+  }
+}
