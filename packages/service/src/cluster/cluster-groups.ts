@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { pause } from '@tenure/internal/pause'
 import type { Clock } from 'tenure'
 import { ServiceError } from '../errors.ts'
 import type {
@@ -23,8 +24,7 @@ import { isAfter, type Position } from '../storage/position.ts'
 import { FollowedChanges } from './followed-changes.ts'
 import { LinkClient, LinkError, type LinkClientOptions } from './link-client.ts'
 import type { AnswerOf, ArgsOf, VerbName } from './link-verbs.ts'
-import { isSamePlace, pause } from './patience.ts'
-import type { Place, Places } from './place.ts'
+import { isSamePlace, type Place, type Places } from './place.ts'
 
 type Here = Place & { readonly kind: 'here' }
 type Elsewhere = Place & { readonly kind: 'elsewhere' }

@@ -1,3 +1,4 @@
+import { pause } from '@tenure/internal/pause'
 import { setMaxListeners } from 'node:events'
 import type { Clock } from 'tenure'
 import type { Break, Follower, LeaseView } from '../groups/groups.ts'
@@ -6,8 +7,7 @@ import type { Change, KeptChange } from '../watch/feed.ts'
 import { ChangeTexts } from './change-texts.ts'
 import type { LinkClient } from './link-client.ts'
 import { mostChanged, type Told } from './link-stream.ts'
-import { isSamePlace, pause } from './patience.ts'
-import type { Place, Places } from './place.ts'
+import { isSamePlace, type Place, type Places } from './place.ts'
 
 type Here = Place & { readonly kind: 'here' }
 type Elsewhere = Place & { readonly kind: 'elsewhere' }

@@ -8,7 +8,7 @@ import { isProof } from './link-proof.ts'
 import type { LinkServerOptions } from './link-server.ts'
 import { LinkStream } from './link-stream.ts'
 import { runnerOf } from './link-verbs.ts'
-import type { Place } from './place.ts'
+import { isSamePlace, type Place } from './place.ts'
 
 interface LinkPeerOptions extends Pick<LinkServerOptions, 'places' | 'terms' | 'clock' | 'changes'> {
   /** What the other side must send first. */
@@ -96,19 +96,25 @@ export class LinkPeer {
     try {
       answer = run(place.groups, controller.signal)
     } catch (error) {
-      return this.#fail(id, error)
+      return this.#failAt(place, id, error)
     }
-    if (answer instanceof Promise) void this.#later(id, answer, controller, deadlineMs)
+    if (answer instanceof Promise) void this.#later(place, id, answer, controller, deadlineMs)
     else this.#done(id, answer)
   }
 
-  async #later(id: number, answer: Promise<unknown>, controller: AbortController, deadlineMs: number): Promise<void> {
+  async #later(
+    place: Place,
+    id: number,
+    answer: Promise<unknown>,
+    controller: AbortController,
+    deadlineMs: number,
+  ): Promise<void> {
     this.#inFlight.set(id, controller)
     const timer = this.#options.clock.setTimer(deadlineMs, () => controller.abort(), { background: true })
     try {
       this.#done(id, await answer)
     } catch (error) {
-      this.#fail(id, error)
+      this.#failAt(place, id, error)
     } finally {
       timer.cancel()
       this.#inFlight.delete(id)
@@ -132,6 +138,13 @@ export class LinkPeer {
     const isTooLarge = json.length > mostMessageBytes / 4 && Buffer.byteLength(json) > mostMessageBytes / 2
     if (isTooLarge) this.#fail(id, new ServiceError('TOO_LARGE', 'The answer is too large to be passed on.'))
     else this.#answer(id, ended.done, json)
+  }
+
+  /** What failed because this replica is active no more is no answer: without a connection it is asked again elsewhere. */
+  #failAt(place: Place, id: number, error: unknown): void {
+    const isOver = !isSamePlace(this.#options.places.now(), place)
+    if (isOver && error instanceof ServiceError && error.code === 'BACKEND_UNAVAILABLE') this.close()
+    else this.#fail(id, error)
   }
 
   #fail(id: number, error: unknown): void {

@@ -209,10 +209,10 @@ export class TestCluster {
     for (const replica of known) {
       if (replica === active) continue
       if (replica.reign) replica.reign.isOver = true
+      replica.places.set({ kind: 'elsewhere', term: this.#term, address: active.address, replica: active.name })
       await replica.local?.close()
       replica.reign = undefined
       replica.local = undefined
-      replica.places.set({ kind: 'elsewhere', term: this.#term, address: active.address, replica: active.name })
     }
     active.reign = reign
     active.local = local
