@@ -2,6 +2,7 @@ import type { Clock, LeaseStore } from 'tenure'
 import { openStore, redactedUrl, type InspectableStore } from 'tenure/stores'
 import { wrongOption } from '../errors.ts'
 import { activeStore } from './active-store.ts'
+import { ServerStorage, type StorageServer } from './server-storage.ts'
 import type { Storage } from './storage.ts'
 
 /** What the replicas of a service share. */
@@ -22,30 +23,32 @@ export interface SharedStorageOptions {
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined
 }
 
-/** The storage, and the URL of the leases beside it. */
+/** The server, and the URL of the leases beside the data. */
 interface Opened {
-  readonly storage: Storage
+  readonly server: StorageServer
   readonly leasesUrl: string
 }
 
-type Opener = (url: string, options: Required<SharedStorageOptions>) => Promise<Opened | undefined>
+type Environment = NonNullable<SharedStorageOptions['environment']>
 
-const openers: Readonly<Record<string, Opener>> = { etcd: openEtcd, etcds: openEtcd }
+type Opener = (url: string, environment: Environment, clock: Clock) => Promise<Opened | undefined>
+
+const openers: Readonly<Record<string, Opener>> = {
+  etcd: openEtcd,
+  etcds: openEtcd,
+  postgres: openPostgres,
+  postgresql: openPostgres,
+}
 const inspectMs = 5_000
 
 /**
- * Opens what a URL names: `etcd://host:2379/prefix`, or `etcds:` with TLS, with all that the library reads in such a URL
- * and in the environment. Where there are no data yet, it begins them.
+ * Opens what a URL names: `etcd://host:2379/prefix` (`etcds:` with TLS), or `postgres://user@host/database?table=name`, with
+ * all that the library reads in such a URL and in the environment. Where there are no data yet, it begins them.
  */
 export async function openSharedStorage(url: string, options: SharedStorageOptions): Promise<SharedStorage> {
   const { environment = process.env } = options
-  const scheme = /^([a-z]+):/i.exec(url)?.[1]?.toLowerCase() ?? ''
-  const open = Object.hasOwn(openers, scheme) ? openers[scheme] : undefined
-  if (!open) throw refused(url)
-  const opened = await open(url, { ...options, environment })
-  // The library says what is wrong with it.
-  if (!opened) throw await openStore(url, { environment }).then(() => refused(url))
-  const { storage, leasesUrl } = opened
+  const { server, leasesUrl } = await openServer(url, environment, options.clock)
+  const storage = await ServerStorage.open({ server, newId: () => options.newId() })
   try {
     const leases = await openStore(leasesUrl, { environment })
     const warnings = await findingsOf(leases)
@@ -64,15 +67,35 @@ export async function openSharedStorage(url: string, options: SharedStorageOptio
   }
 }
 
-async function openEtcd(url: string, options: Required<SharedStorageOptions>): Promise<Opened | undefined> {
+async function openServer(url: string, environment: Environment, clock: Clock): Promise<Opened> {
+  const scheme = /^([a-z]+):/i.exec(url)?.[1]?.toLowerCase() ?? ''
+  const open = Object.hasOwn(openers, scheme) ? openers[scheme] : undefined
+  const opened = await open?.(url, environment, clock)
+  if (opened) return opened
+  // The library says what is wrong with a URL of its own.
+  if (open) await openStore(url, { environment })
+  throw refused(url)
+}
+
+async function openEtcd(url: string, environment: Environment, clock: Clock): Promise<Opened | undefined> {
   const { openEtcdKeys } = await import('tenure/stores/etcd')
-  const { EtcdStorage } = await import('./etcd-storage.ts')
-  const keys = openEtcdKeys(url, options.environment ?? {}, options.clock)
+  const { EtcdServer } = await import('./etcd-server.ts')
+  const keys = openEtcdKeys(url, environment, clock)
   if (!keys) return undefined
-  const storage = await EtcdStorage.open({ keys, newId: () => options.newId() })
-  const server = /^\w+:\/\/[^/]*/.exec(url)?.[0] ?? ''
+  const address = /^\w+:\/\/[^/]*/.exec(url)?.[0] ?? ''
   // Beside the keys of the storage, of which none has a slash behind the colon.
-  return { storage, leasesUrl: `${server}/${encodeURIComponent(`${keys.prefix}/service:leases`)}` }
+  const leasesUrl = `${address}/${encodeURIComponent(`${keys.prefix}/service:leases`)}`
+  return { server: new EtcdServer(keys), leasesUrl }
+}
+
+async function openPostgres(url: string, environment: Environment, clock: Clock): Promise<Opened | undefined> {
+  const { openPostgresStatements } = await import('tenure/stores/postgres')
+  const { PostgresServer } = await import('./postgres-server.ts')
+  if (!/^\w+:\/\//.test(url) || !URL.canParse(url)) return undefined
+  const leasesUrl = new URL(url)
+  const server = new PostgresServer(await openPostgresStatements(new URL(url), environment, clock))
+  leasesUrl.searchParams.set('table', server.leases)
+  return { server, leasesUrl: leasesUrl.href }
 }
 
 async function findingsOf(store: LeaseStore | InspectableStore): Promise<string[]> {
@@ -84,6 +107,6 @@ async function findingsOf(store: LeaseStore | InspectableStore): Promise<string[
 
 function refused(url: string): TypeError {
   const rule =
-    'it must be "etcd://host:2379/prefix" or "etcds://". A service on several machines keeps its data there: such a server loses nothing that it has confirmed'
+    'it must be "etcd://host:2379/prefix", "etcds://" or "postgres://host/database". A service on several machines keeps its data there: such a server loses nothing that it has confirmed'
   return wrongOption('store', ` ${redactedUrl(url)} is not possible: `, rule)
 }

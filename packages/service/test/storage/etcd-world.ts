@@ -5,22 +5,26 @@ import { openEtcdKeys } from 'tenure/stores/etcd'
 import { onTestFinished } from 'vitest'
 import { askEtcd, base64, type EtcdAt } from '../../../../test/servers/etcd.ts'
 import type { RunningServer } from '../../../../test/servers/server.ts'
-import type { EtcdStorage } from '../../src/storage/etcd-storage.ts'
+import type { EtcdServer } from '../../src/storage/etcd-server.ts'
+import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import type { StorageWorld } from './conformance.ts'
 import { startEtcdFront } from './etcd-front.ts'
 
 /** The storage itself, or one with a mistake in it. */
-export type EtcdStorages = Pick<typeof EtcdStorage, 'open'>
+export interface EtcdStorages {
+  readonly EtcdServer: typeof EtcdServer
+  readonly ServerStorage: Pick<typeof ServerStorage, 'open'>
+}
 
 export interface EtcdPlace extends EtcdAt {
   readonly prefix: string
 }
 
 /** Opens what is kept there, until the end of the test. */
-export async function openEtcd(storages: EtcdStorages, { url, prefix }: EtcdPlace): Promise<EtcdStorage> {
+export async function openEtcd(storages: EtcdStorages, { url, prefix }: EtcdPlace): Promise<ServerStorage> {
   const keys = openEtcdKeys(url.replace('http:', 'etcd:') + `/${encodeURIComponent(prefix)}`, {}, systemClock)
   if (!keys) throw new Error(`${url} is not the address of an etcd`)
-  const storage = await storages.open({ keys, newId: randomUUID })
+  const storage = await storages.ServerStorage.open({ server: new storages.EtcdServer(keys), newId: randomUUID })
   onTestFinished(() => storage.close())
   return storage
 }

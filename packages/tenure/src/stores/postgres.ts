@@ -35,6 +35,8 @@ export type {
   PostgresRows,
   PostgresSqlClient,
 } from './postgres/client.ts'
+// What the election service keeps its data with; no candidate needs it.
+export { openPostgresStatements, type PostgresStatements } from './postgres/run-statements.ts'
 export { postgresSchema, type PostgresSchemaOptions } from './postgres/schema.ts'
 export type { PostgresConnection, PostgresListeningSql, PostgresNotifyingClient } from './postgres/session.ts'
 

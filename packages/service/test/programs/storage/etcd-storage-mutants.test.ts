@@ -7,14 +7,15 @@ import { describeWith } from '../../../../../test/servers/suite.ts'
 import { conformanceCases } from '../../storage/conformance.ts'
 import { etcdWorld } from '../../storage/etcd-world.ts'
 
-const storage = { package: 'service', file: 'storage/etcd-storage.ts' } as const
+const storage = { package: 'service', file: 'storage/server-storage.ts' } as const
+const server = { package: 'service', file: 'storage/etcd-server.ts' } as const
 
 /** Each must be noticed by the case that is named for it, or there by the storage or by etcd itself, which then says this. */
 const mutations: readonly (Mutation & { readonly by: string; readonly says?: RegExp })[] = [
   {
-    ...storage,
+    ...server,
     name: 'the head is not compared',
-    find: 'compare: [{ key: this.#headKey, value: over }],',
+    find: 'compare: [{ key: this.#head, value: over }],',
     replace: 'compare: over ? [] : [],',
     by: 'an append that arrives after another was done changes nothing',
   },
@@ -22,7 +23,7 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
     ...storage,
     name: 'a batch is settled by reading',
     find: 'return this.#confirm(found)',
-    replace: "return this.#headKey ? 'done' : this.#confirm(found)",
+    replace: "return this.#server ? 'done' : this.#confirm(found)",
     by: 'the same batch again is confirmed by a write, not by a look',
   },
   {
@@ -34,34 +35,34 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
   },
   {
     ...storage,
-    name: 'a batch that another followed is confirmed',
-    find: "(await this.#swap(text, { head, groups: [] })) ? 'fenced' : 'done'",
-    replace: "(await this.#swap(text, { head, groups: [] })) ? 'done' : 'fenced'",
+    name: 'a batch that is there is taken for fenced',
+    find: 'if (isSameHead(found.head, batch.head)) return',
+    replace: 'if (!found.head) return',
     by: 'the same batch again is done, and changes nothing',
   },
   {
     ...storage,
     name: 'pages of different moments are loaded as one',
-    find: 'if (!isSameHead(found.head, head)) throw overtaken()',
-    replace: 'if (!found || !head) throw overtaken()',
+    find: 'if (!isSameHead(this.#headIn(page.head).head, head)) throw overtaken()',
+    replace: 'if (!page || !head) throw overtaken()',
     by: 'what is loaded while another appends is of one moment, or there is an error',
   },
   {
-    ...storage,
+    ...server,
     name: 'only the first page is loaded',
-    find: 'const last = more ? keys.at(-1) : undefined',
-    replace: 'const last = more && !keys.length ? keys.at(-1) : undefined',
+    find: 'next: last && afterKey(last.key)',
+    replace: 'next: last && afterKey(last.key) && undefined',
     by: 'of many groups each is found once',
   },
   {
-    ...storage,
+    ...server,
     name: 'the first head is written without comparing',
-    find: 'compare: [{ key: this.#headKey, modRevision: absentRevision }],',
+    find: 'compare: [{ key: this.#head, modRevision: absentRevision }],',
     replace: 'compare: absentRevision ? [] : [],',
     by: 'of several that find no data one begins them, however late another comes',
   },
   {
-    ...storage,
+    ...server,
     name: 'names are used as they are',
     find: 'put: this.#groups + encodeURIComponent(id)',
     replace: 'put: this.#groups + id',
@@ -71,19 +72,19 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
   {
     ...storage,
     name: 'another history is not noticed',
-    find: 'isComplete: incarnation === head.incarnation',
-    replace: 'isComplete: head.incarnation.length > 0',
+    find: 'isComplete: isSame ||',
+    replace: 'isComplete: isSame || head.incarnation !== incarnation ||',
     by: 'the same data in another history of the server are noticed',
   },
   {
-    ...storage,
+    ...server,
     name: 'a check reads',
-    find: 'success: [{ put: this.#checkKey, value }]',
-    replace: 'success: value ? [this.#getHead] : []',
+    find: 'success: [put]',
+    replace: 'success: put ? [{ get: this.#head }] : []',
     by: 'a check is a write',
   },
   {
-    ...storage,
+    ...server,
     name: 'a batch may be larger than etcd takes',
     find: 'groups: 120, bytes',
     replace: 'groups: 128, bytes',
@@ -92,7 +93,12 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
   },
 ]
 
-describeWith(etcd, 'on etcd it is noticed that', (server) => {
+interface Mutant {
+  readonly storage: typeof import('../../../src/storage/server-storage.ts')
+  readonly server: typeof import('../../../src/storage/etcd-server.ts')
+}
+
+describeWith(etcd, 'on etcd it is noticed that', (etcdAt) => {
   let other: RunningServer
   beforeAll(async () => {
     other = await start(withSettings(etcd, { 'initial-cluster-token': 'another' }))
@@ -100,12 +106,13 @@ describeWith(etcd, 'on etcd it is noticed that', (server) => {
   afterAll(() => other.stop())
 
   test.for(mutations)('$name', async ({ by, says, ...mutation }) => {
-    const mutant = await loadMutant<{ storage: typeof import('../../../src/storage/etcd-storage.ts') }>(mutation, {
-      storage: '../../service/src/storage/etcd-storage.ts',
+    const mutant = await loadMutant<Mutant>(mutation, {
+      storage: '../../service/src/storage/server-storage.ts',
+      server: '../../service/src/storage/etcd-server.ts',
     })
     const found = conformanceCases.find(({ name }) => name === by)
     expect(found, by).toBeDefined()
-    const world = await etcdWorld(mutant.storage.EtcdStorage, server(), () => other)
+    const world = await etcdWorld({ ...mutant.server, ...mutant.storage }, etcdAt(), () => other)
     await expect(found?.run(world)).rejects.toThrow(says ?? AssertionError)
   })
 })

@@ -5,28 +5,31 @@ import { etcd, etcd36 } from '../../../../../test/servers/etcd.ts'
 import { startEtcdCluster, type EtcdCluster } from '../../../../../test/servers/etcd-cluster.ts'
 import { startProxy } from '../../../../../test/servers/proxy.ts'
 import { describeWith, describeWithPrograms } from '../../../../../test/servers/suite.ts'
-import { EtcdStorage } from '../../../src/storage/etcd-storage.ts'
+import { EtcdServer } from '../../../src/storage/etcd-server.ts'
+import { ServerStorage } from '../../../src/storage/server-storage.ts'
 import { batchAfter, read } from '../../storage/data.ts'
 import { openEtcd } from '../../storage/etcd-world.ts'
+
+const storages = { EtcdServer, ServerStorage }
 
 const groups = Array.from({ length: 100 }, (_, index) => ({
   id: `group-${index}`,
   record: { term: 1, carry: 'x'.repeat(2_000) },
 }))
 
-describeWith(etcd, 'EtcdStorage behind a network that fails', (server) => {
+describeWith(etcd, 'a storage in etcd behind a network that fails', (server) => {
   async function behindProxy() {
     const proxy = await startProxy(server().port)
     onTestFinished(() => proxy.stop())
     const prefix = randomUUID()
     const behind = `http://127.0.0.1:${proxy.port}`
-    const direct = await openEtcd(EtcdStorage, { url: server().url, prefix })
+    const direct = await openEtcd(storages, { url: server().url, prefix })
     return { proxy, prefix, behind, direct, head: await direct.head() }
   }
 
   test('a connection that is cut in the middle of an append leaves all of it or nothing', async () => {
     const { proxy, prefix, behind, direct, head } = await behindProxy()
-    const storage = await openEtcd(EtcdStorage, { url: behind, prefix })
+    const storage = await openEtcd(storages, { url: behind, prefix })
     const batch = batchAfter(head, groups)
     proxy.set({ bytes: 50_000, everyMs: 20 }, 'to-server')
     const outcome = storage.append(head, batch).catch(() => 'unknown')
@@ -41,7 +44,7 @@ describeWith(etcd, 'EtcdStorage behind a network that fails', (server) => {
 
   test('a batch that one member carries out in silence is confirmed by the next', async () => {
     const { proxy, prefix, behind, direct, head } = await behindProxy()
-    const storage = await openEtcd(EtcdStorage, { url: `${behind},${server().url.slice(7)}`, prefix })
+    const storage = await openEtcd(storages, { url: `${behind},${server().url.slice(7)}`, prefix })
     proxy.set('blackhole', 'to-client')
     const batch = batchAfter(head, groups)
     expect(await storage.append(head, batch)).toBe('done')
@@ -51,7 +54,7 @@ describeWith(etcd, 'EtcdStorage behind a network that fails', (server) => {
 
   test('a silent network is an unknown outcome, in time for those who wait', async () => {
     const { proxy, prefix, behind, direct, head } = await behindProxy()
-    const storage = await openEtcd(EtcdStorage, { url: behind, prefix })
+    const storage = await openEtcd(storages, { url: behind, prefix })
     proxy.set('blackhole', 'to-client')
     const batch = batchAfter(head, groups)
     const startedMs = performance.now()
@@ -64,7 +67,7 @@ describeWith(etcd, 'EtcdStorage behind a network that fails', (server) => {
   })
 })
 
-describeWithPrograms([etcd36.program], 'EtcdStorage on three members', () => {
+describeWithPrograms([etcd36.program], 'a storage on three members', () => {
   let cluster: EtcdCluster
   beforeAll(async () => {
     cluster = await startEtcdCluster(etcd36.program)
@@ -75,8 +78,8 @@ describeWithPrograms([etcd36.program], 'EtcdStorage on three members', () => {
     const leader = await cluster.leader()
     const prefix = randomUUID()
     const others = cluster.members.filter(({ id }) => id !== leader.id)
-    const old = await openEtcd(EtcdStorage, { url: leader.url, prefix })
-    const next = await openEtcd(EtcdStorage, {
+    const old = await openEtcd(storages, { url: leader.url, prefix })
+    const next = await openEtcd(storages, {
       url: `http://${others.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
       prefix,
     })

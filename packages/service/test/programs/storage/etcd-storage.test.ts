@@ -3,16 +3,19 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { askEtcd, base64, etcd, etcd36, putKey, removeKeys, withSettings } from '../../../../../test/servers/etcd.ts'
 import { start, type RunningServer, type ServerKind } from '../../../../../test/servers/server.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
-import { EtcdStorage } from '../../../src/storage/etcd-storage.ts'
+import { EtcdServer } from '../../../src/storage/etcd-server.ts'
+import { ServerStorage } from '../../../src/storage/server-storage.ts'
 import { conformanceCases } from '../../storage/conformance.ts'
 import { read, write } from '../../storage/data.ts'
 import { etcdWorld, openEtcd } from '../../storage/etcd-world.ts'
+
+const storages = { EtcdServer, ServerStorage }
 
 /** The same server, as a cluster of another name. */
 const another = (kind: ServerKind) => withSettings(kind, { 'initial-cluster-token': 'another' })
 
 for (const kind of [etcd, etcd36]) {
-  describeWith(kind, `EtcdStorage on ${kind.name}`, (server) => {
+  describeWith(kind, `a storage on ${kind.name}`, (server) => {
     let other: RunningServer
     beforeAll(async () => {
       other = await start(another(kind))
@@ -20,7 +23,7 @@ for (const kind of [etcd, etcd36]) {
     afterAll(() => other.stop())
 
     describe('conforms', () => {
-      test.each(conformanceCases)('$name', async ({ run }) => run(await etcdWorld(EtcdStorage, server(), () => other)))
+      test.each(conformanceCases)('$name', async ({ run }) => run(await etcdWorld(storages, server(), () => other)))
     })
 
     const placeOf = () => ({ url: server().url, prefix: `place/${randomUUID()}` })
@@ -43,8 +46,8 @@ for (const kind of [etcd, etcd36]) {
       for (const key of others) await putKey(place, `${prefix}/${key}`, 'something else')
       await askEtcd(place, 'kv/put', { key: strange(0xff, 0xfe), value: base64('not a text') })
       await askEtcd(place, 'kv/put', { key: strange(0x61, 0x80), value: base64('not a text') })
-      const storage = await openEtcd(EtcdStorage, place)
-      const nested = await openEtcd(EtcdStorage, { ...place, prefix: `${prefix}/group:b` })
+      const storage = await openEtcd(storages, place)
+      const nested = await openEtcd(storages, { ...place, prefix: `${prefix}/group:b` })
       const groups = Array.from({ length: 110 }, (_, index) => ({ id: `g${index}`, record: { term: 1 } }))
       await write(storage, { id: 'a', record: { term: 5 } }, ...groups)
       await write(nested, { id: 'a', record: { term: 7 } })
@@ -55,17 +58,17 @@ for (const kind of [etcd, etcd36]) {
 
     test('groups without a head are not taken for nothing', async () => {
       const place = placeOf()
-      const storage = await openEtcd(EtcdStorage, place)
+      const storage = await openEtcd(storages, place)
       await write(storage, { id: 'a', record: { term: 5 } })
       await removeKeys(place, `${place.prefix}/service:head`)
-      await expect(openEtcd(EtcdStorage, place)).rejects.toThrow(/cannot be used: there are groups without a head/)
+      await expect(openEtcd(storages, place)).rejects.toThrow(/cannot be used: its head is missing/)
       await expect(storage.head()).rejects.toThrow(/its head is missing/)
       await expect(write(storage, { id: 'b', record: { term: 1 } })).rejects.toThrow(/its head is missing/)
     })
 
     test('a record or a head that is not what was written is an error', async () => {
       const place = placeOf()
-      const storage = await openEtcd(EtcdStorage, place)
+      const storage = await openEtcd(storages, place)
       await write(storage, { id: 'a', record: { term: 5 } }, { id: 'b', record: { term: 5 } })
       const valueAt = async (key: string) => {
         const { kvs } = await askEtcd<{ kvs: { value: string }[] }>(place, 'kv/range', { key: base64(key) })
@@ -86,7 +89,7 @@ for (const kind of [etcd, etcd36]) {
 
     test('a load goes on over a compaction, and over pages whose groups are large', async () => {
       const place = placeOf()
-      const storage = await openEtcd(EtcdStorage, place)
+      const storage = await openEtcd(storages, place)
       const small = Array.from({ length: 120 }, (_, index) => ({ id: `a${index}`, record: { term: 1 } }))
       const large = Array.from({ length: 100 }, (_, index) => ({
         id: `b${index}`,
@@ -109,7 +112,7 @@ for (const kind of [etcd, etcd36]) {
 
     test('nothing is under way once it is closed, and nothing is sent after', async () => {
       const place = placeOf()
-      const storage = await openEtcd(EtcdStorage, place)
+      const storage = await openEtcd(storages, place)
       const checking = storage.check().catch(() => 'ended')
       await storage.close()
       await checking

@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { Client } from 'pg'
 import { Elector, type Leadership } from 'tenure'
 import { storeConformance } from 'tenure/conformance'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { etcd, removeKeys } from '../../../../../test/servers/etcd.ts'
+import { postgres } from '../../../../../test/servers/postgres.ts'
+import type { RunningServer, ServerKind } from '../../../../../test/servers/server.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { openSharedStorage, type SharedStorage } from '../../../src/storage/open-storage.ts'
@@ -31,69 +34,104 @@ async function takeOver({ storage }: SharedStorage, { term }: Leadership) {
   return swap.head
 }
 
-describeWith(etcd, 'a storage in etcd that replicas share', (server) => {
-  const urlOf = (prefix: string = randomUUID()) => `${server().url.replace('http:', 'etcd:')}/${prefix}`
-  const leaseKeys = (prefix: string) => `${prefix}/service:leases/`
+/** A server, places for data on it, and what removes leases there. */
+interface Kind {
+  readonly kind: ServerKind
+  urlOf(server: RunningServer, place: string): string
+  removeRecord(server: RunningServer, place: string, election: string): Promise<unknown>
+  removeLeases(server: RunningServer, place: string): Promise<unknown>
+  readonly warnings: readonly unknown[]
+}
 
-  describe('its leases conform', () => {
-    const prefix = randomUUID()
-    const opened: SharedStorage[] = []
-    const cases = storeConformance(
-      async () => {
-        const shared = await openSharedStorage(urlOf(prefix), {
-          newId: randomUUID,
-          clock: systemClock,
-          environment: {},
-        })
-        opened.push(shared)
-        return {
-          store: shared.leases,
-          open: async () => (await open(urlOf(prefix))).leases,
-          remove: (election) => removeKeys(server(), `${leaseKeys(prefix)}${encodeURIComponent(election)}/record`),
-          close: () => shared.close(),
-        }
-      },
-      { leaseDurationMs: 1_000 },
-    )
-    for (const { name, run } of cases) test(name, run)
-  })
+const leaseKeys = (place: string) => `${place}/service:leases/`
 
-  test('replicas that open it find the same data, and are told what is wrong with the server', async () => {
-    const url = urlOf('a/b')
-    const [one, other] = await Promise.all([open(url), open(url)])
-    await write(one.storage, { id: 'g', record: { term: 3 } })
-    expect(await read(other.storage)).toEqual([{ id: 'g', record: { term: 3 }, seq: 1 }])
-    expect(one.warnings).toEqual([expect.stringContaining('one member')])
-    const elsewhere = await open(urlOf('a'))
-    expect(await read(elsewhere.storage)).toEqual([])
-  })
+async function query(server: RunningServer, text: string, values: string[] = []): Promise<void> {
+  const client = new Client({ connectionString: server.url })
+  await client.connect()
+  await client.query(text, values)
+  await client.end()
+}
 
-  test('a lease whose keys are lost elects nobody in a term that the active one has had', async () => {
-    const prefix = randomUUID()
-    const [one, other] = await Promise.all([open(urlOf(prefix)), open(urlOf(prefix))])
-    const first = await campaign(one, 'one').waitForLeadership()
-    const head = await takeOver(one, first)
-    const batch = batchAfter(head, [{ id: 'g', record: { term: 1 } }])
-    expect(await one.storage.append(head, batch)).toBe('done')
-    await removeKeys(server(), leaseKeys(prefix), leaseKeys(prefix).replace(/\/$/, '0'))
-    // It never saw the keys.
-    const second = await campaign(other, 'other').waitForLeadership()
-    expect(first.isLeader()).toBe(false)
-    expect(second.term).toBeGreaterThan(batch.head.term)
-    await takeOver(other, second)
-    expect(await one.storage.append(batch.head, batchAfter(batch.head, [{ id: 'g', record: { term: 2 } }]))).toBe(
-      'fenced',
-    )
-    expect(await read(other.storage)).toEqual([{ id: 'g', record: { term: 1 }, seq: 2 }])
-  })
+const kinds: readonly Kind[] = [
+  {
+    kind: etcd,
+    urlOf: ({ url }, place) => `${url.replace('http:', 'etcd:')}/${place}`,
+    removeRecord: (server, place, election) =>
+      removeKeys(server, `${leaseKeys(place)}${encodeURIComponent(election)}/record`),
+    removeLeases: (server, place) => removeKeys(server, leaseKeys(place), leaseKeys(place).replace(/\/$/, '0')),
+    warnings: [expect.stringContaining('one member')],
+  },
+  {
+    kind: postgres,
+    urlOf: ({ url }, place) => `${url}?table=${place}`,
+    removeRecord: (server, place, election) =>
+      query(server, `delete from ${place}_leases where election = $1`, [election]),
+    removeLeases: (server, place) => query(server, `delete from ${place}_leases; delete from ${place}_leases_terms`),
+    warnings: [],
+  },
+]
 
-  test('other servers, and what is wrong with a URL, are refused in words', async () => {
-    const refused = (url: string) => open(url).catch((error: Error) => error.message)
-    expect(await refused('redis://:hunter2@127.0.0.1/')).toMatch(/^store redis:.* is not possible: it must be "etcd:/)
-    expect(await refused('redis://:hunter2@127.0.0.1/')).not.toContain('hunter2')
-    expect(await refused('/var/lib')).toMatch(/it must be "etcd:/)
-    expect(await refused('etcd://127.0.0.1:1/p?x=1')).toMatch(/it must be "etcd:\/\/host:2379,host:2379\/prefix"/)
-    expect(await refused('etcd://u:hun/ter2@127.0.0.1:1/p')).toMatch(/percent-encode user and password/)
-    expect(await refused('etcd://127.0.0.1:1/p')).toMatch(/cannot be reached/)
+for (const { kind, urlOf, removeRecord, removeLeases, warnings } of kinds) {
+  describeWith(kind, `a storage in ${kind.name} that replicas share`, (server) => {
+    const newPlace = () => `p_${randomUUID().replaceAll('-', '')}`
+
+    describe('its leases conform', () => {
+      const place = newPlace()
+      const cases = storeConformance(
+        async () => {
+          const options = { newId: randomUUID, clock: systemClock, environment: {} }
+          const shared = await openSharedStorage(urlOf(server(), place), options)
+          return {
+            store: shared.leases,
+            open: async () => (await open(urlOf(server(), place))).leases,
+            remove: async (election) => void (await removeRecord(server(), place, election)),
+            close: () => shared.close(),
+          }
+        },
+        { leaseDurationMs: 1_000 },
+      )
+      for (const { name, run } of cases) test(name, run)
+    })
+
+    test('replicas that open it find the same data, and are told what is wrong with the server', async () => {
+      const place = newPlace()
+      const [one, other] = await Promise.all([open(urlOf(server(), place)), open(urlOf(server(), place))])
+      await write(one.storage, { id: 'g', record: { term: 3 } })
+      expect(await read(other.storage)).toEqual([{ id: 'g', record: { term: 3 }, seq: 1 }])
+      expect(one.warnings).toEqual(warnings)
+      expect(await read((await open(urlOf(server(), newPlace()))).storage)).toEqual([])
+    })
+
+    test('a lease whose keys are lost elects nobody in a term that the active one has had', async () => {
+      const place = newPlace()
+      const [one, other] = await Promise.all([open(urlOf(server(), place)), open(urlOf(server(), place))])
+      const first = await campaign(one, 'one').waitForLeadership()
+      const head = await takeOver(one, first)
+      const batch = batchAfter(head, [{ id: 'g', record: { term: 1 } }])
+      expect(await one.storage.append(head, batch)).toBe('done')
+      await removeLeases(server(), place)
+      // It never saw the keys.
+      const second = await campaign(other, 'other').waitForLeadership()
+      expect(first.isLeader()).toBe(false)
+      expect(second.term).toBeGreaterThan(batch.head.term)
+      await takeOver(other, second)
+      const late = batchAfter(batch.head, [{ id: 'g', record: { term: 2 } }])
+      expect(await one.storage.append(batch.head, late)).toBe('fenced')
+      expect(await read(other.storage)).toEqual([{ id: 'g', record: { term: 1 }, seq: 2 }])
+    })
   })
+}
+
+test('other servers, and what is wrong with a URL, are refused in words', async () => {
+  const refused = (url: string) => open(url).catch((error: Error) => error.message)
+  expect(await refused('redis://:hunter2@127.0.0.1/')).toMatch(/^store redis:.* is not possible: it must be "etcd:/)
+  expect(await refused('redis://:hunter2@127.0.0.1/')).not.toContain('hunter2')
+  expect(await refused('/var/lib')).toMatch(/it must be "etcd:/)
+  expect(await refused('etcd://127.0.0.1:1/p?x=1')).toMatch(/it must be "etcd:\/\/host:2379,host:2379\/prefix"/)
+  expect(await refused('etcd://u:hun/ter2@127.0.0.1:1/p')).toMatch(/percent-encode user and password/)
+  expect(await refused('etcd://127.0.0.1:1/p')).toMatch(/cannot be reached/)
+  expect(await refused('postgres:127.0.0.1')).toMatch(/it must be "postgres:\/\/user:password@host/)
+  expect(await refused('postgres://127.0.0.1:1/db?tabel=x')).toMatch(/Did you mean "table"/)
+  expect(await refused('postgres://u:hunter2@127.0.0.1:1/db')).toMatch(/ECONNREFUSED/)
+  expect(await refused('postgres://u:hunter2@127.0.0.1:1/db')).not.toContain('hunter2')
 })

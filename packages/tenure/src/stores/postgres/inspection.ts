@@ -1,3 +1,4 @@
+import { countReplicas } from '@tenure/internal/postgres-replicas'
 import type { Finding } from '../finding.ts'
 import type { PostgresRow } from './client.ts'
 
@@ -5,8 +6,7 @@ import type { PostgresRow } from './client.ts'
 export const inspection = `
   select current_setting('synchronous_commit') as sync, current_setting('fsync') as fsync,
     current_setting('full_page_writes') as pages, current_setting('synchronous_standby_names') as standbys,
-    cast((select count(*) from pg_stat_replication as replica where coalesce(state, '') <> 'backup' and not exists (
-      select from pg_replication_slots where active_pid = replica.pid and slot_type = 'logical')) as text) as replicas,
+    ${countReplicas} as replicas,
     cast(pg_backend_pid() as text) as backend`
   .replace(/\s+/g, ' ')
   .trim()

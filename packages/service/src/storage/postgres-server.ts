@@ -1,0 +1,103 @@
+import type { CallOptions } from 'tenure'
+import type { PostgresStatements } from 'tenure/stores/postgres'
+import { ServiceError } from '../errors.ts'
+import { defaultTable, statementsFor, unsoundnessOf } from './postgres-tables.ts'
+import type { FoundServer, GroupPage, StorageServer, Swap, SwapAnswer } from './server-storage.ts'
+
+/** A swap that meets another one in the middle sees the head as it was before that one. */
+const swapTries = 3
+
+type Row = Readonly<Record<string, unknown>>
+
+/**
+ * PostgreSQL: a row for each group, and one for the head. A batch is one statement. Every statement is a transaction, so
+ * that none stays open between two of them.
+ *
+ * In the same statement the server's settings are looked at: what a crash or a failover could lose is not written. A
+ * commit whose wait for a replica was cancelled is visible and not replicated, and the server only warns of it: that is an
+ * outcome that is not known, and the next write, which waits for the replica, settles it.
+ */
+export class PostgresServer implements StorageServer {
+  readonly name: string
+  readonly maxBatch = { groups: 1_000, bytes: 2 ** 20 }
+  /** For the leases beside the tables. */
+  readonly leases: string
+  readonly #statements: PostgresStatements
+  readonly #sql: ReturnType<typeof statementsFor>
+
+  constructor(statements: PostgresStatements) {
+    const { table = defaultTable } = statements
+    this.name = `What is in the tables of "${table}" in PostgreSQL`
+    this.#statements = statements
+    this.#sql = statementsFor(table)
+    this.leases = this.#sql.leases
+  }
+
+  async prepare(call: CallOptions): Promise<void> {
+    const [tables] = await this.#statements.run(this.#sql.exists, [], call)
+    if (tables?.['exists'] !== 'true') await this.#statements.run(this.#sql.create, [], call)
+  }
+
+  async find(call: CallOptions): Promise<FoundServer> {
+    const [row = {}] = await this.#statements.run(this.#sql.find, [], call)
+    const { replica, incarnation, synced } = row
+    const problem = unsoundnessOf(row)
+    // It may be behind.
+    if (replica !== 'false') throw unsound(problem)
+    return {
+      head: headIn(row),
+      incarnation: String(incarnation),
+      isSynced: typeof synced === 'string' && synced !== '',
+      problem,
+    }
+  }
+
+  async begin(head: string, call: CallOptions): Promise<void> {
+    await this.#statements.run(this.#sql.begin, [head], call)
+  }
+
+  async swap(swap: Swap, call: CallOptions): Promise<SwapAnswer> {
+    const { over, head, groups, isRestored = false } = swap
+    const values = [isRestored ? 'restored' : '', over, head, JSON.stringify(groups)]
+    for (let tries = 0; tries < swapTries; tries++) {
+      const row = await this.#write(this.#sql.swap, values, call)
+      if (!row) return { swapped: true }
+      const found = headIn(row)
+      if (found !== over) return { swapped: false, head: found }
+    }
+    throw new ServiceError('BACKEND_UNAVAILABLE', 'Others write to the storage of this service at the same time.')
+  }
+
+  async page(from: string | undefined, limit: number, call: CallOptions): Promise<GroupPage> {
+    const [head, ...rows] = await this.#statements.run(this.#sql.page, [from ?? '', String(limit)], call)
+    const groups = rows.map(({ id, record }) => ({ id: String(id), text: String(record) }))
+    return { head: headIn(head), groups, next: groups.length === limit ? groups.at(-1)?.id : undefined }
+  }
+
+  async check(call: CallOptions): Promise<void> {
+    const row = await this.#write(this.#sql.check, [''], call)
+    if (row) throw new ServiceError('BACKEND_UNAVAILABLE', `${this.name} cannot be written.`)
+  }
+
+  close(): Promise<void> {
+    return this.#statements.close()
+  }
+
+  /** Nothing if it was written; otherwise what is there. */
+  async #write(text: string, values: readonly string[], call: CallOptions): Promise<Row | undefined> {
+    const [row = {}] = await this.#statements.run(text, values, call)
+    if (row['written'] === '1') return undefined
+    const problem = unsoundnessOf(row)
+    if (problem !== undefined) throw unsound(problem)
+    return row
+  }
+}
+
+function unsound(problem: string | undefined): ServiceError {
+  return new ServiceError('BACKEND_UNAVAILABLE', `PostgreSQL cannot be used: ${problem}.`)
+}
+
+function headIn(row: Row | undefined): string | undefined {
+  const { head } = row ?? {}
+  return typeof head === 'string' ? head : undefined
+}

@@ -1,0 +1,125 @@
+/** The tables of a service in PostgreSQL, and every statement on them. */
+import { countReplicas } from '@tenure/internal/postgres-replicas'
+import { wrongOption } from '../errors.ts'
+
+/** Where the tables are unless the URL names others. */
+export const defaultTable = 'tenure_service'
+
+/** The longest suffix, that of the leases, has to fit into the 63 bytes that PostgreSQL leaves of a name. */
+const part = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/
+/** A statement that waits for longer fails, so that those that are given up do not pile up behind one that hangs. */
+const lockMs = 3_000
+
+/** What the statements need to know of the server, in one row. */
+const server = `
+  server as materialized (
+    select cast(pg_is_in_recovery() as text) as replica, current_setting('synchronous_commit') as sync,
+      current_setting('synchronous_standby_names') as standbys, ${countReplicas} as replicas,
+      case when pg_is_in_recovery() then '' else
+        (select cast(system_identifier as text) from pg_control_system()) || '/' ||
+        substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as incarnation)`
+
+/** For this statement alone, and before it waits for a lock: who wants it needs a row of this one. */
+const limits = `limits as materialized (select set_config('lock_timeout', '${lockMs}', true) as lock)`
+
+/** What must be so in the very statement that writes; {@link unsoundnessOf} says in words what was not. */
+const isSound = `limits.lock <> '' and server.replica = 'false' and server.sync <> 'off'
+  and (server.standbys <> '' and server.sync <> 'local' or server.standbys = '' and server.replicas = '0'
+    and (kept.synced <> server.incarnation or cast($1 as text) = 'restored'))`
+
+/** Where replicas were waited for when the head was written; empty if they were not. */
+const synced = `case when server.standbys <> '' then server.incarnation else '' end`
+
+/** What every statement gives of the server and the head. */
+const found = 'kept.head as head, kept.synced as synced, server.*'
+
+/** Every column is a text, as every parameter is. */
+export function statementsFor(table: string) {
+  const names = table.split('.')
+  if (names.length > 2 || !names.every((name) => part.test(name))) {
+    const rule = 'it must be "table" or "schema.table" of letters, digits and underscores, each of at most 48.'
+    throw wrongOption('table', ` ${JSON.stringify(table)} is not possible: `, rule)
+  }
+  const [name = '', schema = 'public'] = names.toReversed()
+  const heads = `"${schema}"."${name}_head"`
+  const groups = `"${schema}"."${name}_groups"`
+  const put = (head: string) => `
+    update ${heads} as kept set head = ${head}, synced = ${synced} from limits, server where ${isSound}`
+  return {
+    /** For the leases beside them. */
+    leases: `${schema}.${name}_leases`,
+    exists: `select cast(to_regclass('${heads}') is not null and to_regclass('${groups}') is not null as text) as exists`,
+    /** By any number of processes at once. */
+    create: `do $tenure$ begin
+      perform pg_advisory_xact_lock(hashtext('tenure'), hashtext('${schema}.${name}'));
+      perform from pg_catalog.pg_class limit 1;
+      if to_regclass('${heads}') is null then
+        create table ${heads} (
+          one boolean primary key default true check (one), head text not null, synced text not null
+        ) with (fillfactor = 10);
+      end if;
+      if to_regclass('${groups}') is null then
+        create table ${groups} (id text collate "C" primary key, record text not null) with (fillfactor = 70);
+      end if;
+    end $tenure$`,
+    /** Writes the first head, unless there is one, or something else. */
+    begin: `
+      with ${server} insert into ${heads} (head, synced) select cast($1 as text), ${synced} from server
+      where not exists (select from ${groups}) on conflict do nothing`,
+    find: `with ${server} select ${found} from server left join ${heads} as kept on true`,
+    /** Where the head is $2 it becomes $3, with the groups of $4. $1: whether that replicas were waited for is forgotten. */
+    swap: `
+      with ${limits}, ${server},
+      swapped as (${put('cast($3 as text)')} and kept.head = cast($2 as text) returning kept.one),
+      written as (
+        insert into ${groups} (id, record) select given.id, given.text
+        from swapped, json_to_recordset(cast($4 as json)) as given(id text, text text)
+        on conflict (id) do update set record = excluded.record)
+      select cast((select count(*) from swapped) as text) as written, ${found}
+      from server left join ${heads} as kept on true`,
+    check: `
+      with ${limits}, ${server}, checked as (${put('kept.head')} returning kept.one)
+      select cast((select count(*) from checked) as text) as written, ${found}
+      from server left join ${heads} as kept on true`,
+    /** The head, then the groups behind $1, at most $2. */
+    page: `
+      select head, id, record from (
+        select head, null as id, null as record from ${heads} union all
+        (select null, id, record from ${groups} where id > cast($1 as text) order by id limit cast($2 as integer))
+      ) as page order by id collate "C" nulls first`,
+  }
+}
+
+/** What a statement found, as far as it says whether the server keeps what it confirms. */
+export interface FoundServer {
+  readonly replica?: unknown
+  readonly sync?: unknown
+  readonly standbys?: unknown
+  readonly replicas?: unknown
+  readonly incarnation?: unknown
+  readonly synced?: unknown
+}
+
+/** Why this server must not be written to, and what to do. */
+export function unsoundnessOf({
+  replica,
+  sync,
+  standbys,
+  replicas,
+  incarnation,
+  synced,
+}: FoundServer): string | undefined {
+  if (replica !== 'false') return 'it is a replica. Connect to the primary (target_session_attrs=read-write)'
+  if (sync === 'off') {
+    return 'synchronous_commit is off, so a crash could lose what it has confirmed. Turn it on, for this role alone perhaps: alter role ... set synchronous_commit = on'
+  }
+  if (standbys !== '') {
+    if (sync !== 'local') return undefined
+    return 'synchronous_commit is local, so a failover could lose what it has confirmed. Set it to on'
+  }
+  if (replicas !== '0') {
+    return `it has replicas (${String(replicas)}) and waits for none of them, so a failover could lose what it has confirmed. Set synchronous_standby_names`
+  }
+  if (synced !== incarnation) return undefined
+  return 'it has waited for a replica before, and does not any more, so a failover to that one would lose what it confirms now. Set synchronous_standby_names again. If there is no replica any more, stop all replicas of the service and run "tenure restore" on this store once'
+}

@@ -1,0 +1,248 @@
+import { messageOf } from '@tenure/internal/message'
+import type { CallOptions } from 'tenure'
+import { ServiceError } from '../errors.ts'
+import { decodeHead, encodeHead, firstHead, type KeptHead } from './head-text.ts'
+import { decodeRecord, encodeRecord } from './record-text.ts'
+import {
+  isSameHead,
+  type Appended,
+  type Batch,
+  type FoundGroup,
+  type GroupRecord,
+  type History,
+  type Loaded,
+  type Storage,
+  type StorageHead,
+} from './storage.ts'
+
+/** A group, and what is kept of it. */
+export interface GroupText {
+  readonly id: string
+  readonly text: string
+}
+
+/** What a server says of itself and of the head. */
+export interface FoundServer {
+  /** Undefined where there is none. */
+  readonly head: string | undefined
+  /** Which history of the server this is. Behind a slash is what changes with each failover. */
+  readonly incarnation: string
+  /** What the newest head says would be there after a failover. */
+  readonly isSynced: boolean
+  /** Why nothing can be written that would last, and what to do. */
+  readonly problem?: string | undefined
+}
+
+/** Groups in the order of the server, and the head of the same moment. */
+export interface GroupPage {
+  readonly head: string | undefined
+  readonly groups: readonly GroupText[]
+  /** Where the next page begins. Missing, this was the last one. */
+  readonly next?: string | undefined
+}
+
+/**
+ * What a server must be able to do: compare and swap one text, and write others in the same step. Everything that rejects
+ * may be carried out all the same, or later.
+ */
+export interface StorageServer {
+  /** As messages name it. */
+  readonly name: string
+  readonly maxBatch: Storage['maxBatch']
+  /** Makes what the data need. Called once, first. */
+  prepare?(call: CallOptions): Promise<void>
+  find(call: CallOptions): Promise<FoundServer>
+  /** Writes this head if there is neither one nor a group. Otherwise it changes nothing. */
+  begin(head: string, call: CallOptions): Promise<void>
+  swap(swap: Swap, call: CallOptions): Promise<SwapAnswer>
+  page(from: string | undefined, limit: number, call: CallOptions): Promise<GroupPage>
+  /** Makes something durable that changes nothing. */
+  check(call: CallOptions): Promise<void>
+  close(): void | Promise<void>
+}
+
+/** If the head is `over`, it becomes `head`, and the groups are written. Otherwise nothing changes. */
+export interface Swap {
+  readonly over: string
+  readonly head: string
+  readonly groups: readonly GroupText[]
+  /** Whatever became of what was confirmed before, it is taken into account. */
+  readonly isRestored?: boolean | undefined
+}
+
+/** What became of a swap: if nothing, the head that is there. */
+export type SwapAnswer = { readonly swapped: true } | { readonly swapped: false; readonly head: string | undefined }
+
+/** Below the patience of those who wait for a write: they hear what went wrong. */
+const callMs = 4_000
+const pageMs = 10_000
+
+/** So much is read in one go. How large groups are is known once they are there: the next page has as many as fit. */
+const pageBytes = 256 * 1_024
+const firstOnPage = 100
+const mostOnPage = 1_000
+
+interface FoundHead extends KeptHead {
+  readonly text: string
+}
+
+/** What {@link ServerStorage.open} takes. */
+export interface ServerStorageOptions {
+  readonly server: StorageServer
+  newId(): string
+}
+
+/**
+ * Groups on a server that replicas share. A batch is one step of the server that compares the head's text, which no two
+ * heads share, and writes groups and head together. So one that is late, or carried out twice, finds another head and
+ * changes nothing.
+ */
+export class ServerStorage implements Storage {
+  readonly maxBatch: Storage['maxBatch']
+  readonly #server: StorageServer
+  readonly #closing = new AbortController()
+  readonly #underWay = new Set<Promise<unknown>>()
+
+  private constructor(server: StorageServer) {
+    this.#server = server
+    this.maxBatch = server.maxBatch
+  }
+
+  /** Writes the first head where there is nothing yet. */
+  static async open({ server, newId }: ServerStorageOptions): Promise<ServerStorage> {
+    const storage = new ServerStorage(server)
+    try {
+      await storage.#ask(async (call) => server.prepare?.(call))
+      const { head, incarnation, problem } = await storage.#ask((call) => server.find(call))
+      if (problem !== undefined) throw storage.#unusable(problem)
+      if (head === undefined) {
+        const first = encodeHead({ head: firstHead(newId(), incarnation) })
+        await storage.#ask((call) => server.begin(first, call))
+      }
+      await storage.head()
+      return storage
+    } catch (error) {
+      await storage.close()
+      throw error
+    }
+  }
+
+  async head(): Promise<StorageHead> {
+    const { head } = await this.#ask((call) => this.#server.find(call))
+    return this.#headIn(head).head
+  }
+
+  async history(): Promise<History> {
+    const { head: text, incarnation, isSynced } = await this.#ask((call) => this.#server.find(call))
+    const { head } = this.#headIn(text)
+    const isSame = incarnation === head.incarnation
+    return { incarnation, isComplete: isSame || (isSynced && systemOf(incarnation) === systemOf(head.incarnation)) }
+  }
+
+  async append(expected: StorageHead, batch: Batch): Promise<Appended> {
+    const found = await this.#swap(encodeHead({ head: expected }), batch)
+    if (!found) return 'done'
+    if (isSameHead(found.head, batch.head)) return this.#confirm(found)
+    return 'fenced'
+  }
+
+  /** Gives what is there instead, if that is something else. */
+  async #swap(over: string, { head, groups }: Batch): Promise<FoundHead | undefined> {
+    const { seq } = head
+    const texts = groups.map(({ id, record }) => ({ id, text: encodeRecord(id, record, { commit: 0, seq }) }))
+    const swap = { over, head: encodeHead({ head }), groups: texts }
+    const answer = await this.#ask((call) => this.#server.swap(swap, call))
+    return answer.swapped ? undefined : this.#headIn(answer.head)
+  }
+
+  /** Writes the head again that is there. */
+  async #confirm({ head, text }: FoundHead): Promise<Appended> {
+    return (await this.#swap(text, { head, groups: [] })) ? 'fenced' : 'done'
+  }
+
+  /**
+   * Each page comes with the head. While that stays the same no group has changed, because every append changes it. So
+   * all pages show one moment, however long it takes, and nothing has to be kept for it on the server. If it changes,
+   * another replica is active.
+   */
+  async load(): Promise<Loaded> {
+    const first = await this.#page(undefined, firstOnPage)
+    const { head } = this.#headIn(first.head)
+    return { head, pages: this.#pages(head, first) }
+  }
+
+  async *#pages(head: StorageHead, first: GroupPage): AsyncGenerator<readonly FoundGroup[]> {
+    let page = first
+    for (;;) {
+      const { groups, next: from } = page
+      if (!isSameHead(this.#headIn(page.head).head, head)) throw overtaken()
+      // While one is read, the next is under way.
+      const next = from === undefined ? undefined : this.#page(from, fitting(groups))
+      next?.catch(() => {})
+      yield groups.map((group) => this.#groupIn(group))
+      if (!next) return
+      page = await next
+    }
+  }
+
+  #page(from: string | undefined, limit: number): Promise<GroupPage> {
+    return this.#ask((call) => this.#server.page(from, limit, call), pageMs)
+  }
+
+  /** Throws where it is damaged: its terms would be granted again. */
+  #groupIn({ id, text }: GroupText): FoundGroup {
+    const decoded = decodeRecord(id, text)
+    if (!decoded) throw this.#unusable(`the record of group ${JSON.stringify(id)} is damaged`)
+    return { id, record: decoded.value as GroupRecord, seq: decoded.seq }
+  }
+
+  async check(): Promise<void> {
+    await this.#ask((call) => this.#server.check(call))
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new ServiceError('BACKEND_UNAVAILABLE', 'The storage of this service is closed.'))
+    await Promise.allSettled(this.#underWay)
+    await this.#server.close()
+  }
+
+  #headIn(text: string | undefined): FoundHead {
+    if (text === undefined) throw this.#unusable('its head is missing')
+    try {
+      return { ...decodeHead(text), text }
+    } catch (error) {
+      throw this.#unusable(messageOf(error), error)
+    }
+  }
+
+  async #ask<T>(ask: (call: CallOptions) => Promise<T>, timeoutMs = callMs): Promise<T> {
+    const { signal } = this.#closing
+    signal.throwIfAborted()
+    const answer = ask({ signal, timeoutMs })
+    this.#underWay.add(answer)
+    try {
+      return await answer
+    } finally {
+      this.#underWay.delete(answer)
+    }
+  }
+
+  #unusable(reason: string, cause?: unknown): Error {
+    return new Error(`${this.#server.name} cannot be used: ${reason.replace(/\.?$/, '.')}`, { cause })
+  }
+}
+
+/** Of the parts of an incarnation the one that a failover leaves as it is. */
+function systemOf(incarnation: string): string | undefined {
+  return incarnation.split('/')[0]
+}
+
+/** How many groups the next page may have, if they are as large as these. */
+function fitting(groups: readonly GroupText[]): number {
+  const bytes = groups.reduce((sum, { id, text }) => sum + id.length + text.length, 0)
+  return Math.max(1, Math.min(mostOnPage, Math.floor((pageBytes * groups.length) / Math.max(1, bytes))))
+}
+
+function overtaken(): ServiceError {
+  return new ServiceError('BACKEND_UNAVAILABLE', 'Another replica has written while the groups were read.')
+}

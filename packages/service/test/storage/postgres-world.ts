@@ -1,0 +1,119 @@
+import { rejects } from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { Client, type Pool } from 'pg'
+import { openPostgresStatements, type PostgresStatements } from 'tenure/stores/postgres'
+import { onTestFinished } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import type { PostgresServer } from '../../src/storage/postgres-server.ts'
+import type { ServerStorage } from '../../src/storage/server-storage.ts'
+import type { Fault, StorageWorld } from './conformance.ts'
+
+/** The storage itself, or one with a mistake in it. */
+export interface PostgresStorages {
+  readonly PostgresServer: typeof PostgresServer
+  readonly ServerStorage: Pick<typeof ServerStorage, 'open'>
+}
+
+/** A name for tables of which no others begin alike. */
+export const newTable = () => `t_${randomUUID().replaceAll('-', '')}`
+
+/** Opens what is kept there, until the end of the test. `through` may do something to what is sent. */
+export async function openPostgres(
+  storages: PostgresStorages,
+  url: string,
+  table: string,
+  through: (statements: PostgresStatements) => PostgresStatements = (statements) => statements,
+  connect = openPostgresStatements,
+): Promise<ServerStorage> {
+  const statements = await connect(new URL(`${url}?table=${table}`), {}, systemClock)
+  const server = new storages.PostgresServer(through(statements))
+  const storage = await storages.ServerStorage.open({ server, newId: randomUUID })
+  onTestFinished(() => storage.close())
+  return storage
+}
+
+/** Statements that write can be lost, late, or carried out without an answer. A transaction is never torn. */
+function failing(statements: PostgresStatements) {
+  const late: (() => Promise<unknown>)[] = []
+  const network = { fault: undefined as Fault | undefined }
+  const through: PostgresStatements = {
+    ...statements,
+    async run(text, values, call) {
+      const fault = /\b(update|insert)\b/.test(text) ? network.fault : undefined
+      const send = () => statements.run(text, values, call)
+      if (fault === undefined) return send()
+      if (fault === 'late') late.push(() => statements.run(text, values, { signal: new AbortController().signal }))
+      if (fault === 'unheard') await send()
+      throw new Error(`no answer: ${fault}`)
+    },
+  }
+  const deliver = async () => {
+    for (const send of late) await send()
+  }
+  return { through, network, deliver }
+}
+
+/** Data of its own on a server. `other` is a server with another history. */
+export async function postgresWorld(
+  storages: PostgresStorages,
+  url: string,
+  admin: Pool,
+  other: () => string,
+): Promise<Required<StorageWorld>> {
+  const table = newTable()
+  const storage = await openPostgres(storages, url, table)
+  const another = () => openPostgres(storages, url, table)
+  return {
+    storage,
+    another,
+    async reopen() {
+      await storage.close()
+      return another()
+    },
+    async beginLate() {
+      const fresh = newTable()
+      // The tables are there; who comes late has found no head in them.
+      const first = await openPostgres(storages, url, fresh)
+      await first.close()
+      await admin.query(`delete from "${fresh}_head"`)
+      let deliver = async () => {}
+      const late = openPostgres(storages, url, fresh, (statements) => {
+        const failed = failing(statements)
+        failed.network.fault = 'late'
+        deliver = failed.deliver
+        // Its connection outlives the storage that could not be opened.
+        return { ...failed.through, close: async () => onTestFinished(() => statements.close()) }
+      })
+      await rejects(late)
+      return { open: () => openPostgres(storages, url, fresh), deliver: () => deliver() }
+    },
+    async writes() {
+      const { rows } = await admin.query(`select cast(cast(xmin as text) as bigint) as writes from "${table}_head"`)
+      return Number(rows[0]?.writes)
+    },
+    async faulty() {
+      let failed: ReturnType<typeof failing> | undefined
+      const behind = await openPostgres(storages, url, table, (statements) => (failed = failing(statements)).through)
+      return {
+        storage: behind,
+        suffer: (fault) => failed && (failed.network.fault = fault),
+        deliver: async () => failed?.deliver(),
+      }
+    },
+    async replaced() {
+      const copy = new Client({ connectionString: other() })
+      await copy.connect()
+      await openPostgres(storages, other(), table).then((made) => made.close())
+      await copy.query(`delete from "${table}_head"`)
+      for (const part of ['head', 'groups']) {
+        const { rows } = await admin.query(`select * from "${table}_${part}"`)
+        const name = `"${table}_${part}"`
+        await copy.query(`insert into ${name} select * from json_populate_recordset(null::${name}, $1)`, [
+          JSON.stringify(rows),
+        ])
+      }
+      await copy.end()
+      return openPostgres(storages, other(), table)
+    },
+  }
+}

@@ -1,0 +1,74 @@
+import type { Clock } from '../../clock.ts'
+import { TenureError } from '../../errors.ts'
+import type { Environment } from '../../http/environment.ts'
+import type { CallOptions } from '../../lease-store.ts'
+import { withBound } from '../bounded.ts'
+import type { PostgresRow } from './client.ts'
+import { connectionTo } from './connect.ts'
+import { failureOf } from './failures.ts'
+import { Session, type PostgresConnection } from './session.ts'
+import { prepared } from './statements.ts'
+
+/** Statements on a database, one after another, each of them a transaction. */
+export interface PostgresStatements {
+  /** What the URL says of it: `table` or `schema.table`. */
+  readonly table: string | undefined
+  /**
+   * Rejects where nobody knows whether the statement was carried out, or will be; also where the server gives a warning:
+   * one that stops to wait for its replicas does no more than that.
+   */
+  run(text: string, values: readonly (string | null)[], call: CallOptions): Promise<readonly PostgresRow[]>
+  close(): Promise<void>
+}
+
+/**
+ * Statements on the database that a URL names, on a connection of their own that is opened again when it is lost.
+ *
+ * @example
+ * const statements = await openPostgresStatements(new URL('postgres://127.0.0.1/app'), process.env, clock)
+ */
+export async function openPostgresStatements(
+  url: URL,
+  environment: Environment,
+  clock: Clock,
+): Promise<PostgresStatements> {
+  const { table, connect } = await connectionTo(url, environment)
+  return statementsOn(connect, table, clock)
+}
+
+/** The same on connections that somebody opens, who tells the SQLSTATE of what servers say beside their answers. */
+export function statementsOn(
+  connect: (onNotice: (code: string) => void) => Promise<PostgresConnection>,
+  table: string | undefined,
+  clock: Clock,
+): PostgresStatements {
+  let warning: TenureError | undefined
+  const onNotice = (code: string) => {
+    if (code.startsWith('01') || code.startsWith('57')) warning = warned(code)
+  }
+  const session = new Session(() => connect(onNotice), clock)
+  // A warning comes before the end of its statement, and the next statement is sent after that.
+  const check = () => {
+    const found = warning
+    warning = undefined
+    if (found) throw found
+  }
+  return {
+    table,
+    run: (text, values, call) =>
+      withBound(clock, 'PostgreSQL', call, async (bound) => {
+        try {
+          return await session.run(prepared(text), [...values], bound, check)
+        } catch (error) {
+          if (bound.ended) throw error
+          throw failureOf(error, table ?? '')
+        }
+      }),
+    close: () => session.close(),
+  }
+}
+
+function warned(code: string): TenureError {
+  const text = `PostgreSQL gave a warning (${code}): it may have stopped to wait for its replicas. Whether it was done is not known.`
+  return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
+}
