@@ -58,13 +58,14 @@ export const clusterChecks: readonly ClusterCheck[] = [
     name: 'a replica that is active no more answers nothing to who knows of a higher term, and hears of it',
     async run(modules) {
       const { cluster, active, next, follower } = await openThree({ modules })
-      await active.groups.campaign(claimOf('a'), here)
+      await follower.groups.campaign(claimOf('a'), here)
       // It does not notice that another one was elected, nor does the follower's own election tell.
       await cluster.elect(next, [next])
       await next.groups.resign(held('a'))
       follower.terms.saw(cluster.term)
       const leader = Promise.resolve(follower.groups.leader('jobs'))
       await vi.waitFor(() => expect(active.higher).toEqual([2]))
+      expect(await settles(leader)).toBe(false)
       follower.places.set({ kind: 'elsewhere', term: 2, address: next.address, replica: next.name })
       expect(await leader).toMatchObject({ lease: { term: 1, ended: true } })
     },
