@@ -98,7 +98,7 @@ export class LinkClient {
     this.#connectTimer?.cancel()
     this.#connecting?.destroy()
     this.#connection?.close()
-    for (const [id, { isSent }] of [...this.#pending]) this.#take(id)?.reject(new LinkError(reason, isSent))
+    for (const [id, { isSent }] of this.#pending) this.#take(id)?.reject(new LinkError(reason, isSent))
     this.onClose?.()
   }
 

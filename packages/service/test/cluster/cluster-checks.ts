@@ -13,13 +13,9 @@ const held = (nodeId: string, term = 1) => ({ groupId: 'jobs', nodeId, term })
 
 /** Whether it has settled after a while in which everything else has run. */
 async function settles(work: Promise<unknown>, ms = 100): Promise<boolean> {
-  let hasSettled = false
-  const settled = () => void (hasSettled = true)
-  void work.then(settled, settled)
-  for (const until = performance.now() + ms; performance.now() < until && !hasSettled;) {
-    await new Promise((resolve) => void setTimeout(resolve, 5))
-  }
-  return hasSettled
+  const over = new Promise<boolean>((resolve) => void setTimeout(() => resolve(false), ms))
+  const settled = () => true
+  return Promise.race([work.then(settled, settled), over])
 }
 
 /** What is under way to the followers of a replica never arrives, and their connections end. */
