@@ -92,9 +92,28 @@ export class ClusterGroups implements Groups {
     }
   }
 
-  /** Begins to follow changes. */
+  /** Begins to follow changes, and who is active. */
   start(): void {
     void this.changes.run()
+    void this.#leaveFormerPlaces()
+  }
+
+  /** What waits at a replica that is active no more goes on elsewhere. */
+  async #leaveFormerPlaces(): Promise<void> {
+    const { signal } = this.#closed
+    let known = this.#places.now()
+    while (!signal.aborted) {
+      await this.#places.changed(known, signal)
+      const place = this.#places.now()
+      // Where nobody is known to be active, the one who was may still be.
+      if (place.kind !== 'nowhere' && !isSamePlace(place, known)) this.#leave(place)
+      known = place
+    }
+  }
+
+  #leave(place: Place): void {
+    const isThere = place.kind === 'elsewhere' && this.#link?.address === place.address
+    if (!isThere) this.#link?.close('Another replica is active.')
   }
 
   async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {

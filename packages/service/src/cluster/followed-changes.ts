@@ -128,12 +128,15 @@ export class FollowedChanges {
     const end = () => cut.abort()
     left.addEventListener('abort', end)
     link.onClose = end
+    const over = aborted(cut.signal)
     link.onTold = (told) => this.#onTold(told as Told)
     try {
       while (!cut.signal.aborted && !link.isClosed) {
         const renewals = this.#wantsRenewals()
-        await link.follow(textOf(this.#position), renewals, followMs)
+        await Promise.race([link.follow(textOf(this.#position), renewals, followMs), over])
+        if (cut.signal.aborted) return
         this.#source = place
+        this.#look()
         while (!cut.signal.aborted && this.#wantsRenewals() === renewals) await pause(clock, retryMs, cut.signal)
       }
     } catch {

@@ -98,7 +98,7 @@ export class LinkClient {
     this.#connectTimer?.cancel()
     this.#connecting?.destroy()
     this.#connection?.close()
-    for (const [id, { isSent }] of [...this.#pending]) this.#take(id)?.reject(new LinkError(reason, isSent))
+    for (const [id, { isSent }] of this.#pending) this.#take(id)?.reject(new LinkError(reason, isSent))
     this.onClose?.()
   }
 
@@ -145,18 +145,22 @@ export class LinkClient {
     this.#sweep = this.#pending.size > 0 ? this.#sweepLater() : undefined
   }
 
+  /** With its newest key first: the other side may not have read the storage since the secret was replaced. */
   #connect(): void {
     if (this.#connecting) return
+    this.#connectWith(linkKeys(this.#options.secret()))
+  }
+
+  #connectWith([key, ...older]: readonly LinkKey[]): void {
     const { hostname, port, protocol: scheme } = new URL(this.address)
     if (scheme !== 'https:' && !isLoopbackHost(hostname)) {
       // Not in this step: who asks for the first call is not ready for its end.
       queueMicrotask(() => this.close(`${this.address} is not https, and not on this machine.`))
       return
     }
-    const { clock, clusterId, secret, ca } = this.#options
+    if (!key) return this.close(`${this.address} has another secret.`)
+    const { clock, clusterId, ca } = this.#options
     const nonce = newNonce()
-    const [key] = linkKeys(secret())
-    if (!key) return
     const request = scheme === 'https:' ? requestTls : requestPlain
     this.#connecting = request({
       host: hostname.replace(/^\[(.*)\]$/, '$1'),
@@ -172,10 +176,11 @@ export class LinkClient {
         [linkHeaders.nonce]: nonce,
       },
     })
-    this.#connectTimer = clock.setTimer(connectMs, () => this.close('The active replica cannot be reached.'))
+    this.#connectTimer ??= clock.setTimer(connectMs, () => this.close('The active replica cannot be reached.'))
     this.#connecting.once('error', (error) => this.close(`The active replica cannot be reached: ${error.message}`))
     this.#connecting.once('response', (response) => {
       response.resume()
+      if (response.statusCode === 401 && older.length > 0 && !this.#isClosed) return this.#connectWith(older)
       this.close(`${this.address} refuses this replica: ${response.statusCode} ${response.statusMessage}`)
     })
     this.#connecting.once('upgrade', (response: IncomingMessage, socket: Socket, head: Buffer) =>

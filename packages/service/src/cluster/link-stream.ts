@@ -74,6 +74,11 @@ export class LinkStream {
       }
       this.#isLive = true
       for (const entry of missed) this.#onChange(this.#withTexts(entry))
+      // The feed may have moved on without a change, and whoever waits for that position waits for this.
+      const { position } = feed
+      if (this.#isLive && this.#position && isAfter(position, this.#position)) {
+        this.#onBreak({ position, changed: new Set() })
+      }
       return
     }
   }

@@ -94,7 +94,7 @@ export class EventStream implements Endless, Subscriber {
       } else if (entries.length === 0) {
         // Without a pause in between: a change during a pause would be lost.
         position = await this.#live()
-        if (this.#ended || !(await this.#drained())) return
+        if (this.#ended || (this.#raw.writableLength > waitingBytes && !(await this.#drained()))) return
       } else {
         position = hub.feed.position
         const missed = entries.filter(({ change }) => wanted.has(change.groupId))

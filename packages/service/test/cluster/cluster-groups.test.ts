@@ -134,7 +134,9 @@ test('verbs of one turn travel in one message, and so do their answers', async (
   const ids = Array.from({ length: 200 }, (_, at) => `g-${at}`)
   await Promise.all(ids.map((groupId) => follower.groups.campaign(claimOf('a', { groupId }), here)))
   const { sent } = active.proxy
-  const renewals = ids.map((groupId) => follower.groups.renew({ groupId, nodeId: 'a', term: 1, extendByMs: 5_000 }))
+  const renewals = ids.map(async (groupId) =>
+    follower.groups.renew({ groupId, nodeId: 'a', term: 1, extendByMs: 5_000 }),
+  )
   for (const standing of await Promise.all(renewals)) expect(standing).toMatchObject({ granted: true })
   expect(active.proxy.sent - sent).toBeLessThan(5)
 })

@@ -35,7 +35,7 @@ export class TestPlaces implements Places {
 
   set(place: Place): void {
     this.#place = place
-    for (const wake of [...this.#waiting]) wake()
+    for (const wake of this.#waiting) wake()
   }
 
   changed(known: Place, signal: AbortSignal): Promise<void> {

@@ -1,0 +1,244 @@
+/** Who may connect to the link, and what becomes of those who say what they should not. */
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { LinkClient, type LinkClientOptions } from '../../src/cluster/link-client.ts'
+import { LinkServer } from '../../src/cluster/link-server.ts'
+import { textOf } from '../../src/storage/position.ts'
+import { dns, makeAuthority, serverAuth } from '../auth/certificates.ts'
+import { connectRaw, frameOf } from './raw-peer.ts'
+import { claimOf, here, openCluster, type Replica, type ReplicaOptions } from './test-cluster.ts'
+
+async function openActive(options: ReplicaOptions = {}): Promise<Replica> {
+  const { replicas } = await openCluster(1, options)
+  return replicas[0] as Replica
+}
+
+function clientOf({ address, terms }: Pick<Replica, 'address' | 'terms'>, more: Partial<LinkClientOptions> = {}) {
+  const options = { clusterId: 'cluster', secret: () => 'secret', terms, clock: systemClock, ...more }
+  const client = new LinkClient(address, options)
+  onTestFinished(() => client.close())
+  return client
+}
+
+const soon = { deadlineMs: 5_000 }
+const ask = (client: LinkClient) => client.call('leader', ['jobs'], soon)
+
+describe('a replica', () => {
+  test('with the secret is answered', async () => {
+    expect(await ask(clientOf(await openActive()))).toMatchObject({ highestTerm: 0 })
+  })
+
+  test('with another secret, or of another cluster, is refused, and nothing was done', async () => {
+    const active = await openActive()
+    const refused = { name: 'LinkError', mayBeDone: false }
+    await expect(ask(clientOf(active, { secret: () => 'other' }))).rejects.toMatchObject({
+      ...refused,
+      message: expect.stringContaining('401') as string,
+    })
+    await expect(ask(clientOf(active, { clusterId: 'other' }))).rejects.toMatchObject({
+      ...refused,
+      message: expect.stringContaining('409') as string,
+    })
+  })
+
+  test.each([
+    ['new old', 'old'],
+    ['old', 'new old'],
+    ['new old', 'new old'],
+  ])('of which one side has the secret "%s" and the other "%s" is answered', async (ours, theirs) => {
+    const active = await openActive({ server: { secret: () => ours } })
+    expect(await ask(clientOf(active, { secret: () => theirs }))).toMatchObject({ highestTerm: 0 })
+  })
+
+  test('tells nothing to somebody who only pretends to be active', async () => {
+    const said: string[] = []
+    const impostor = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('data', (data) => {
+        said.push(data.toString())
+        socket.write('HTTP/1.1 101 x\r\nconnection: upgrade\r\nupgrade: tenure-link-1\r\ntenure-link-nonce: x\r\n\r\n')
+      })
+    }).listen(0, '127.0.0.1')
+    await once(impostor, 'listening')
+    onTestFinished(() => void impostor.close())
+    const { terms } = await openActive()
+    const address = `http://127.0.0.1:${(impostor.address() as AddressInfo).port}`
+    const campaign = clientOf({ address, terms }).call('campaign', [claimOf('a', { metadata: '{"a":1}' })], soon)
+    await expect(campaign).rejects.toMatchObject({ mayBeDone: false, message: /does not know the secret/ })
+    expect(said).toHaveLength(1)
+    expect(said[0]).toMatch(/^GET \/link HTTP/)
+    expect(said[0]).not.toContain('metadata')
+  })
+
+  test('goes to no other machine without TLS', async () => {
+    const { terms } = await openActive()
+    const client = clientOf({ address: 'http://192.0.2.1:7071', terms })
+    await expect(ask(client)).rejects.toMatchObject({ mayBeDone: false, message: /not https/ })
+  })
+
+  test('listens on no address that others can reach without TLS', async () => {
+    const { places, terms, hub, groups } = await openActive()
+    const changes = { feed: hub.feed, follow: groups.follow, textsOf: groups.textsOf, whenFrom: async () => true }
+    const options = {
+      clusterId: 'cluster',
+      secret: () => 'secret',
+      places,
+      terms,
+      clock: systemClock,
+      port: 0,
+      changes,
+    }
+    expect(() => new LinkServer({ ...options, host: '0.0.0.0' })).toThrow(TypeError)
+  })
+
+  test('is answered over TLS, if its certificate is from an authority that the other one knows', async () => {
+    const authority = makeAuthority()
+    const issued = authority.issue({ names: [dns('localhost')], usages: [serverAuth] })
+    const active = await openActive({ server: { tls: issued } })
+    const at = { ...active, address: active.address.replace('127.0.0.1', 'localhost') }
+    expect(await ask(clientOf(at, { ca: authority.cert }))).toMatchObject({ highestTerm: 0 })
+    await expect(ask(clientOf(at))).rejects.toMatchObject({ mayBeDone: false })
+    await expect(ask(clientOf(at, { ca: makeAuthority().cert }))).rejects.toMatchObject({ mayBeDone: false })
+  })
+})
+
+describe('somebody who connects', () => {
+  test.each([
+    [{ secret: 'other' }, 401],
+    [{ clusterId: 'other' }, 409],
+    [{ upgrade: 'tenure-link-9' }, 426],
+    [{ path: '/other' }, 404],
+  ])('as %o is refused', async (wrong, status) => {
+    await expect(connectRaw((await openActive()).address, wrong)).rejects.toThrow(`refused: ${status}`)
+  })
+
+  test('without an upgrade is told to make one', async () => {
+    expect((await fetch((await openActive()).address)).status).toBe(426)
+  })
+
+  test('and does not prove that it knows the secret is cut off before anything is done', async () => {
+    const active = await openActive()
+    const calls = [[1, 'campaign', [claimOf('a')], 1_000]]
+    for (const proof of [undefined, '', 'x', 'x'.repeat(43)]) {
+      const peer = await connectRaw(active.address)
+      peer.send({ term: 1, proof, calls })
+      await peer.closed
+      expect(peer.heard).toEqual([])
+    }
+    expect(await active.groups.leader('jobs')).toMatchObject({ highestTerm: 0 })
+  })
+
+  test('and sends too much before it is known is cut off', async () => {
+    const { address } = await openActive()
+    const peer = await connectRaw(address)
+    peer.send({ term: 1, proof: peer.proof, padding: 'x'.repeat(5_000) })
+    await peer.closed
+  })
+
+  test.each([
+    ['a length that is too large', Buffer.from([0xff, 0xff, 0xff, 0xff, 0x20])],
+    ['what is not JSON', frameOf('{"term":')],
+    ['an empty message', frameOf('')],
+    ['a list', frameOf('[]')],
+    ['a message without a term', frameOf({ calls: [] })],
+    ['a term that is a text', frameOf({ term: '1' })],
+    ['calls that are no list', frameOf({ term: 1, calls: { 0: 'x' } })],
+    ['a call without an id', frameOf({ term: 1, calls: [['leader', ['jobs'], 1]] })],
+    ['brackets without end', frameOf('['.repeat(1_000_000))],
+  ])('and sends %s is cut off, and nobody else is', async (_what, bytes) => {
+    const active = await openActive()
+    const other = clientOf(active)
+    await ask(other)
+    const peer = await connectRaw(active.address)
+    peer.send({ term: 1, proof: peer.proof })
+    peer.socket.write(bytes)
+    await peer.closed
+    expect(await ask(other)).toMatchObject({ highestTerm: 0 })
+  })
+
+  test('and asks for what this version does not know hears that, and goes on', async () => {
+    const active = await openActive()
+    const peer = await connectRaw(active.address)
+    peer.send({
+      term: 1,
+      proof: peer.proof,
+      calls: [
+        [1, 'conquer', [], 1_000],
+        [2, 'leader', [7], 1_000],
+        [3, 'toString', [], 1_000],
+        [4, 'renew', [{ groupId: {}, nodeId: 'a', term: 1, extendByMs: 1 }], 1_000],
+        [5, 'leader', ['jobs'], 1_000],
+        [6, 'follow', ['not a position', false], 1_000],
+      ],
+    })
+    await vi.waitFor(() => expect(peer.heard.flatMap(({ answers = [] }) => answers)).toHaveLength(6))
+    const answers = peer.heard.flatMap(({ answers = [] }) => answers as [number, number, { code?: string }][])
+    expect(answers.map(([id, how]) => [id, how]).toSorted()).toEqual(
+      [1, 2, 3, 4, 5, 6].map((id) => [id, id === 5 ? 0 : 1]),
+    )
+    expect(answers.find(([id]) => id === 1)?.[2]).toMatchObject({ message: /Do all run the same version/ })
+  })
+
+  test('and reads nothing for a while gets every change afterwards, in order, or hears what it missed', async () => {
+    const active = await openActive()
+    const from = textOf(active.hub.feed.position)
+    const peer = await connectRaw(active.address)
+    peer.send({ term: 1, proof: peer.proof, calls: [[1, 'follow', [from, false], 1_000]] })
+    await vi.waitFor(() => expect(peer.heard.flatMap(({ answers = [] }) => answers)).toHaveLength(1))
+    peer.socket.pause()
+    const metadata = JSON.stringify({ text: 'x'.repeat(4_000) })
+    const ids = Array.from({ length: 3_000 }, (_, at) => `g-${at}`)
+    for (let at = 0; at < ids.length; at += 100) {
+      const some = ids.slice(at, at + 100)
+      await Promise.all(some.map((groupId) => active.groups.campaign(claimOf('a', { groupId, metadata }), here)))
+    }
+    peer.socket.resume()
+    const told = () => peer.heard.flatMap(({ told: some = [] }) => some as { change?: { groupId: string } }[])
+    await vi.waitFor(() => expect(told().at(-1)).toMatchObject({ change: { groupId: ids.at(-1) } }), 10_000)
+    expect(told().map(({ change }) => change?.groupId)).toEqual(ids)
+  })
+})
+
+test('a call that is not answered in time fails, and what came of it is not known', async () => {
+  const active = await openActive()
+  const client = clientOf(active)
+  await ask(client)
+  active.proxy.set('hold', 'to-client')
+  const late = client.call('leader', ['jobs'], { deadlineMs: 20 })
+  await expect(late).rejects.toMatchObject({ name: 'LinkError', mayBeDone: true })
+  active.proxy.set('pass')
+  expect(await ask(client)).toMatchObject({ highestTerm: 0 })
+})
+
+test('a campaign waits at the active replica no longer than its caller does', async () => {
+  const active = await openActive()
+  await active.groups.campaign(claimOf('a'), here)
+  const waiting = clientOf(active).call('campaign', [claimOf('b', { waitMs: 60_000 })], { deadlineMs: 100 })
+  // Whichever side is first to notice.
+  await waiting.catch(() => {})
+  const behind = active.groups.campaign(claimOf('c', { waitMs: 60_000 }), here)
+  await active.groups.resign({ groupId: 'jobs', nodeId: 'a', term: 1 })
+  expect(await behind).toMatchObject({ granted: true, lease: { nodeId: 'c' } })
+})
+
+test('a connection that is half open is given up by both sides, and calls go on over another', async () => {
+  const speed = 20
+  const clock = {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() * speed,
+    setTimer: (delayMs: number, callback: () => void, options?: { background?: boolean }) =>
+      systemClock.setTimer(delayMs / speed, callback, options),
+  }
+  const { replicas } = await openCluster(2, { clock, groups: { policy: { minTtlMs: 1_000, maxTtlMs: 600_000 } } })
+  const [active, follower] = replicas as [Replica, Replica]
+  await follower.groups.campaign(claimOf('a', { ttlMs: 600_000 }), here)
+  const waiting = follower.groups.campaign(claimOf('b', { waitMs: 300_000, ttlMs: 600_000 }), here)
+  const { opened } = active.proxy
+  active.proxy.freezeExisting()
+  expect(await follower.groups.leader('jobs')).toMatchObject({ lease: { nodeId: 'a' } })
+  expect(active.proxy.opened).toBeGreaterThan(opened)
+  await follower.groups.resign({ groupId: 'jobs', nodeId: 'a', term: 1 })
+  expect(await waiting).toMatchObject({ granted: true, lease: { nodeId: 'b', term: 2 } })
+})

@@ -1,0 +1,76 @@
+import { request } from 'node:http'
+import type { Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+import { linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol } from '../../src/cluster/link-proof.ts'
+
+/** One who speaks the link's language, and says whatever the test wants. */
+export interface RawPeer {
+  readonly socket: Socket
+  /** Messages that came back. */
+  readonly heard: Record<string, unknown>[]
+  /** Resolves when the connection is over. */
+  readonly closed: Promise<void>
+  send(message: object | string): void
+  /** What the other side is to believe. */
+  readonly proof: string
+}
+
+export function frameOf(message: object | string): Buffer {
+  const body = Buffer.from(typeof message === 'string' ? message : JSON.stringify(message))
+  const head = Buffer.alloc(4)
+  head.writeUInt32BE(body.length)
+  return Buffer.concat([head, body])
+}
+
+/** Connects, and rejects with the status where it is refused. */
+export function connectRaw(
+  address: string,
+  { secret = 'secret', clusterId = 'cluster', upgrade = protocol, path = linkPath } = {},
+): Promise<RawPeer> {
+  const [key] = linkKeys(secret)
+  if (!key) throw new Error('no key')
+  const caller = newNonce()
+  return new Promise((resolve, reject) => {
+    const asked = request(address + path, {
+      agent: false,
+      headers: {
+        connection: 'Upgrade',
+        upgrade,
+        [linkHeaders.cluster]: clusterId,
+        [linkHeaders.key]: key.name,
+        [linkHeaders.nonce]: caller,
+      },
+    })
+    asked.once('error', reject)
+    asked.once('response', (response) => {
+      response.resume()
+      reject(new Error(`refused: ${response.statusCode}`))
+    })
+    asked.once('upgrade', (response, socket: Socket, head) => {
+      onTestFinished(() => void socket.destroy())
+      socket.on('error', () => {})
+      // Who is silent is taken for gone.
+      const sign = setInterval(() => void socket.write(frameOf({ term: 0 })), 1_000)
+      socket.once('close', () => clearInterval(sign))
+      const heard: RawPeer['heard'] = []
+      let rest: Buffer = Buffer.from(head)
+      socket.on('data', (chunk: Buffer) => {
+        rest = Buffer.concat([rest, chunk])
+        while (rest.length >= 4 && rest.length >= 4 + rest.readUInt32BE()) {
+          const length = rest.readUInt32BE()
+          heard.push(JSON.parse(rest.toString('utf8', 4, 4 + length)) as Record<string, unknown>)
+          rest = rest.subarray(4 + length)
+        }
+      })
+      const called = String(response.headers[linkHeaders.nonce])
+      resolve({
+        socket,
+        heard,
+        closed: new Promise((over) => void socket.once('close', () => over())),
+        send: (message) => void socket.write(frameOf(message)),
+        proof: proofOf('caller', key.key, { clusterId, caller, called }),
+      })
+    })
+    asked.end()
+  })
+}
