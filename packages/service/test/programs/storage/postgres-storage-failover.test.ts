@@ -51,8 +51,9 @@ describeWith(postgres, 'a storage in PostgreSQL that fails', (server) => {
   test('a primary that is killed and started again has all that it confirmed', async () => {
     const table = newTable()
     const storage = await openPostgres(storages, server().url, table)
-    const journal = new Journal(storage, await storage.head(), randomUUID)
     const confirmed = new Map<string, number>()
+    const recordNow = (id: string) => ({ term: confirmed.get(id) ?? 0 })
+    const journal = new Journal(storage, await storage.head(), { newId: () => randomUUID(), recordNow })
     const over = new AbortController()
     const writer = async (id: string) => {
       for (let term = 1; !over.signal.aborted; term++) {
