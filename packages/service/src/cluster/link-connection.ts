@@ -74,7 +74,6 @@ export class LinkConnection {
     this.#heardAtMs = clock.monotonicMs()
     this.#tickedAtMs = this.#heardAtMs
     socket.setNoDelay(true)
-    socket.setTimeout(0)
     socket.on('error', () => {})
     socket.once('close', () => this.close())
     // Node's servers keep a connection open that its other side has ended.
