@@ -3,7 +3,8 @@ import type { RefusalData } from './groups.ts'
 import { Group, type Hold } from './group.ts'
 import { OrderedIds } from './ordered-ids.ts'
 
-const skippedTerms = 1_000_000
+/** After a restored backup, each time. */
+export const skippedTerms = 1_000_000
 
 /**
  * The term that a group counts on from. After a restored backup nobody knows which terms have been granted since, so a

@@ -1,6 +1,9 @@
 import type { AcquireClaim, CallOptions, LeaseStore, Outcome } from 'tenure'
 import type { Storage } from './storage.ts'
 
+/** What the active replica is elected in. */
+export const activeElection = 'active'
+
 /**
  * Where the active replica is elected: leases of the same server as the storage. The highest term is at least that of the
  * storage's head. So a lease whose keys were lost, or are older than they were, elects nobody in a term that an active

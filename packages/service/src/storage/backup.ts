@@ -114,7 +114,8 @@ function newId(): string {
   return secret(16).toString('hex')
 }
 
-function requireData(directory: string): void {
+/** Throws where there is nothing, which opening it would begin. */
+export function requireData(directory: string): void {
   if (statSync(join(directory, fileNames.data), { throwIfNoEntry: false })?.size) return
   throw new Error(`There are no data of a service in ${directory}.`)
 }

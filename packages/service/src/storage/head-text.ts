@@ -7,11 +7,13 @@ import type { StorageHead } from './storage.ts'
 const format = 1
 const key = 'head'
 
-/** A head, and whether the data were moved away from it. */
+/** A head, and why nothing is appended to it, if that is so. */
 export interface KeptHead {
   readonly head: StorageHead
-  /** Where they were moved to. Nothing is appended to it any more. */
+  /** Where the data were moved to. */
   readonly movedTo?: string | undefined
+  /** The data are being moved here. Those that are there may not be all. */
+  readonly isPartial?: boolean | undefined
 }
 
 /** Of data that do not exist yet. */
@@ -20,21 +22,35 @@ export function firstHead(clusterId: string, incarnation: string): StorageHead {
 }
 
 /** The same text for the same head, always: storages compare it. */
-export function encodeHead({ head, movedTo }: KeptHead): string {
+export function encodeHead({ head, movedTo, isPartial }: KeptHead): string {
   const { term, seq, batch, clusterId, restores, incarnation, secret: hidden, heldMs } = head
-  const value: object = { format, term, seq, batch, clusterId, restores, incarnation, secret: hidden, heldMs, movedTo }
+  const value: object = {
+    format,
+    term,
+    seq,
+    batch,
+    clusterId,
+    restores,
+    incarnation,
+    secret: hidden,
+    heldMs,
+    movedTo,
+    isPartial,
+  }
   return encodeRecord(key, value, { commit: 0, seq })
 }
 
 /** Throws for what is damaged, and for formats that this version does not know. */
 export function decodeHead(text: string): KeptHead {
-  const found = decodeRecord(key, text)?.value as
-    | (StorageHead & { readonly format: unknown; readonly movedTo?: string })
-    | undefined
+  const found = decodeRecord(key, text)?.value as (StorageHead & Omit<KeptHead, 'head'> & Formatted) | undefined
   if (!found) throw new Error('its head is damaged')
-  const { format: foundFormat, movedTo, ...head } = found
-  if (foundFormat === format) return { head, movedTo }
+  const { format: foundFormat, movedTo, isPartial, ...head } = found
+  if (foundFormat === format) return { head, movedTo, isPartial }
   throw new Error(
     `it has format ${String(foundFormat)}; this version reads format ${format}. Use the version that wrote it.`,
   )
+}
+
+interface Formatted {
+  readonly format: unknown
 }

@@ -7,7 +7,8 @@ import { ServiceError } from '../errors.ts'
 import { fileNames, prepareDataDirectory } from './data-directory.ts'
 import { Damage, isCopy, placeOf, prepareLockFile, readHeader, settledPlaceOf, sync } from './data-file.ts'
 import { DirectoryLock, inUse, openOwn, type OpenFile } from './directory-lock.ts'
-import { decodeMeta, headOf, newMeta, type FoundMeta, type Meta } from './first-record.ts'
+import { decodeMeta, headOf, newMeta, unservedFormat, type FoundMeta, type Meta } from './first-record.ts'
+import { movedAway, partlyMoved } from './moved.ts'
 import { Reserve } from './reserve.ts'
 import { decodeRecord, encodeRecord, type Decoded } from './record-text.ts'
 import {
@@ -42,6 +43,8 @@ interface Put {
   readonly to: Database<string, string>
   readonly key: string
   readonly value: object
+  /** Default: that of the head. */
+  readonly seq?: number | undefined
 }
 
 /** What {@link LmdbStorage.open} takes. */
@@ -56,6 +59,10 @@ export interface LmdbStorageOptions {
   readonly allowNetworkFilesystem?: boolean | undefined
   /** The name of the data. Default: elections.mdb. */
   readonly file?: string | undefined
+  /** The move of the data to there may have begun before. */
+  readonly movingTo?: string | undefined
+  /** Data are moved here, or were before, but not all of them. */
+  readonly movingHere?: boolean | undefined
 }
 
 /**
@@ -124,8 +131,7 @@ export class LmdbStorage implements Storage {
       this.#groups = this.#root.openDB({ name: 'groups', encoding: 'string' })
       this.#lastCommit = this.#commits()
       this.#found = this.#readMeta()
-      const meta = newMeta(newId())
-      this.#meta = { ...meta, ...this.#found, format: meta.format }
+      this.#meta = this.#completed(newMeta(newId()), options)
       if (this.#isCopy && !restored) throw this.#refusedCopy()
       if (this.#isAgeless && !restored) throw this.#refusedAgeless()
     } catch (error) {
@@ -223,6 +229,18 @@ export class LmdbStorage implements Storage {
     if (commits >= least) return false
     if (this.#restored) return true
     throw new Error(`elections.mdb is older than what this directory has had. ${waysOn(this.#directory)}`)
+  }
+
+  /** What was found, in the newest format. Throws where it was moved, or is being moved. */
+  #completed(meta: Meta, { restored, movingTo, movingHere = false }: LmdbStorageOptions): Meta {
+    const { movedTo, isPartial = false, ...found } = this.#found ?? {}
+    if (movingHere && this.#found && !isPartial) throw new Error('there are data in it. Name a new directory')
+    if (movingHere) return { ...meta, ...found, format: unservedFormat, isPartial: true }
+    if (isPartial) throw new Error(partlyMoved)
+    // Whoever says that this is the newest that there is gets it back.
+    if (movedTo === undefined || restored === 'yes') return { ...meta, ...found, format: meta.format }
+    if (movedTo !== movingTo) throw new Error(movedAway(movedTo))
+    return { ...meta, ...found, format: unservedFormat, movedTo }
   }
 
   get #isCopy(): boolean {
@@ -337,6 +355,28 @@ export class LmdbStorage implements Storage {
     return 'done'
   }
 
+  async isRetired(): Promise<boolean> {
+    return this.#meta.movedTo !== undefined
+  }
+
+  /** From now on nobody opens these data any more, except to move them there. */
+  async retire(movedTo: string): Promise<void> {
+    await this.#writeMeta({ ...this.#meta, format: unservedFormat, movedTo })
+  }
+
+  /** Puts groups here that are moved, each with its own seq. */
+  async fill(groups: readonly FoundGroup[]): Promise<void> {
+    const puts = groups.map(({ id, record, seq }) => ({ to: this.#groups, key: id, value: record, seq }))
+    await this.#commit(this.#meta, [...puts, { to: this.#metas, key: 'meta', value: this.#meta }])
+  }
+
+  /** All is here that is moved. It has this head. */
+  async finish(head: StorageHead): Promise<void> {
+    const { term, seq, batch, clusterId, restores, secret, heldMs } = head
+    const { place } = this.#meta
+    await this.#writeMeta({ ...newMeta(clusterId), term, seq, batch, restores, secret, heldMs, place })
+  }
+
   /** With the head, so that it needs as much room as the smallest append. */
   async check(): Promise<void> {
     const check = { to: this.#metas, key: 'check', value: {} }
@@ -352,7 +392,9 @@ export class LmdbStorage implements Storage {
     if (this.#broken) throw this.#broken
     try {
       const numbers = { commit: this.#lastCommit + 1, seq: meta.seq }
-      const puts = records.map(({ to, key, value }) => ({ to, key, text: encodeRecord(key, value, numbers) }))
+      const puts = records.map(({ to, key, value, seq = numbers.seq }) => {
+        return { to, key, text: encodeRecord(key, value, { ...numbers, seq }) }
+      })
       await this.#reserve.take(puts.map(({ key, text }) => key.length + text.length))
       await this.#root.batch(() => {
         for (const { to, key, text } of puts) void to.put(key, text)

@@ -29,7 +29,8 @@ interface Opened {
   readonly leasesUrl: string
 }
 
-type Environment = NonNullable<SharedStorageOptions['environment']>
+/** Variables of a process. */
+export type Environment = NonNullable<SharedStorageOptions['environment']>
 
 type Opener = (url: string, environment: Environment, clock: Clock) => Promise<Opened | undefined>
 
@@ -67,7 +68,8 @@ export async function openSharedStorage(url: string, options: SharedStorageOptio
   }
 }
 
-async function openServer(url: string, environment: Environment, clock: Clock): Promise<Opened> {
+/** The server that a URL names. Nothing is asked of it yet. */
+export async function openServer(url: string, environment: Environment, clock: Clock): Promise<Opened> {
   const scheme = /^([a-z]+):/i.exec(url)?.[1]?.toLowerCase() ?? ''
   const open = Object.hasOwn(openers, scheme) ? openers[scheme] : undefined
   const opened = await open?.(url, environment, clock)

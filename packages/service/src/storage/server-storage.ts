@@ -2,6 +2,7 @@ import { messageOf } from '@tenure/internal/message'
 import type { CallOptions } from 'tenure'
 import { ServiceError } from '../errors.ts'
 import { decodeHead, encodeHead, firstHead, type KeptHead } from './head-text.ts'
+import { movedAway, partlyMoved } from './moved.ts'
 import { decodeRecord, encodeRecord } from './record-text.ts'
 import {
   isSameHead,
@@ -90,6 +91,10 @@ interface FoundHead extends KeptHead {
 export interface ServerStorageOptions {
   readonly server: StorageServer
   newId(): string
+  /** The move of the data to there may have begun before. */
+  readonly movingTo?: string | undefined
+  /** What was confirmed before may be lost, and that is taken into account. */
+  readonly restoring?: boolean | undefined
 }
 
 /**
@@ -99,23 +104,26 @@ export interface ServerStorageOptions {
  */
 export class ServerStorage implements Storage {
   readonly maxBatch: Storage['maxBatch']
+  readonly #options: ServerStorageOptions
   readonly #server: StorageServer
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
 
-  private constructor(server: StorageServer) {
-    this.#server = server
-    this.maxBatch = server.maxBatch
+  private constructor(options: ServerStorageOptions) {
+    this.#options = options
+    this.#server = options.server
+    this.maxBatch = options.server.maxBatch
   }
 
   /** Writes the first head where there is nothing yet. */
-  static async open({ server, newId }: ServerStorageOptions): Promise<ServerStorage> {
-    const storage = new ServerStorage(server)
+  static async open(options: ServerStorageOptions): Promise<ServerStorage> {
+    const { server, newId, movingTo, restoring = false } = options
+    const storage = new ServerStorage(options)
     try {
       await storage.#ask(async (call) => server.prepare?.(call))
       const { head, incarnation, problem } = await storage.#ask((call) => server.find(call))
-      if (problem !== undefined) throw storage.#unusable(problem)
-      if (head === undefined) {
+      if (problem !== undefined && !restoring) throw storage.#unusable(problem)
+      if (head === undefined && movingTo === undefined && !restoring) {
         const first = encodeHead({ head: firstHead(newId(), incarnation) })
         await storage.#ask((call) => server.begin(first, call))
       }
@@ -142,7 +150,8 @@ export class ServerStorage implements Storage {
   async append(expected: StorageHead, batch: Batch): Promise<Appended> {
     const found = await this.#swap(encodeHead({ head: expected }), batch)
     if (!found) return 'done'
-    if (isSameHead(found.head, batch.head)) return this.#confirm(found)
+    const isOpen = found.movedTo === undefined && !found.isPartial
+    if (isOpen && isSameHead(found.head, batch.head)) return this.#confirm(found)
     return 'fenced'
   }
 
@@ -150,14 +159,30 @@ export class ServerStorage implements Storage {
   async #swap(over: string, { head, groups }: Batch): Promise<FoundHead | undefined> {
     const { seq } = head
     const texts = groups.map(({ id, record }) => ({ id, text: encodeRecord(id, record, { commit: 0, seq }) }))
-    const swap = { over, head: encodeHead({ head }), groups: texts }
+    const swap = { over, head: encodeHead({ head }), groups: texts, isRestored: this.#options.restoring }
     const answer = await this.#ask((call) => this.#server.swap(swap, call))
-    return answer.swapped ? undefined : this.#headIn(answer.head)
+    return answer.swapped ? undefined : this.#decoded(answer.head)
   }
 
   /** Writes the head again that is there. */
   async #confirm({ head, text }: FoundHead): Promise<Appended> {
     return (await this.#swap(text, { head, groups: [] })) ? 'fenced' : 'done'
+  }
+
+  async isRetired(): Promise<boolean> {
+    const { head } = await this.#ask((call) => this.#server.find(call))
+    return this.#headIn(head).movedTo !== undefined
+  }
+
+  /** From now on nothing is appended, and nobody opens these data any more, except to move them there. */
+  async retire(movedTo: string): Promise<void> {
+    for (;;) {
+      const { head: found } = await this.#ask((call) => this.#server.find(call))
+      const { head, text } = this.#headIn(found)
+      // Even where it is there already: a mark that was only read may be lost.
+      const swap = { over: text, head: encodeHead({ head, movedTo }), groups: [] }
+      if ((await this.#ask((call) => this.#server.swap(swap, call))).swapped) return
+    }
   }
 
   /**
@@ -207,6 +232,14 @@ export class ServerStorage implements Storage {
   }
 
   #headIn(text: string | undefined): FoundHead {
+    const found = this.#decoded(text)
+    const { movedTo, isPartial } = found
+    if (movedTo !== undefined && movedTo !== this.#options.movingTo) throw this.#unusable(movedAway(movedTo))
+    if (isPartial) throw this.#unusable(partlyMoved)
+    return found
+  }
+
+  #decoded(text: string | undefined): FoundHead {
     if (text === undefined) throw this.#unusable('its head is missing')
     try {
       return { ...decodeHead(text), text }

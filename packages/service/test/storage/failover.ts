@@ -1,11 +1,14 @@
 /** A PostgreSQL with a standby, and what becomes of a batch when it fails over. */
 import { equal, deepEqual, match, rejects } from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { Client, Pool } from 'pg'
 import type { openPostgresStatements } from 'tenure/stores/postgres'
 import { onTestFinished, vi } from 'vitest'
 import { postgres, standbyOf } from '../../../../test/servers/postgres.ts'
 import { startProxy } from '../../../../test/servers/proxy.ts'
 import { start } from '../../../../test/servers/server.ts'
+import { systemClock } from '../../src/clock.ts'
+import { restoreShared } from '../../src/storage/migrate.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import { batchAfter, read, write } from './data.ts'
 import { newTable, openPostgres, type PostgresStorages } from './postgres-world.ts'
@@ -50,7 +53,7 @@ async function openScene(parts: FailoverParts) {
   }
   const isSynchronous = async () =>
     (await admin.query(`select from pg_stat_replication where sync_state = 'sync'`)).rows.length === 1
-  return { primary, link, admin, open, settle, follow, isSynchronous }
+  return { primary, table, link, admin, open, settle, follow, isSynchronous }
 }
 
 /** A standby takes the place of its primary, which is gone. */
@@ -63,7 +66,7 @@ async function promote(url: string): Promise<void> {
 
 export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => Promise<void>>> = {
   async 'a server is refused that has a replica and does not wait for it, or that no longer waits for one'(parts) {
-    const { primary, open, settle, follow, isSynchronous } = await openScene(parts)
+    const { primary, table, open, settle, follow, isSynchronous } = await openScene(parts)
     const storage = await open()
     const head = await storage.head()
     const standby = await follow()
@@ -80,6 +83,9 @@ export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => P
     // A failover to the one that is away would show a head that says that it was waited for.
     await rejects(storage.check(), /it has waited for a replica before/)
     await rejects(open(primary.url), /it has waited for a replica before.*tenure restore/)
+    await restoreShared(`${primary.url}?table=${table}`, { newId: randomUUID, clock: systemClock, environment: {} })
+    await storage.check()
+    equal((await (await open()).head()).restores, 1)
   },
   async 'a failover to a replica that was waited for has lost nothing'(parts) {
     const { primary, open, settle, follow, isSynchronous } = await openScene(parts)

@@ -50,10 +50,10 @@ test('a version that knows format 1 alone refuses what was upgraded, in words', 
 
 test('a format that this version does not know is refused, and left as it is', async () => {
   const directory = newDirectory()
-  await writeFormat1(directory, groups.slice(0, 3), { format: 3 })
+  await writeFormat1(directory, groups.slice(0, 3), { format: 4 })
   const before = readFileSync(join(directory, 'elections.mdb'))
   const refusal =
-    /data directory .+ cannot be used: it has format 3; this version reads formats 1 and 2\. Use the version/
+    /data directory .+ cannot be used: it has format 4; this version reads formats 1 to 3\. Use the version/
   await expect(openStorage(directory)).rejects.toThrow(refusal)
   expect(readFileSync(join(directory, 'elections.mdb')).equals(before)).toBe(true)
 })

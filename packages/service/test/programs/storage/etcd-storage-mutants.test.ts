@@ -36,7 +36,7 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
   {
     ...storage,
     name: 'a batch that is there is taken for fenced',
-    find: 'if (isSameHead(found.head, batch.head)) return',
+    find: 'if (isOpen && isSameHead(found.head, batch.head)) return',
     replace: 'if (!found.head) return',
     by: 'the same batch again is done, and changes nothing',
   },

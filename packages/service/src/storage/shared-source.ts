@@ -1,0 +1,78 @@
+import { Elector, type Clock, type LeaseStore } from 'tenure'
+import { activeElection } from './active-store.ts'
+import type { MoveSource } from './move-storage.ts'
+import type { ServerStorage } from './server-storage.ts'
+import type { Loaded, StorageHead } from './storage.ts'
+
+/** Long enough to see that a replica which is gone does not renew. */
+const patienceMs = 20_000
+const leaseDurationMs = 3_000
+
+/** What {@link SharedSource} takes. */
+export interface SharedSourceOptions {
+  readonly storage: ServerStorage
+  readonly leases: LeaseStore
+  readonly clock: Clock
+  readonly identity: string
+}
+
+/**
+ * Data that replicas share, to be moved. A mark alone would not do: the active replica confirms renewals from memory, and
+ * would go on while the target lets others lead.
+ *
+ * 1. Who moves them is elected in the place of the active replica. By then no other believes that it is active.
+ * 2. It marks the head. If it is still elected after that, nobody was elected between the two.
+ * 3. From the mark on nobody becomes active: a swap of the head is fenced.
+ *
+ * Each time, even where the mark is there already: what set it may not have got any further.
+ */
+export class SharedSource implements MoveSource {
+  readonly #options: SharedSourceOptions
+  readonly #elector: Elector
+
+  constructor(options: SharedSourceOptions) {
+    const { leases: store, clock, identity } = options
+    this.#options = options
+    this.#elector = new Elector({ store, election: activeElection, identity, leaseDurationMs, clock })
+  }
+
+  head(): Promise<StorageHead> {
+    return this.#options.storage.head()
+  }
+
+  isRetired(): Promise<boolean> {
+    return this.#options.storage.isRetired()
+  }
+
+  async retire(movedTo: string): Promise<void> {
+    const leadership = await this.#lead()
+    await this.#options.storage.retire(movedTo)
+    if (!leadership.isLeader())
+      throw new Error('Another replica became active meanwhile. Stop all, and run this again.')
+  }
+
+  load(): Promise<Loaded> {
+    return this.#options.storage.load()
+  }
+
+  async close(): Promise<void> {
+    const { leases, storage } = this.#options
+    await this.#elector.stop()
+    await leases.close?.()
+    await storage.close()
+  }
+
+  async #lead() {
+    const late = new AbortController()
+    const timer = this.#options.clock.setTimer(patienceMs, () => {
+      const holder = this.#elector.leader()?.holder ?? 'another replica'
+      late.abort(new Error(`${holder} is active on these data. Stop all replicas, and run this again.`))
+    })
+    try {
+      this.#elector.start()
+      return await this.#elector.waitForLeadership({ signal: late.signal })
+    } finally {
+      timer.cancel()
+    }
+  }
+}
