@@ -46,7 +46,11 @@ export interface BackendServer {
 }
 
 export function newServer(scene: Omit<Scene, 'server'>, kind: LeaseStoreKind): BackendServer {
-  const common = { weather: new Server(scene.world), storage: new StorageServer(), pageMs: 0 }
+  const common = {
+    weather: new Server(scene.world),
+    storage: new StorageServer((what) => scene.history.violate('terms', what)),
+    pageMs: 0,
+  }
   if (kind === 'swap-watched') {
     const swap = simulatedSwap()
     const leases = (link: Link, clock: Clock) => swapStore(linkSwap(link, swap), clock)

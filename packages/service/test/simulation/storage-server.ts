@@ -34,7 +34,12 @@ export class StorageServer {
   cancels = 0
   readonly counts = { appends: 0, fenced: 0, cancelled: 0, failovers: 0, tailsLost: 0 }
 
-  constructor() {
+  /** Of each term of each group that was confirmed, whose it is. */
+  readonly #attempts = new Map<string, string>()
+  readonly #onReuse: (what: string) => void
+
+  constructor(onReuse: (what: string) => void) {
+    this.#onReuse = onReuse
     const head = { term: 0, seq: 0, batch: '', clusterId: 'cluster', restores: 0, secret: 'secret' }
     this.#shown = { head: { ...head, incarnation: nameOf(0) }, groups: new Map() }
     this.#confirmed = this.#shown
@@ -58,7 +63,7 @@ export class StorageServer {
     const { head, groups } = batch
     const judged = judgeAppend(this.#shown.head, expected, batch)
     if (judged === 'confirm') {
-      this.#confirmed = this.#shown
+      this.#confirm()
       return 'done'
     }
     if (judged === 'fenced') {
@@ -74,9 +79,22 @@ export class StorageServer {
       this.counts.cancelled += 1
       return 'cancelled'
     }
+    this.#confirm()
+    return 'done'
+  }
+
+  /** One term belongs to one candidacy for ever, whether it was answered or not. */
+  #confirm(): void {
     this.#past = [...this.#past.slice(1 - keptStates), this.#confirmed]
     this.#confirmed = this.#shown
-    return 'done'
+    for (const { id, record } of this.#shown.groups.values()) {
+      const { attempt, leaseTerm = record.term } = record
+      if (attempt === undefined) continue
+      const name = `term ${leaseTerm} of ${id}`
+      const known = this.#attempts.get(name)
+      if (known !== undefined && known !== attempt) this.#onReuse(`${name} was given to ${known} and to ${attempt}`)
+      this.#attempts.set(name, attempt)
+    }
   }
 
   /** Another server takes over that has all that was confirmed, and nothing else. */
@@ -95,6 +113,7 @@ export class StorageServer {
     this.#shown = random.pick(states)
     this.#confirmed = this.#shown
     this.#past = []
+    this.#attempts.clear()
     this.#histories.push(false)
   }
 
