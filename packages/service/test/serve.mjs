@@ -1,10 +1,15 @@
-// The service in a process of its own: serve.mjs DIRECTORY PORT. It prints its address once it answers.
+// The service in a process of its own: serve.mjs PLACE PORT [ADVERTISE]. It prints its address once it answers.
+// PLACE is a directory, or the URL of a server that replicas share: such a replica logs to standard error.
 // TENURE_SERVICE names another build of it.
 /** @type {typeof import('@tenure/service')} */
-const { startService } = await import(process.env['TENURE_SERVICE'] ?? '@tenure/service')
+const { createLogger, startService } = await import(process.env['TENURE_SERVICE'] ?? '@tenure/service')
 
-const [, , data = '', port = '0'] = process.argv
-const service = await startService({ data, port: Number(port), policy: { minTtlMs: 50, maxTtlMs: 60_000 } })
+const [, , place = '', port = '0', advertise] = process.argv
+const service = await startService({
+  ...(advertise ? { store: place, advertise, logger: createLogger({ level: 'info', json: true }) } : { data: place }),
+  port: Number(port),
+  policy: { minTtlMs: 50, maxTtlMs: 60_000 },
+})
 console.log(service.url)
 process.once('SIGTERM', () => {
   void service.close()

@@ -45,7 +45,7 @@ interface Call<Name extends VerbName> {
   readonly signal?: AbortSignal
 }
 
-/** How long a call is held while nobody is active. */
+/** How long a call is held while nobody is active, unless its caller waits for longer anyhow. */
 const holdMs = 2_000
 /** How long a call may take, beside what its caller wants to wait. */
 const callMs = 10_000
@@ -128,7 +128,10 @@ export class ClusterGroups implements Groups {
     return this.#ask('campaign', [left], {
       here: (place) => (claim.waitMs > 0 ? this.#waitHere(place, left, signal) : place.groups.campaign(claim, signal)),
       isRepeatable: true,
-      waitMs: claim.waitMs,
+      // What is left of it, whenever that is asked.
+      get waitMs() {
+        return left.waitMs
+      },
       // Those who do not wait share one.
       ...(claim.waitMs > 0 && { signal }),
     })
@@ -264,7 +267,9 @@ export class ClusterGroups implements Groups {
   /** Until it is answered, or there was nobody to answer it for too long. */
   async #askAgain<Name extends VerbName>(verb: Name, args: ArgsOf<Name>, call: Call<Name>): Promise<AnswerOf<Name>> {
     const untilMs = this.#clock.monotonicMs() + callMs + (call.waitMs ?? 0)
-    let heldUntilMs = this.#clock.monotonicMs() + holdMs
+    // A crash of the active one takes longer than a call is held: its place in line is lost, what is left of its wait is not.
+    const hold = () => this.#clock.monotonicMs() + Math.max(holdMs, call.waitMs ?? 0)
+    let heldUntilMs = hold()
     for (;;) {
       const place = this.#places.now()
       try {
@@ -277,7 +282,7 @@ export class ClusterGroups implements Groups {
       } catch (error) {
         if (!this.#mayRepeat(call, place, error)) throw error instanceof LinkError ? unknownOutcome(error) : error
         // It was taken, and its place changed: only from now on it is held.
-        if (error instanceof LinkError && error.mayBeDone) heldUntilMs = this.#clock.monotonicMs() + holdMs
+        if (error instanceof LinkError && error.mayBeDone) heldUntilMs = hold()
       }
       await this.#hold(place, Math.min(heldUntilMs, untilMs), call.signal)
     }

@@ -13,12 +13,17 @@ export interface Answer {
 
 /** How a service in a process of its own is started. */
 export interface ProcessOptions {
+  /** Or the URL of a server that replicas share. */
   readonly directory: string
+  /** Of a replica: where the others reach it. */
+  readonly advertise?: string | undefined
   /** Default: a free one. */
   readonly port?: number | undefined
   /** Another build of the service than that of the package. */
   readonly entry?: string | undefined
   readonly environment?: Readonly<Record<string, string>> | undefined
+  /** Called with each line on standard error. */
+  onLine?(line: string): void
 }
 
 /** A service in a process of its own, ended with the test at the latest. */
@@ -35,26 +40,34 @@ export class ServiceProcess {
     this.#errors = errors
   }
 
-  static async start({ directory, port, entry, environment }: ProcessOptions): Promise<ServiceProcess> {
+  static async start(options: ProcessOptions): Promise<ServiceProcess> {
+    const { directory, port, advertise, entry, environment } = options
     const program = join(import.meta.dirname, '..', 'serve.mjs')
-    const child = spawn(process.execPath, [program, directory, String(port ?? 0)], {
+    const place = [directory, String(port ?? 0), ...(advertise === undefined ? [] : [advertise])]
+    const child = spawn(process.execPath, [program, ...place], {
       // The last takes commands, where something is preloaded that knows any.
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...(entry && { TENURE_SERVICE: entry }), ...environment },
     })
     onTestFinished(() => end(child))
-    const errors = child.stderr ? text(child.stderr) : Promise.resolve('')
+    const errors = linesOf(child, (line) => options.onLine?.(line))
     const [said] = (await Promise.race([once(child.stdout ?? child, 'data'), once(child, 'exit')])) as [unknown]
     if (!(said instanceof Buffer)) throw new Error(`The service ended with ${String(said)}: ${await errors}`)
     return new ServiceProcess(child, Number(new URL(said.toString().trim()).port), errors)
   }
 
-  /** Undefined if the service went away: then nothing is known. */
-  async ask(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object): Promise<Answer | undefined> {
+  /** Undefined if the service went away, or took too long: then nothing is known. */
+  async ask(
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+    path: string,
+    body?: object,
+    { timeoutMs }: { readonly timeoutMs?: number } = {},
+  ): Promise<Answer | undefined> {
     const sent = body && JSON.stringify(body)
     const headers = sent ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(sent) } : {}
+    const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
     try {
-      const asked = request({ agent: this.#agent, port: this.port, host: '127.0.0.1', path, method, headers })
+      const asked = request({ agent: this.#agent, port: this.port, host: '127.0.0.1', path, method, headers, signal })
       asked.end(sent)
       const [response] = (await once(asked, 'response')) as [IncomingMessage]
       return { status: response.statusCode ?? 0, body: JSON.parse(await text(response)) as Answer['body'] }
@@ -90,6 +103,20 @@ export class ServiceProcess {
     this.child.kill('SIGTERM')
     return this.#errors
   }
+}
+
+/** Resolves to all of it. */
+async function linesOf(child: ChildProcess, onLine: (line: string) => void): Promise<string> {
+  let all = ''
+  let rest = ''
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    all += chunk
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) onLine(line)
+  })
+  await once(child, 'close')
+  return all
 }
 
 async function end(child: ChildProcess): Promise<void> {

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { freePort, ServiceProcess, type Answer } from '../../../disk/service-process.ts'
+import { answerOf, takePart, type Ask } from '../../../clients.ts'
+import { freePort, ServiceProcess } from '../../../disk/service-process.ts'
 import { unexplained, type Operation } from '../../../linearizable.ts'
 
 const restarts = Number(process.env['TENURE_CRASHES'] ?? 15)
@@ -29,7 +30,7 @@ test(
     let onAnswer = (_call: Operation['call'], _answer: NonNullable<Operation['answer']>) => {}
 
     onTestFinished(() => stop.abort())
-    const running = Array.from({ length: clients }, (_, index) => takePart(index))
+    const running = Array.from({ length: clients }, (_, index) => client(index))
     for (let crash = 0; crash < restarts; crash++) {
       const exited = once(service.child, 'exit')
       await delay(50 + Math.random() * 200)
@@ -60,34 +61,10 @@ test(
       })
     }
 
-    async function takePart(index: number): Promise<void> {
+    function client(index: number): Promise<void> {
       const group = groups[index % groups.length] ?? ''
       const node = `node-${index}`
-      // Those who resign have leases that outlast a restart.
-      const resigns = index % 3 === 0
-      const ttlMs = resigns ? 30_000 : 150 + (index % 5) * 50
-      while (!stop.signal.aborted) {
-        const before = service
-        const won = await ask({ type: 'campaign', ttlMs }, { lease_ttl_ms: ttlMs })
-        const term = won?.leader?.term
-        // Its own, and not granted: the answer to an earlier campaign was lost.
-        const mine = won?.ok || won?.leader?.node === node
-        if (!mine || term === undefined) {
-          await delay(5 + (index % 7))
-          if (index % 4 === 0) await ask({ type: 'leader' })
-          continue
-        }
-        for (let renewal = 0; renewal < index % 4; renewal++) {
-          await delay(30)
-          const extendByMs = ttlMs + (renewal % 2) * 100
-          const renewed = await ask({ type: 'renew', term, ttlMs: extendByMs }, { term, extend_by_ms: extendByMs })
-          if (!renewed?.ok) break
-        }
-        // A lease that outlives a crash lasts seconds longer, and others are to come to lead before the next one.
-        if (resigns || !won?.ok || service !== before) await ask({ type: 'resign', term }, { term })
-      }
-
-      async function ask(call: Operation['call'], body?: object): Promise<Operation['answer']> {
+      const ask: Ask = async (call, body) => {
         const sentMs = performance.now()
         const path = `/v1/groups/${group}/${call.type}`
         const got = await (body ? service.ask('POST', path, { node_id: node, ...body }) : service.ask('GET', path))
@@ -99,13 +76,7 @@ test(
         else await delay(10)
         return answer
       }
+      return takePart({ index, node, ask, isOver: () => stop.signal.aborted, life: () => service })
     }
   },
 )
-
-function answerOf({ status, body }: Answer): Operation['answer'] {
-  const shown = 'leader' in body ? body['leader'] : body['current_leader']
-  const leader = shown as { node_id: string; term: number } | null | undefined
-  const ok = status === 200 && body['is_leader'] !== false
-  return { ok, leader: leader ? { node: leader.node_id, term: leader.term } : leader }
-}
