@@ -126,7 +126,10 @@ export class FollowedChanges {
     const end = () => cut.abort()
     left.addEventListener('abort', end)
     link.onClose = end
-    link.onTold = (told) => this.#onTold(told as Told)
+    link.onTold = (told) => {
+      for (const each of told) this.#onTold(each as Told)
+      return textOf(this.#position)
+    }
     try {
       while (!cut.signal.aborted && !link.isClosed) {
         const renewals = this.#wantsRenewals()

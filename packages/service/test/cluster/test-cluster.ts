@@ -3,6 +3,7 @@ import type { Clock } from 'tenure'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { ClusterGroups, type ClusterGroupsOptions } from '../../src/cluster/cluster-groups.ts'
+import { ClusterReplicas } from '../../src/cluster/cluster-replicas.ts'
 import { LinkServer, type LinkServerOptions } from '../../src/cluster/link-server.ts'
 import type { Place, Places } from '../../src/cluster/place.ts'
 import { Terms } from '../../src/cluster/terms.ts'
@@ -88,6 +89,7 @@ export interface Replica {
   readonly groups: ClusterGroups
   readonly hub: Hub
   readonly server: LinkServer
+  readonly replicas: ClusterReplicas
   /** Terms that others knew of, and this one did not. */
   readonly higher: number[]
   reign: Reign | undefined
@@ -119,7 +121,9 @@ export class TestCluster {
     const terms = new Terms(places, (term) => void higher.push(term))
     const shared = { clusterId: head.clusterId, secret: () => head.secret, places, terms, clock }
     const position = positionOf(head)
-    const groups = new ClusterGroups({ ...shared, position, ...client })
+    // The port is known only when it listens.
+    const self = { replica: `replica-${this.replicas.length}`, address: '' }
+    const groups = new ClusterGroups({ ...shared, position, self, ...client })
     const hub = new Hub(groups, { secret: head.secret, position, maxWatchers: 1_000 })
     const { changes } = groups
     const server = new LinkServer({
@@ -131,19 +135,34 @@ export class TestCluster {
         textsOf: (groupId, term) => groups.textsOf(groupId, term),
         whenFrom: (place) => changes.whenFrom(place),
       },
+      active() {
+        const place = places.now()
+        return place.kind === 'here' ? { ...self, term: place.term, sinceMs: clock.wallMs() } : undefined
+      },
       ...forServer,
     })
     const port = await server.listen()
     const address = addressOf?.(port) ?? `http://127.0.0.1:${port}`
+    self.address = address
+    const replicas = new ClusterReplicas({
+      self,
+      kind: 'etcd',
+      places,
+      storage: this.storage,
+      server: () => server,
+      link: (place) => groups.linkTo(place),
+      checkGroups: () => groups.check(),
+    })
     groups.start()
     const replica: Replica = {
-      name: `replica-${this.replicas.length}`,
+      name: self.replica,
       address,
       places,
       terms,
       groups,
       hub,
       server,
+      replicas,
       higher,
       reign: undefined,
       local: undefined,
