@@ -18,6 +18,7 @@ import { CommandError, exitCodes } from './shared/arguments/errors.ts'
 import { withOtherCase } from './shared/arguments/suggestions.ts'
 import { tell, writeError, writeOut } from './shared/output.ts'
 import { sidecarCommand } from './sidecar/command.ts'
+import { statusCommand } from './status/command.ts'
 import { watchCommand } from './watch/command.ts'
 
 /** In the order of the help, after `run`. */
@@ -27,6 +28,7 @@ const declarations = [
   sidecarCommand,
   doctorCommand,
   serveCommand,
+  statusCommand,
   controllerCommand,
   backupCommand,
   restoreCommand,

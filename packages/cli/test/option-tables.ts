@@ -12,6 +12,7 @@ import { runSettings } from '../src/run/settings.ts'
 import { flagOf, type Table } from '../src/shared/arguments/settings.ts'
 import { serviceSettings, storeSettings } from '../src/shared/arguments/store-settings.ts'
 import { sidecarSettings } from '../src/sidecar/settings.ts'
+import { statusSettings } from '../src/status/settings.ts'
 import { watchSettings } from '../src/watch/settings.ts'
 
 /** What each command of the document can be told; what all of them can is shown once. `serve` has a page of its own. */
@@ -25,6 +26,7 @@ export const tables: Readonly<Record<string, Table>> = {
   campaign: campaignSettings,
   resign: resignSettings,
   members: membersSettings,
+  status: statusSettings,
   groups: groupsSettings,
   backup: backupSettings,
   restore: restoreSettings,

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { isLoopbackHost } from '@tenure/internal/loopback'
 import { ClusterGroups } from './cluster/cluster-groups.ts'
+import { ClusterReplicas } from './cluster/cluster-replicas.ts'
 import { LinkServer } from './cluster/link-server.ts'
 import { protocol } from './cluster/link-proof.ts'
 import type { Place } from './cluster/place.ts'
@@ -11,6 +12,7 @@ import type { Tls } from './auth/tls.ts'
 import type { Clock } from 'tenure'
 import { wrongOption } from './errors.ts'
 import type { LocalGroups } from './groups/local-groups.ts'
+import type { Replicas } from './operation/replicas.ts'
 import { openSharedStorage } from './storage/open-storage.ts'
 import { positionOf, type Position } from './storage/position.ts'
 import type { Hub } from './watch/hub.ts'
@@ -39,8 +41,7 @@ export interface Clustered {
   readonly secret: string
   readonly position: Position
   readonly warnings: readonly string[]
-  /** The name of this replica. */
-  readonly name: string
+  readonly replicas: Replicas
   /** Who is active, as far as is known here. */
   place(): Place
   /** Takes calls of other replicas, and takes part in the election of the active one. */
@@ -58,6 +59,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
     const head = await shared.storage.head()
     const { clusterId, secret } = head
     const position = positionOf(head)
+    let servingSinceMs: number | undefined
     const replica = new Replica({
       storage: shared.storage,
       leases: shared.leases,
@@ -72,18 +74,31 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
         },
       },
       onOpen: options.onOpen,
-      onEvent: options.onEvent,
+      onEvent: (event) => {
+        if (event.type === 'serving') servingSinceMs = clock.wallMs()
+        options.onEvent(event)
+      },
     })
+    const self = { replica: name, address: advertise.origin }
     const terms = new Terms(replica, (term) => replica.sawTerm(term))
     const link = { clusterId, secret: () => secret, places: replica, terms, clock }
-    const groups = new ClusterGroups({ ...link, position, ca })
+    const groups = new ClusterGroups({ ...link, position, ca, self })
     let server: LinkServer | undefined
+    const replicas = new ClusterReplicas({
+      self,
+      kind: /^etcds?:/i.test(store) ? 'etcd' : 'postgres',
+      places: replica,
+      storage: shared.storage,
+      server: () => server,
+      link: (place) => groups.linkTo(place),
+      checkGroups: () => groups.check(),
+    })
     return {
       groups,
       secret,
       position,
       warnings: shared.warnings,
-      name,
+      replicas,
       place: () => replica.now(),
       async serve(hub) {
         server = new LinkServer({
@@ -95,6 +110,10 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
             follow: (follower) => groups.follow(follower),
             textsOf: (groupId, term) => groups.textsOf(groupId, term),
             whenFrom: (place) => groups.changes.whenFrom(place),
+          },
+          active() {
+            const place = replica.now()
+            return place.kind === 'here' ? { ...self, term: place.term, sinceMs: servingSinceMs } : undefined
           },
         })
         await server.listen()

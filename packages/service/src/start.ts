@@ -1,6 +1,8 @@
+import { hostname } from 'node:os'
 import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { pino, type Logger } from 'pino'
+import type { Clock } from 'tenure'
 import { open } from './auth/access.ts'
 import { createAuthenticator } from './auth/authenticator.ts'
 import { isLoopback } from '@tenure/internal/loopback'
@@ -22,6 +24,7 @@ import { logChanges, lostLines } from './operation/logging.ts'
 import { logReplica, logTrouble } from './operation/replica-log.ts'
 import { Metrics } from './operation/metrics.ts'
 import { Readiness } from './operation/readiness.ts'
+import type { Replicas } from './operation/replicas.ts'
 import { checkExposure, checkServiceOptions, type ServiceOptions } from './options.ts'
 import type { LmdbStorage } from './storage/lmdb-storage.ts'
 import { Hub } from './watch/hub.ts'
@@ -111,6 +114,7 @@ interface Opened {
   readonly secret: string
   readonly position: Position
   readonly warnings: readonly string[]
+  readonly replicas: Replicas
   /** How many are kept here. */
   groupCount(): number
   /** From now on questions are answered. */
@@ -136,6 +140,7 @@ async function openService(
     watchers: () => hub.watchers,
     waiting: () => limits.waitingCount,
     storeHealthy: () => readiness.isHealthy(),
+    replicas: () => opened.replicas.ownView(),
     lostLogLines: () => lostLines(logger),
   })
   const groups = {
@@ -158,6 +163,7 @@ async function openService(
     : openCluster(options, options.store, groups, { ...given, onOpen }))
   const { state, secret } = opened
   const readiness = new Readiness(state, clock)
+  const { replicas } = opened
   const hub = new Hub(state, { secret, position: opened.position, maxWatchers: options.maxWatchers ?? 20_000 })
   for (const text of opened.warnings) logger.warn(text)
   const service = {
@@ -165,6 +171,8 @@ async function openService(
     state,
     secret,
     readiness,
+    replicas,
+    storageHealth: new Readiness(replicas, clock),
     hub,
     metrics,
     policy,
@@ -197,6 +205,7 @@ async function openDirectory(
     secret,
     position: state.position,
     warnings: storage.warnings,
+    replicas: theOnlyReplica(state, clock),
     groupCount: () => state.groupCount,
     serve: () => state.serve(),
     close: () => state.close(),
@@ -225,6 +234,7 @@ async function openCluster(
     secret: clustered.secret,
     position: clustered.position,
     warnings: clustered.warnings,
+    replicas: clustered.replicas,
     groupCount() {
       const place = clustered.place()
       return place.kind === 'here' ? place.groups.groupCount : 0
@@ -232,6 +242,14 @@ async function openCluster(
     serve: (hub) => clustered.serve(hub),
     close: () => clustered.close(),
   }
+}
+
+/** On a directory there is one, for as long as it runs. */
+function theOnlyReplica(state: LocalGroups, clock: Clock): Replicas {
+  const name = hostname()
+  const active = { replica: name, address: undefined, term: state.position.term, sinceMs: clock.wallMs() }
+  const view = { active, followers: [] }
+  return { name, storage: 'directory', view: async () => view, ownView: () => view, check: () => state.check() }
 }
 
 function literal(host: string): string {

@@ -26,7 +26,7 @@ for (const block of blocks) {
 
 /** Each run has others of these. */
 const volatile =
-  /(_at_ms|_remaining_ms|^retry_after_ms|^ts_ms|^last_heartbeat_ms|^version|^cluster_id|^cursor|^request_id)$/
+  /(_at_ms|_remaining_ms|^retry_after_ms|^ts_ms|^last_heartbeat_ms|^version|^cluster_id|^cursor|^request_id|^since_ms|^answered_by|^active|^replica)$/
 
 describe('the commands of the document, from top to bottom', () => {
   let serving: RunningServer

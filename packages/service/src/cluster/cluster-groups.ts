@@ -81,7 +81,7 @@ export class ClusterGroups implements Groups {
     this.#places = options.places
     this.#clock = options.clock
     setMaxListeners(0, this.#closed.signal)
-    this.changes = new FollowedChanges({ ...options, link: (place) => this.#linkTo(place) })
+    this.changes = new FollowedChanges({ ...options, link: (place) => this.linkTo(place) })
     this.#listing = {
       idsAfter: (after, most) =>
         this.#read('idsAfter', [after ?? null, most], (groups) => groups.idsAfter(after, most)),
@@ -276,7 +276,7 @@ export class ClusterGroups implements Groups {
         if (place.kind === 'here') return await call.here(place)
         if (place.kind === 'elsewhere') {
           const deadlineMs = untilMs - this.#clock.monotonicMs()
-          const link = this.#linkTo(place)
+          const link = this.linkTo(place)
           return await link.call(verb, args, { deadlineMs, signal: call.signal })
         }
       } catch (error) {
@@ -320,7 +320,8 @@ export class ClusterGroups implements Groups {
     if (isAfter(position, this.changes.position)) throw nobody('This replica has not heard of the newest changes yet.')
   }
 
-  #linkTo({ address }: Elsewhere): LinkClient {
+  /** The one connection to the active replica. */
+  linkTo({ address }: Elsewhere): LinkClient {
     if (this.#link?.address === address && !this.#link.isClosed) return this.#link
     this.#link?.close()
     this.#link = new LinkClient(address, this.#options)

@@ -129,7 +129,10 @@ export class FollowedChanges {
     left.addEventListener('abort', end)
     link.onClose = end
     const over = aborted(cut.signal)
-    link.onTold = (told) => this.#onTold(told as Told)
+    link.onTold = (told) => {
+      for (const each of told) this.#onTold(each as Told)
+      return textOf(this.#position)
+    }
     try {
       while (!cut.signal.aborted && !link.isClosed) {
         const renewals = this.#wantsRenewals()

@@ -6,6 +6,7 @@ import type { Clock, Timer } from 'tenure'
 import { errorStatus, ServiceError, type ServiceErrorCode } from '../errors.ts'
 import { ended, LinkConnection, type Message } from './link-connection.ts'
 import { isProof, linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol, type LinkKey } from './link-proof.ts'
+import type { ReplicasView } from '../operation/replicas.ts'
 import type { AnswerOf, ArgsOf, VerbName } from './link-verbs.ts'
 import type { Terms } from './terms.ts'
 
@@ -29,6 +30,8 @@ export interface LinkClientOptions {
   readonly clock: Clock
   /** The authorities whose certificates the active replica may show. Default: those that Node knows. */
   readonly ca?: string | undefined
+  /** By which the active replica shows this one to operators. */
+  readonly self: { readonly replica: string; readonly address: string }
 }
 
 /** How a call is made. */
@@ -67,9 +70,11 @@ export class LinkClient {
   #connectTimer: Timer | undefined
   #sweep: Timer | undefined
   #lastId = 0
+  /** What the active replica knows to have been heard. */
+  #heard = ''
   #isClosed = false
-  /** Changes that the active replica tells of. */
-  onTold: ((told: unknown) => void) | undefined
+  /** Changes that the active replica tells of. Gives the position up to which they are all known then. */
+  onTold: ((told: readonly unknown[]) => string) | undefined
   onClose: (() => void) | undefined
 
   constructor(address: string, options: LinkClientOptions) {
@@ -89,6 +94,11 @@ export class LinkClient {
   /** Changes after a position come to {@link onTold} once it resolves. */
   async follow(after: unknown, renewals: boolean, deadlineMs: number): Promise<void> {
     await this.#ask('follow', [after, renewals], { deadlineMs })
+  }
+
+  /** The replicas as the active one sees them. */
+  replicas(deadlineMs: number): Promise<ReplicasView> {
+    return this.#ask('replicas', [], { deadlineMs }) as Promise<ReplicasView>
   }
 
   close(reason = 'The connection to the active replica is closed.'): void {
@@ -195,7 +205,7 @@ export class LinkClient {
     head: Buffer,
     { key: { key }, nonce }: { readonly key: LinkKey; readonly nonce: string },
   ): void {
-    const { clock, terms, clusterId } = this.#options
+    const { clock, terms, clusterId, self } = this.#options
     const greeting = { clusterId, caller: nonce, called: String(response.headers[linkHeaders.nonce]) }
     if (this.#isClosed || !isProof(response.headers[linkHeaders.proof], proofOf('called', key, greeting))) {
       socket.destroy()
@@ -209,7 +219,8 @@ export class LinkClient {
       onClose: () => this.close(),
     })
     this.#connection.trust()
-    this.#connection.send(`,"proof":"${proofOf('caller', key, greeting)}"`)
+    const from = JSON.stringify([self.replica, self.address])
+    this.#connection.send(`,"proof":"${proofOf('caller', key, greeting)}","from":${from}`)
     for (const { id, json } of this.#early.splice(0)) {
       const pending = this.#pending.get(id)
       if (!pending) continue
@@ -227,7 +238,14 @@ export class LinkClient {
       if (how === ended.done) pending?.resolve(value ?? undefined)
       else pending?.reject(how === ended.failed ? errorFrom(value) : new LinkError('The replica is not active.', false))
     }
-    for (const change of told) this.onTold?.(change)
+    if (told.length > 0 && this.onTold) this.#confirm(this.onTold(told))
+  }
+
+  /** So that an operator sees who is behind, and by how much. Renewals move nothing on. */
+  #confirm(heard: string): void {
+    if (heard === this.#heard) return
+    this.#heard = heard
+    this.#connection?.send(`,"heard":"${heard}"`)
   }
 }
 

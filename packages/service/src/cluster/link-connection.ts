@@ -3,12 +3,15 @@ import { Type, type Static } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import type { Clock, Timer } from 'tenure'
 import { nextTurn } from '../clock.ts'
+import { positionLength } from '../storage/position.ts'
 
 /** What one side sends of itself within one turn: everything in one message. */
 const Message = Type.Object({
   /** The highest term of an active replica that the sender knows of. */
   term: Type.Integer({ minimum: 0 }),
   proof: Type.Optional(Type.String()),
+  /** With the proof: the name and the address of the one who connected, for operators. */
+  from: Type.Optional(Type.Tuple([Type.String({ maxLength: 512 }), Type.String({ maxLength: 512 })])),
   /** Id, verb, what it takes, and how long its caller waits, in ms. */
   calls: Type.Optional(
     Type.Array(Type.Tuple([Type.Integer(), Type.String(), Type.Array(Type.Unknown()), Type.Number()])),
@@ -19,6 +22,8 @@ const Message = Type.Object({
   answers: Type.Optional(Type.Array(Type.Tuple([Type.Integer(), Type.Integer(), Type.Unknown()]))),
   /** Changes of groups, in order. */
   told: Type.Optional(Type.Array(Type.Unknown())),
+  /** The position up to which the sender knows all changes. */
+  heard: Type.Optional(Type.String({ maxLength: positionLength })),
 })
 export type Message = Static<typeof Message>
 const isMessage = TypeCompiler.Compile(Message)

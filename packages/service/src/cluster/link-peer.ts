@@ -2,7 +2,8 @@ import type { Socket } from 'node:net'
 import type { Timer } from 'tenure'
 import { ServiceError } from '../errors.ts'
 import type { MaybePromise } from '../groups/groups.ts'
-import { positionFrom } from '../storage/position.ts'
+import type { FollowerView, ReplicasView } from '../operation/replicas.ts'
+import { positionFrom, type Position } from '../storage/position.ts'
 import { ended, LinkConnection, mostMessageBytes, type Message } from './link-connection.ts'
 import { isProof } from './link-proof.ts'
 import type { LinkServerOptions } from './link-server.ts'
@@ -14,6 +15,8 @@ interface LinkPeerOptions extends Pick<LinkServerOptions, 'places' | 'terms' | '
   /** What the other side must send first. */
   readonly proof: string
   readonly greetingMs: number
+  /** All replicas, for an operator who asks this follower. */
+  replicas(): ReplicasView
   onClose(): void
 }
 
@@ -31,7 +34,10 @@ export class LinkPeer {
   /** Calls under way, and what ends them. */
   readonly #inFlight = new Map<number, AbortController>()
   readonly #greeting: Timer
-  #isKnown = false
+  /** Since when it has proven that it belongs to this cluster, and who it is. */
+  #known: { readonly sinceMs: number; readonly replica: string; readonly address: string } | undefined
+  /** Up to where it knows all changes. */
+  #heard: Position | undefined
   #stream: LinkStream | undefined
 
   constructor(socket: Socket, head: Buffer, options: LinkPeerOptions) {
@@ -47,6 +53,15 @@ export class LinkPeer {
     this.#greeting = clock.setTimer(options.greetingMs, () => this.close(), { background: true })
   }
 
+  /** Undefined while nobody knows who it is. */
+  get view(): FollowerView | undefined {
+    if (!this.#known) return undefined
+    const missing = this.#heard && this.#options.changes.feed.after(this.#heard)
+    const [oldest] = missing ?? []
+    const lagMs = oldest ? Math.max(0, this.#options.clock.wallMs() - oldest.change.atMs) : 0
+    return { ...this.#known, changesBehind: missing?.length, lagMs: missing && lagMs }
+  }
+
   close(): void {
     this.#connection.close()
   }
@@ -59,13 +74,15 @@ export class LinkPeer {
     this.#options.onClose()
   }
 
-  #onMessage({ term, proof, calls = [], cancels = [] }: Message): void {
-    if (!this.#isKnown) {
-      if (!isProof(proof, this.#options.proof)) return this.close()
-      this.#isKnown = true
+  #onMessage({ term, proof, from, heard, calls = [], cancels = [] }: Message): void {
+    if (!this.#known) {
+      if (!from || !isProof(proof, this.#options.proof)) return this.close()
+      const [replica, address] = from
+      this.#known = { replica, address, sinceMs: this.#options.clock.wallMs() }
       this.#greeting.cancel()
       this.#connection.trust()
     }
+    if (heard !== undefined) this.#heard = positionFrom(heard)
     const { terms, places } = this.#options
     terms.saw(term)
     for (const call of calls) {
@@ -86,6 +103,7 @@ export class LinkPeer {
       )
     }
     if (name === 'follow') return void this.#follow(place, id, args)
+    if (name === 'replicas') return this.#done(id, this.#options.replicas())
     const run = runnerOf(name, args)
     if (!run) {
       const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all run the same version?`
@@ -127,6 +145,7 @@ export class LinkPeer {
     if (!(await this.#options.changes.whenFrom(place)) || place.kind !== 'here' || this.#connection.isClosed) {
       return this.#answer(id, ended.notActive, 'null')
     }
+    this.#heard = position
     this.#stream?.end()
     this.#stream = new LinkStream(this.#connection, this.#options.changes, place.groups, renewals === true)
     this.#done(id, undefined)

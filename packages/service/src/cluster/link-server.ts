@@ -6,6 +6,7 @@ import type { Clock } from 'tenure'
 import type { Tls } from '../auth/tls.ts'
 import { wrongOption } from '../errors.ts'
 import type { Groups } from '../groups/groups.ts'
+import type { ActiveView, FollowerView, ReplicasView } from '../operation/replicas.ts'
 import type { Feed } from '../watch/feed.ts'
 import { LinkPeer } from './link-peer.ts'
 import { isProof, linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol } from './link-proof.ts'
@@ -26,6 +27,8 @@ export interface LinkServerOptions {
   readonly tls?: Tls | undefined
   /** What this replica tells of changes while it is active. */
   readonly changes: LinkChanges
+  /** What operators hear of this replica while it is active. */
+  active(): ActiveView | undefined
 }
 
 /** Changes as this replica tells of them. */
@@ -79,6 +82,14 @@ export class LinkServer {
     return (this.#server.address() as AddressInfo).port
   }
 
+  /** The replicas as this one sees them: all, while it is active. */
+  view(): ReplicasView {
+    // One that has come back before its old connection was given up is one replica still.
+    const followers = new Map<string, FollowerView>()
+    for (const { view } of this.#peers) if (view) followers.set(view.replica, view)
+    return { active: this.#options.active(), followers: [...followers.values()] }
+  }
+
   /** Cuts all connections: who waits on one sends its calls to another replica. */
   async close(): Promise<void> {
     this.#stopped.abort()
@@ -128,6 +139,7 @@ export class LinkServer {
       clock,
       proof: proofOf('caller', found.key, greeting),
       greetingMs,
+      replicas: () => this.view(),
       onClose: () => this.#peers.delete(peer),
     })
     this.#peers.add(peer)

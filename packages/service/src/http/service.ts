@@ -6,6 +6,7 @@ import type { Authenticator, Identity } from '../auth/access.ts'
 import type { Tls } from '../auth/tls.ts'
 import type { Metrics } from '../operation/metrics.ts'
 import type { Readiness } from '../operation/readiness.ts'
+import type { Replicas } from '../operation/replicas.ts'
 import type { Groups, Policy } from '../groups/groups.ts'
 import type { Hub } from '../watch/hub.ts'
 import type { Streams } from '../watch/streams.ts'
@@ -40,6 +41,9 @@ export interface Service {
   /** The one beside the head of the storage: what is sealed with it can be opened by every replica, after a restart too. */
   readonly secret: string
   readonly readiness: Readiness
+  readonly replicas: Replicas
+  /** Of the storage itself, as this replica reaches it. */
+  readonly storageHealth: Readiness
   readonly hub: Hub
   readonly clock: Clock
   readonly metrics: Metrics

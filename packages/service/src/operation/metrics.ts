@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Change } from '../watch/feed.ts'
 import { Durations, figure } from './histogram.ts'
+import { largestLagMs, type ReplicasView } from './replicas.ts'
 
 /** Figures that are computed when the metrics are read. */
 export interface Gauges {
@@ -10,6 +11,8 @@ export interface Gauges {
   waiting(): number
   /** Whether the store can make something durable now. */
   storeHealthy(): Promise<boolean>
+  /** As this replica knows them by itself. */
+  replicas(): ReplicasView
   lostLogLines(): number
 }
 
@@ -39,6 +42,26 @@ export class Metrics {
     this.#gauge('tenure_waiting_campaigns', 'Campaigns that wait in line.', gauges.waiting)
     this.#gauge('tenure_store_healthy', 'Whether the store can make something durable: 1 or 0.', async () =>
       Number(await gauges.storeHealthy()),
+    )
+    const replicas = (value: (view: ReplicasView) => number) => () => {
+      const view = gauges.replicas()
+      // A follower knows of nobody but itself.
+      return view.active ? value(view) : 0
+    }
+    this.#gauge(
+      'tenure_replica_active',
+      'Whether this replica answers for the groups: 1 or 0.',
+      replicas(() => 1),
+    )
+    this.#gauge(
+      'tenure_replicas_connected',
+      'Other replicas that are connected to this one, the active one.',
+      replicas(({ followers }) => followers.length),
+    )
+    this.#gauge(
+      'tenure_feed_lag_seconds',
+      'Age of the oldest change that a connected replica has not confirmed; of the one that is furthest behind.',
+      replicas((view) => largestLagMs(view) / 1000),
     )
     const latencies = 'tenure_request_duration_seconds'
     this.#histogram(latencies, 'Time from a request to its answer, by route and status.', () =>

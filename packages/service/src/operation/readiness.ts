@@ -5,14 +5,16 @@ const freshMs = 1_000
 /** How long a reader of the metrics waits for the store. */
 const patienceMs = 2_000
 
+type Checked = Pick<Groups, 'check'>
+
 /** Whether the service can work. Everybody may ask, and each check is a write to the disk: there is one per second. */
 export class Readiness {
-  readonly #state: Groups
+  readonly #checked: Checked
   readonly #clock: Clock
   #last: { atMs: number; isDone: boolean; result: Promise<void> } | undefined
 
-  constructor(state: Groups, clock: Clock) {
-    this.#state = state
+  constructor(checked: Checked, clock: Clock) {
+    this.#checked = checked
     this.#clock = clock
   }
 
@@ -20,7 +22,7 @@ export class Readiness {
   check(): Promise<void> {
     const nowMs = this.#clock.monotonicMs()
     if (this.#last && (!this.#last.isDone || nowMs - this.#last.atMs < freshMs)) return this.#last.result
-    const look = { atMs: nowMs, isDone: false, result: this.#state.check() }
+    const look = { atMs: nowMs, isDone: false, result: this.#checked.check() }
     const settle = () => void (look.isDone = true)
     look.result.then(settle, settle)
     this.#last = look

@@ -252,9 +252,11 @@ describe('without an identity', () => {
   })
 
   test('figures are for readers, the description for all who are known', async () => {
-    expect(await ask(a, 'GET', '/metrics')).toMatchObject(forbidden)
+    for (const path of ['/metrics', '/v1/replicas']) {
+      expect(await ask(a, 'GET', path)).toMatchObject(forbidden)
+      for (const who of [reader, admin]) expect(await ask(who, 'GET', path)).toMatchObject({ status: 200 })
+    }
     expect(await ask(none, 'GET', '/openapi.json')).toMatchObject({ status: 200 })
-    for (const who of [reader, admin]) expect(await ask(who, 'GET', '/metrics')).toMatchObject({ status: 200 })
   })
 })
 

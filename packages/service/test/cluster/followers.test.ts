@@ -147,8 +147,8 @@ describe('a reader over HTTP', () => {
   async function openServed(options: ReplicaOptions = {}) {
     const three = await openThree(options)
     const urls = new Map<Replica, string>()
-    for (const { groups, hub } of three.cluster.replicas) {
-      const { url, close } = await serveGroups({ state: groups, hub, secret: 'secret' })
+    for (const { groups, hub, replicas } of three.cluster.replicas) {
+      const { url, close } = await serveGroups({ state: groups, hub, secret: 'secret', replicas })
       onTestFinished(close)
       urls.set(three.cluster.replicas[urls.size] as Replica, url)
     }

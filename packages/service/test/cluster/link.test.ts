@@ -16,7 +16,8 @@ async function openActive(options: ReplicaOptions = {}): Promise<Replica> {
 }
 
 function clientOf({ address, terms }: Pick<Replica, 'address' | 'terms'>, more: Partial<LinkClientOptions> = {}) {
-  const options = { clusterId: 'cluster', secret: () => 'secret', terms, clock: systemClock, ...more }
+  const self = { replica: 'client', address: 'http://127.0.0.1:1' }
+  const options = { clusterId: 'cluster', secret: () => 'secret', terms, clock: systemClock, self, ...more }
   const client = new LinkClient(address, options)
   onTestFinished(() => client.close())
   return client
@@ -89,6 +90,7 @@ describe('a replica', () => {
       clock: systemClock,
       port: 0,
       changes,
+      active: () => undefined,
     }
     expect(() => new LinkServer({ ...options, host: '0.0.0.0' })).toThrow(TypeError)
   })
@@ -133,7 +135,7 @@ describe('somebody who connects', () => {
   test('and sends too much before it is known is cut off', async () => {
     const { address } = await openActive()
     const peer = await connectRaw(address)
-    peer.send({ term: 1, proof: peer.proof, padding: 'x'.repeat(5_000) })
+    peer.send({ term: 1, proof: peer.proof, from: ['peer', 'http://127.0.0.1:1'], padding: 'x'.repeat(5_000) })
     await peer.closed
   })
 
@@ -152,7 +154,7 @@ describe('somebody who connects', () => {
     const other = clientOf(active)
     await ask(other)
     const peer = await connectRaw(active.address)
-    peer.send({ term: 1, proof: peer.proof })
+    peer.send({ term: 1, proof: peer.proof, from: ['peer', 'http://127.0.0.1:1'] })
     peer.socket.write(bytes)
     await peer.closed
     expect(await ask(other)).toMatchObject({ highestTerm: 0 })
@@ -164,6 +166,7 @@ describe('somebody who connects', () => {
     peer.send({
       term: 1,
       proof: peer.proof,
+      from: ['peer', 'http://127.0.0.1:1'],
       calls: [
         [1, 'conquer', [], 1_000],
         [2, 'leader', [7], 1_000],
@@ -185,7 +188,12 @@ describe('somebody who connects', () => {
     const active = await openActive()
     const from = textOf(active.hub.feed.position)
     const peer = await connectRaw(active.address)
-    peer.send({ term: 1, proof: peer.proof, calls: [[1, 'follow', [from, false], 1_000]] })
+    peer.send({
+      term: 1,
+      proof: peer.proof,
+      from: ['peer', 'http://127.0.0.1:1'],
+      calls: [[1, 'follow', [from, false], 1_000]],
+    })
     await vi.waitFor(() => expect(peer.heard.flatMap(({ answers = [] }) => answers)).toHaveLength(1))
     peer.socket.pause()
     const metadata = JSON.stringify({ text: 'x'.repeat(4_000) })

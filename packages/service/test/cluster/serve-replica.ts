@@ -11,7 +11,12 @@ import { Streams } from '../../src/watch/streams.ts'
 import { policy } from './test-cluster.ts'
 
 /** Serves groups over HTTP, on a free port. */
-export async function serveGroups({ state, hub, secret }: Pick<Service, 'state' | 'hub' | 'secret'>) {
+export async function serveGroups({
+  state,
+  hub,
+  secret,
+  replicas,
+}: Pick<Service, 'state' | 'hub' | 'secret' | 'replicas'>) {
   const clock = systemClock
   const limits = new Limits(limitsFrom({}, false), { clock, authenticated: false })
   const readiness = new Readiness(state, clock)
@@ -21,6 +26,7 @@ export async function serveGroups({ state, hub, secret }: Pick<Service, 'state' 
     watchers: () => hub.watchers,
     waiting: () => limits.waitingCount,
     storeHealthy: () => readiness.isHealthy(),
+    replicas: () => replicas.ownView(),
     lostLogLines: () => 0,
   })
   const logger = pino({ level: 'silent' })
@@ -31,6 +37,8 @@ export async function serveGroups({ state, hub, secret }: Pick<Service, 'state' 
     clock,
     limits,
     readiness,
+    replicas,
+    storageHealth: new Readiness(replicas, clock),
     streams,
     metrics,
     logger,

@@ -3,6 +3,7 @@ import type { Clock } from 'tenure'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import * as clusterGroups from '../../src/cluster/cluster-groups.ts'
+import { ClusterReplicas } from '../../src/cluster/cluster-replicas.ts'
 import * as linkServer from '../../src/cluster/link-server.ts'
 import type { Place, Places } from '../../src/cluster/place.ts'
 import * as terms from '../../src/cluster/terms.ts'
@@ -103,6 +104,8 @@ export interface Replica {
   readonly terms: terms.Terms
   readonly groups: ClusterGroups
   readonly hub: hubs.Hub
+  readonly server: linkServer.LinkServer
+  readonly replicas: ClusterReplicas
   /** Terms that others knew of, and this one did not. */
   readonly higher: number[]
   reign: Reign | undefined
@@ -135,7 +138,9 @@ export class TestCluster {
     const known = new made.terms.Terms(places, (term) => void higher.push(term))
     const shared = { clusterId: head.clusterId, secret: () => head.secret, places, terms: known, clock }
     const position = positionOf(head)
-    const groups = new made.clusterGroups.ClusterGroups({ ...shared, position, ...client })
+    // The port is known only when it listens.
+    const self = { replica: `replica-${this.replicas.length}`, address: '' }
+    const groups = new made.clusterGroups.ClusterGroups({ ...shared, position, self, ...client })
     const hub = new made.hubs.Hub(groups, { secret: head.secret, position, maxWatchers: 1_000 })
     const { changes } = groups
     const server = new made.linkServer.LinkServer({
@@ -150,19 +155,35 @@ export class TestCluster {
           return changes.whenFrom(place)
         },
       },
+      active() {
+        const place = places.now()
+        return place.kind === 'here' ? { ...self, term: place.term, sinceMs: clock.wallMs() } : undefined
+      },
       ...forServer,
     })
     const proxy = await startProxy(await server.listen())
     const address = `http${forServer?.tls ? 's' : ''}://127.0.0.1:${proxy.port}`
+    self.address = address
+    const replicas = new ClusterReplicas({
+      self,
+      kind: 'etcd',
+      places,
+      storage: this.storage,
+      server: () => server,
+      link: (place) => groups.linkTo(place),
+      checkGroups: () => groups.check(),
+    })
     groups.start()
     const replica: Replica = {
-      name: `replica-${this.replicas.length}`,
+      name: self.replica,
       address,
       places,
       proxy,
       terms: known,
       groups,
       hub,
+      server,
+      replicas,
       higher,
       reign: undefined,
       local: undefined,
@@ -235,6 +256,13 @@ export async function openThree(options: ReplicaOptions = {}) {
   const cluster = await openCluster(3, options)
   const [active, next, follower] = cluster.replicas as [Replica, Replica, Replica]
   return { cluster, active, next, follower }
+}
+
+/** The active one and a follower of a new cluster. */
+export async function openPair(options: ReplicaOptions = {}) {
+  const cluster = await openCluster(2, options)
+  const [active, follower] = cluster.replicas as [Replica, Replica]
+  return { cluster, active, follower }
 }
 
 export const here = new AbortController().signal

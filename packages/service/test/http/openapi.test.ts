@@ -65,6 +65,7 @@ test('every route is there', () => {
     'GET /v1/groups/{group_id}/leader',
     'GET /v1/groups/{group_id}/members',
     'GET /v1/groups/{group_id}/watch',
+    'GET /v1/replicas',
     'GET /v1/watch',
     'POST /v1/groups',
     'POST /v1/groups/{group_id}/campaign',

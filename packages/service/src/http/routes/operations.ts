@@ -1,7 +1,9 @@
 /** What an operator asks: is it alive, can it work, how is it doing. */
 import { Type } from '@sinclair/typebox'
 import { mayReadAll } from '../../auth/access.ts'
+import type { ActiveView, FollowerView } from '../../operation/replicas.ts'
 import { Ok } from '../schemas/common.ts'
+import { ReplicasAnswer } from '../schemas/operations.ts'
 import type { App, Service } from '../service.ts'
 
 function healthRoute(app: App): void {
@@ -81,4 +83,54 @@ function documentRoute(app: App): void {
   )
 }
 
-export const operationRoutes = [healthRoute, readyRoute, metricsRoute, documentRoute]
+function replicasRoute(app: App, { state, replicas, storageHealth }: Service): void {
+  app.get(
+    '/v1/replicas',
+    {
+      schema: {
+        operationId: 'replicas',
+        tags: ['operation'],
+        summary: 'The replicas of this service',
+        description:
+          'Which one is active, since when, which others are connected to it, and whether the storage answers. Every replica can be asked, even while none is active.',
+        response: { 200: ReplicasAnswer },
+      },
+    },
+    async (request) => {
+      mayReadAll(request.identity)
+      const [{ active, followers }, healthy] = await Promise.all([replicas.view(), storageHealth.isHealthy()])
+      return {
+        cluster_id: state.clusterId,
+        answered_by: replicas.name,
+        storage: { kind: replicas.storage, healthy },
+        active: active?.replica ?? null,
+        term: active?.term ?? null,
+        replicas: [...(active ? [activeView(active)] : []), ...followers.map(followerView)],
+      }
+    },
+  )
+}
+
+function activeView({ replica, address, sinceMs }: ActiveView) {
+  return {
+    replica,
+    role: 'active' as const,
+    address: address ?? null,
+    since_ms: sinceMs ?? null,
+    changes_behind: 0,
+    feed_lag_ms: 0,
+  }
+}
+
+function followerView({ replica, address, sinceMs, changesBehind, lagMs }: FollowerView) {
+  return {
+    replica,
+    role: 'follower' as const,
+    address,
+    since_ms: sinceMs ?? null,
+    changes_behind: changesBehind ?? null,
+    feed_lag_ms: lagMs ?? null,
+  }
+}
+
+export const operationRoutes = [healthRoute, readyRoute, replicasRoute, metricsRoute, documentRoute]

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -330,6 +330,19 @@ test('the service tells how it is', async () => {
   expect(await ask('GET', '/readyz')).toMatchObject({ status: 200, body: { ok: true } })
   const metrics = await (await fetch(`${service.url}/metrics`)).text()
   expect(metrics).toMatch(/^tenure_campaigns_total\{result="granted"\} \d+$/m)
+  expect(metrics).toMatch(/^tenure_replica_active 1$/m)
+  expect(metrics).toMatch(/^tenure_replicas_connected 0$/m)
+  expect(metrics).toMatch(/^tenure_feed_lag_seconds 0$/m)
+  expect(await ask('GET', '/v1/replicas')).toMatchObject({
+    status: 200,
+    body: {
+      cluster_id: service.clusterId,
+      answered_by: hostname(),
+      storage: { kind: 'directory', healthy: true },
+      active: hostname(),
+      replicas: [{ replica: hostname(), role: 'active', address: null, changes_behind: 0, feed_lag_ms: 0 }],
+    },
+  })
   const { body } = await ask('GET', '/openapi.json')
   expect(Object.keys(body['paths'] as object)).toContain('/v1/groups/{group_id}/campaign')
 })

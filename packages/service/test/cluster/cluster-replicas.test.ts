@@ -1,0 +1,148 @@
+/** Who is active and who follows, as an operator sees it from any replica. */
+import { request } from 'node:http'
+import type { Socket } from 'node:net'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { LinkClient } from '../../src/cluster/link-client.ts'
+import { linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol } from '../../src/cluster/link-proof.ts'
+import { textOf } from '../../src/storage/position.ts'
+import { claimOf, here, openCluster, openPair, type Replica, type TestCluster } from './test-cluster.ts'
+
+const anyMs = expect.any(Number) as number
+
+function followerOf({ name, address }: Replica) {
+  return { replica: name, address, sinceMs: anyMs, changesBehind: 0, lagMs: 0 }
+}
+
+test('every replica shows the same: who is active, in which term, and who follows without lag', async () => {
+  const cluster = await openCluster(3)
+  const [active, ...followers] = cluster.replicas as [Replica, Replica, Replica]
+  await active.groups.campaign(claimOf('a'), here)
+  const expected = {
+    active: { replica: active.name, address: active.address, term: 1, sinceMs: anyMs },
+    followers: expect.arrayContaining(followers.map(followerOf)) as object[],
+  }
+  for (const { replicas } of cluster.replicas) {
+    await expect.poll(() => replicas.view()).toEqual(expected)
+    expect((await replicas.view()).followers).toHaveLength(2)
+  }
+  const [one] = followers
+  // Of itself a follower knows nothing but its name.
+  expect(one?.replicas.ownView()).toMatchObject({ active: undefined, followers: [{ replica: one?.name }] })
+})
+
+test('after a failover the others are connected to the new one, and the former one is among them', async () => {
+  const { cluster, active, follower } = await openPair()
+  cluster.depose()
+  await cluster.elect(follower)
+  const expected = { active: { replica: follower.name, term: 2 }, followers: [followerOf(active)] }
+  for (const { replicas } of cluster.replicas) await expect.poll(() => replicas.view()).toMatchObject(expected)
+})
+
+test('while nobody is active a replica answers at once, and names itself', async () => {
+  const { cluster, follower } = await openPair()
+  cluster.depose()
+  const alone = { replica: follower.name, address: follower.address, sinceMs: undefined, lagMs: undefined }
+  expect(await follower.replicas.view()).toMatchObject({ active: undefined, followers: [alone] })
+  // The storage answers nevertheless.
+  await follower.replicas.check()
+})
+
+test('an active replica that cannot be reached is named, without what only it could say', async () => {
+  const { active, follower } = await openPair()
+  await active.server.close()
+  const view = await follower.replicas.view()
+  expect(view).toMatchObject({
+    active: { replica: active.name, address: active.address, term: 1, sinceMs: undefined },
+    followers: [{ replica: follower.name, sinceMs: undefined }],
+  })
+})
+
+test('a replica that confirms nothing is behind by what it was sent, for as long as that takes', async () => {
+  const { cluster, active } = await openPair()
+  const slow = await connect(cluster, active, 'slow')
+  const start = textOf(active.groups.changes.position)
+  slow.onTold = () => start
+  await slow.follow(start, false, 1_000)
+  const lagOfSlow = () => active.server.view().followers.find(({ replica }) => replica === 'slow')
+  expect(lagOfSlow()).toMatchObject({ changesBehind: 0, lagMs: 0 })
+  await active.groups.campaign(claimOf('a'), here)
+  await active.groups.campaign(claimOf('b', { groupId: 'other' }), here)
+  await expect.poll(lagOfSlow).toMatchObject({ changesBehind: 2 })
+  await expect.poll(() => lagOfSlow()?.lagMs).toBeGreaterThan(0)
+  // Another one is as it was.
+  const others = () => active.server.view().followers.filter(({ replica }) => replica !== 'slow')
+  await expect.poll(others).toMatchObject([{ changesBehind: 0, lagMs: 0 }])
+  slow.onTold = () => textOf(active.groups.changes.position)
+  await active.groups.campaign(claimOf('c', { groupId: 'third' }), here)
+  await expect.poll(lagOfSlow).toMatchObject({ changesBehind: 0, lagMs: 0 })
+})
+
+test('a replica that came back is one, even if its old connection is not given up yet', async () => {
+  const { cluster, active } = await openPair()
+  for (const _ of [1, 2]) {
+    const client = await connect(cluster, active, 'again')
+    await client.replicas(1_000)
+  }
+  const names = active.server.view().followers.map(({ replica }) => replica)
+  expect(names.toSorted()).toEqual(['again', 'replica-1'])
+})
+
+test.for([
+  ['no name', ''],
+  ['a name that is not a text', ',"from":[1,"http://127.0.0.1:1"]'],
+  ['a name without an address', ',"from":["a"]'],
+  ['a name without end', `,"from":["${'a'.repeat(600)}","http://127.0.0.1:1"]`],
+])('a replica that greets with %s is cut off, whatever it proves', async ([, from = '']) => {
+  const { cluster, active } = await openPair()
+  const { socket, proof } = await greet(cluster, active)
+  const closed = vi.fn()
+  socket.once('close', closed)
+  const json = `{"term":1,"proof":"${proof}"${from}}`
+  const frame = Buffer.alloc(4 + json.length)
+  frame.writeUInt32BE(json.length)
+  frame.write(json, 4)
+  socket.write(frame)
+  await expect.poll(() => closed.mock.calls.length).toBe(1)
+  expect(active.server.view().followers.map(({ replica }) => replica)).not.toContain('a')
+})
+
+async function connect(cluster: TestCluster, active: Replica, replica: string): Promise<LinkClient> {
+  const { clusterId, secret } = await cluster.storage.head()
+  const self = { replica, address: 'http://127.0.0.1:1' }
+  const client = new LinkClient(active.address, {
+    clusterId,
+    secret: () => secret,
+    terms: active.terms,
+    clock: systemClock,
+    self,
+  })
+  onTestFinished(() => client.close())
+  return client
+}
+
+/** Everything up to the first message. */
+async function greet(cluster: TestCluster, active: Replica): Promise<{ socket: Socket; proof: string }> {
+  const { clusterId, secret } = await cluster.storage.head()
+  const [key] = linkKeys(secret)
+  if (!key) throw new Error('no key')
+  const caller = newNonce()
+  const headers = {
+    connection: 'Upgrade',
+    upgrade: protocol,
+    [linkHeaders.cluster]: clusterId,
+    [linkHeaders.key]: key.name,
+    [linkHeaders.nonce]: caller,
+  }
+  return new Promise((resolve, reject) => {
+    const greeting = request(`${active.address}${linkPath}`, { headers, agent: false })
+    greeting.once('error', reject)
+    greeting.once('upgrade', (response, socket) => {
+      onTestFinished(() => void socket.destroy())
+      socket.resume().on('error', () => {})
+      const called = String(response.headers[linkHeaders.nonce])
+      resolve({ socket, proof: proofOf('caller', key.key, { clusterId, caller, called }) })
+    })
+    greeting.end()
+  })
+}

@@ -1,0 +1,33 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+import { end } from '../servers/process.ts'
+import { root } from '../source-files.ts'
+
+/** The command as it was built. */
+export const command = join(root, 'packages/cli/bin/tenure.js')
+
+/** A run of the command, with none of this machine's own settings. */
+export class ServiceRun {
+  readonly child: ChildProcess
+  log = ''
+
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, cwd?: string) {
+    const own = Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_'))
+    this.child = spawn(process.execPath, [command, ...args], {
+      cwd,
+      env: { ...Object.fromEntries(own), ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.log += text))
+  }
+
+  /** With `--json`: the whole lines of the log. */
+  lines(): Record<string, unknown>[] {
+    const whole = this.log.split('\n').slice(0, -1)
+    return whole.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Record<string, unknown>)
+  }
+
+  end(signal: NodeJS.Signals): Promise<void> {
+    return end(this.child, signal)
+  }
+}
