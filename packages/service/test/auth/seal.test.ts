@@ -16,7 +16,7 @@ test('another secret, another purpose and a changed text open nothing', () => {
   const closed = sealOf('one').close('payments')
   expect(sealOf('two').open(closed)).toBeUndefined()
   expect(sealOf('one', 'cursors').open(closed)).toBeUndefined()
-  expect(sealOf('one').open(`A${closed.slice(1)}B`)).toBeUndefined()
+  expect(sealOf('one').open(`${closed.startsWith('A') ? 'B' : 'A'}${closed.slice(1)}`)).toBeUndefined()
   expect(sealOf('one').open('')).toBeUndefined()
 })
 
