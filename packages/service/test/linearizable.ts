@@ -39,10 +39,18 @@ interface State {
   readonly nowMs: number
 }
 
+export interface CheckOptions {
+  /**
+   * Whether a call may be carried out twice, because a replica that passed it on sent it again. Then a campaign may have
+   * won a term that ran out before its answer, of which its sender never heard. Default: no.
+   */
+  readonly repeats?: boolean
+}
+
 /** Says what cannot be explained, or nothing. */
-export function unexplained(history: readonly Operation[]): string | undefined {
+export function unexplained(history: readonly Operation[], { repeats = false }: CheckOptions = {}): string | undefined {
   const answered = history.filter(({ answer }) => answer).sort((a, b) => a.sentMs - b.sentMs)
-  const unanswered = guesses(history).sort((a, b) => a.sentMs - b.sentMs)
+  const unanswered = guesses(history, repeats).sort((a, b) => a.sentMs - b.sentMs)
   const start: State = { term: 0, node: '', live: false, untilMs: 0, nowMs: -Infinity }
   const stack: Place[] = [{ first: 0, done: [], state: start }]
   const seen = new Set<string>()
@@ -157,7 +165,7 @@ function applied({ call, node, answer, sentMs }: Operation, state: State): State
  * of nodes that somebody saw in a term of which no grant was answered. A renewal only makes a lease longer, and nothing
  * asks for that.
  */
-function guesses(history: readonly Operation[]): Operation[] {
+function guesses(history: readonly Operation[], repeats: boolean): Operation[] {
   const granted = new Set<number>()
   const seen = new Map<number, string>()
   for (const { call, answer } of history) {
@@ -167,7 +175,7 @@ function guesses(history: readonly Operation[]): Operation[] {
   }
   const orphans = [...seen].filter(([term]) => !granted.has(term))
   return history.flatMap((operation): Operation[] => {
-    if (operation.answer) return []
+    if (operation.answer && !(repeats && operation.call.type === 'campaign')) return []
     if (operation.call.type === 'resign') return [{ ...operation, answer: { ok: true, leader: undefined } }]
     if (operation.call.type !== 'campaign') return []
     return orphans

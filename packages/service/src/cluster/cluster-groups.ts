@@ -40,6 +40,8 @@ interface Call<Name extends VerbName> {
   here(place: Here): MaybePromise<AnswerOf<Name>>
   /** Whether it does no harm if it is carried out twice. */
   readonly isRepeatable: boolean
+  /** Called before it is carried out again although it may have been. */
+  onRepeat?(): void
   /** How long the caller waits beyond what a call takes. */
   readonly waitMs?: number
   readonly signal?: AbortSignal
@@ -59,7 +61,8 @@ const soonMs = 1_000
  *
  * - a campaign has an attempt that was minted before it was first sent: again, it is the same candidacy, and gets the
  *   term that it may have won. What is left of its wait goes with it; its place in line does not;
- * - renewals and resignations name a term, and a second one changes nothing that the first did not;
+ * - renewals and resignations name a term, and a second one changes nothing that the first did not. Where a second
+ *   resignation is refused, the outcome is unknown: the first may have been taken, and another may lead since;
  * - reads and heartbeats change nothing that is kept.
  *
  * A definition or a removal might undo what somebody else did in between. Its caller hears that the outcome is unknown.
@@ -160,7 +163,15 @@ export class ClusterGroups implements Groups {
   }
 
   async resign(claim: HolderClaim): Promise<GroupStanding> {
-    return this.#read('resign', [claim], (groups) => groups.resign(claim))
+    let mayBeDone = false
+    const standing = await this.#ask('resign', [claim], {
+      here: ({ groups }) => groups.resign(claim),
+      isRepeatable: true,
+      onRepeat: () => void (mayBeDone = true),
+    })
+    // The first one may have ended the term, and another leads since: that would not be a refusal.
+    if (mayBeDone && !standing.granted) throw unknownOutcome('The active replica was replaced, or not heard.')
+    return standing
   }
 
   leader(groupId: string): MaybePromise<GroupStanding> {
@@ -254,6 +265,7 @@ export class ClusterGroups implements Groups {
     if (place.kind !== 'here') return this.#askAgain(verb, args, call)
     const failed = (error: unknown) => {
       if (!this.#mayRepeat(call, place, error)) throw error
+      call.onRepeat?.()
       return this.#askAgain(verb, args, call)
     }
     try {
@@ -280,9 +292,13 @@ export class ClusterGroups implements Groups {
           return await link.call(verb, args, { deadlineMs, signal: call.signal })
         }
       } catch (error) {
-        if (!this.#mayRepeat(call, place, error)) throw error instanceof LinkError ? unknownOutcome(error) : error
+        if (!this.#mayRepeat(call, place, error)) {
+          throw error instanceof LinkError ? unknownOutcome(error.message, error) : error
+        }
+        const mayBeDone = !(error instanceof LinkError) || error.mayBeDone
+        if (mayBeDone) call.onRepeat?.()
         // It was taken, and its place changed: only from now on it is held.
-        if (error instanceof LinkError && error.mayBeDone) heldUntilMs = hold()
+        if (error instanceof LinkError && mayBeDone) heldUntilMs = hold()
       }
       await this.#hold(place, Math.min(heldUntilMs, untilMs), call.signal)
     }
@@ -333,7 +349,7 @@ function nobody(message = 'No replica of this service is active.'): ServiceError
   return new ServiceError('BACKEND_UNAVAILABLE', message, { details: { retry_after_ms: soonMs } })
 }
 
-function unknownOutcome(cause: LinkError): ServiceError {
-  const message = `${cause.message} Whether it was done is not known.`
+function unknownOutcome(why: string, cause?: LinkError): ServiceError {
+  const message = `${why} Whether it was done is not known.`
   return new ServiceError('BACKEND_UNAVAILABLE', message, { cause, details: { retry_after_ms: soonMs } })
 }

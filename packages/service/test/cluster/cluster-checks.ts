@@ -39,6 +39,20 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
+    name: 'a resignation whose answer was lost is not called refused when another leads by the time it is sent again',
+    async run(modules) {
+      const { active, follower } = await openThree({ modules })
+      await follower.groups.campaign(claimOf('a'), here)
+      active.proxy.set('hold', 'to-client')
+      const resignation = follower.groups.resign(held('a')).catch((error: unknown) => error)
+      await vi.waitFor(async () => expect(await active.groups.leader('jobs')).toMatchObject({ lease: { ended: true } }))
+      expect(await active.groups.campaign(claimOf('b'), here)).toMatchObject({ granted: true, highestTerm: 2 })
+      lose(active)
+      expect(await resignation).toMatchObject({ code: 'BACKEND_UNAVAILABLE', details: { retry_after_ms: 1_000 } })
+      expect(await follower.groups.resign(held('a'))).toMatchObject({ granted: false, highestTerm: 2 })
+    },
+  },
+  {
     name: 'the same candidacy is granted by the next active replica too',
     async run(modules) {
       const { cluster, active, next, follower } = await openThree({ modules })

@@ -76,6 +76,14 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     ...ours,
+    name: 'call a resignation refused that may have been done',
+    file: 'cluster/cluster-groups.ts',
+    find: 'if (mayBeDone && !standing.granted) throw',
+    replace: 'if (mayBeDone && standing.granted === undefined) throw',
+    by: 'a resignation whose answer was lost is not called refused when another leads by the time it is sent again',
+  },
+  {
+    ...ours,
     name: 'send everything again',
     file: 'cluster/cluster-groups.ts',
     find: 'if (error instanceof LinkError) return call.isRepeatable || !error.mayBeDone',
