@@ -14,10 +14,18 @@ export class Servers {
   }
 
   /** @param {'elections' | 'bare'} kind @param {string} [data] */
-  async start(kind, data = '') {
-    const child = fork(join(import.meta.dirname, 'service-server.js'), [kind, join(this.#folder, data)], {
-      execArgv: ['--expose-gc'],
-    })
+  start(kind, data = '') {
+    return this.#fork([kind, join(this.#folder, data)])
+  }
+
+  /** A replica of a service. @param {string} store @param {string} advertise */
+  startReplica(store, advertise) {
+    return this.#fork(['replica', store, advertise])
+  }
+
+  /** @param {string[]} args */
+  async #fork(args) {
+    const child = fork(join(import.meta.dirname, 'service-server.js'), args, { execArgv: ['--expose-gc'] })
     const [{ url }] = /** @type {[{ url: string }]} */ (await once(child, 'message'))
     const server = new Server(child, url)
     this.#running.add(server)
@@ -30,7 +38,7 @@ export class Servers {
   }
 }
 
-class Server {
+export class Server {
   #child
   url
 
@@ -47,9 +55,11 @@ class Server {
     return heapUsed
   }
 
-  async stop() {
+  /** @param {NodeJS.Signals} [signal] */
+  async stop(signal = 'SIGTERM') {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     const exited = once(this.#child, 'exit')
-    this.#child.kill('SIGTERM')
+    this.#child.kill(signal)
     await exited
   }
 }

@@ -1,9 +1,9 @@
-// A server in a process of its own, with a channel to its parent: the election service on a data directory, or a bare
-// fastify route that validates the same body as a renewal.
+// A server in a process of its own, with a channel to its parent: the election service on a data directory, a replica
+// of one on a store, or a bare fastify route that validates the same body as a renewal.
 import fastify from 'fastify'
 import { startService } from '@tenure/service'
 
-const [, , kind = '', data = ''] = process.argv
+const [, , kind = '', data = '', advertise = ''] = process.argv
 
 const url = kind === 'bare' ? await startBare() : await startElections()
 process.on('message', () => {
@@ -13,7 +13,8 @@ process.on('message', () => {
 process.send?.({ url })
 
 async function startElections() {
-  const service = await startService({ data, port: 0, policy: { minTtlMs: 1_000, maxTtlMs: 3_600_000 } })
+  const place = kind === 'replica' ? { store: data, advertise } : { data }
+  const service = await startService({ ...place, port: 0, policy: { minTtlMs: 1_000, maxTtlMs: 3_600_000 } })
   process.once('SIGTERM', () => void service.close().then(() => process.disconnect()))
   return service.url
 }

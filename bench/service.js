@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { load } from '../scripts/load.js'
 import { Connection, drive, openMany } from './http-connection.js'
 import { format, median, percentile, readOptions, Report } from './report.js'
+import { campaign, compare, fill, groupName, hourMs, put } from './service-load.js'
 import { Servers } from './service-process.js'
 import { SseWatchers } from './sse-watchers.js'
 
@@ -17,8 +18,6 @@ const { etcd } = /** @type {typeof import('../test/servers/etcd.ts')} */ (await 
 
 const roundMs = quick ? 300 : 4_000
 const rounds = quick ? 1 : 5
-const hourMs = 3_600_000
-const campaignBody = JSON.stringify({ node_id: 'node-1', lease_ttl_ms: hourMs })
 const folder = mkdtempSync(join(tmpdir(), 'tenure-bench-'))
 const servers = new Servers(folder)
 try {
@@ -42,7 +41,7 @@ async function benchRenewals() {
   const body = JSON.stringify({ node_id: 'node-1', term: 1, extend_by_ms: hourMs })
   const renew = (/** @type {Connection} */ connection, /** @type {number} */ index) =>
     connection.post(`/v1/groups/renew-${index}/renew`, body)
-  const { ratio, perSecond } = await compare({ ours, theirs, sendOurs: renew, sendTheirs: renew })
+  const { ratio, perSecond } = await compare({ ours, theirs, sendOurs: renew, sendTheirs: renew }, { roundMs, rounds })
   figures.add({
     name: 'renewals of a bare fastify route to ours',
     value: ratio,
@@ -96,12 +95,11 @@ async function benchCampaigns() {
     const theirs = await openMany(database.url, clients)
     let next = 0
     const grant = (/** @type {Connection} */ connection) => campaign(connection, `new-${next++}`)
-    const put = (/** @type {Connection} */ connection) => {
-      const key = Buffer.from(`/elections/new-${next++}`).toString('base64')
-      const value = Buffer.from(campaignBody).toString('base64')
-      return connection.post('/v3/kv/put', JSON.stringify({ key, value }))
-    }
-    const { ratio, perSecond } = await compare({ ours, theirs, sendOurs: grant, sendTheirs: put })
+    const putOne = (/** @type {Connection} */ connection) => put(connection, `/elections/new-${next++}`)
+    const { ratio, perSecond } = await compare(
+      { ours, theirs, sendOurs: grant, sendTheirs: putOne },
+      { roundMs, rounds },
+    )
     figures.add({
       name: 'puts of one etcd to durable campaigns of ours',
       value: ratio,
@@ -199,52 +197,4 @@ async function benchManyGroups() {
   })
   for (const connection of [...crowded, ...roomy]) connection.close()
   await Promise.all([service.stop(), small.stop()])
-}
-
-/**
- * How many answers theirs gives for one of ours, in turns, so that a noisy moment hits both.
- * @typedef {(connection: Connection, index: number) => Promise<unknown>} Send
- * @param {{ ours: Connection[], theirs: Connection[], sendOurs: Send, sendTheirs: Send }} sides
- */
-async function compare({ ours, theirs, sendOurs, sendTheirs }) {
-  // Both reach their speed first.
-  await drive(ours, roundMs / 2, sendOurs)
-  await drive(theirs, roundMs / 2, sendTheirs)
-  const turns = []
-  for (let round = 0; round < rounds; round++) {
-    const { perSecond: peer } = await drive(theirs, roundMs, sendTheirs)
-    const { perSecond: own } = await drive(ours, roundMs, sendOurs)
-    turns.push({ peer, own })
-  }
-  const perSecond = [turns.map(({ peer }) => peer), turns.map(({ own }) => own)].map((all) => format(median(all)))
-  return { ratio: median(turns.map(({ peer, own }) => peer / own)), perSecond: perSecond.join(' and ') }
-}
-
-/** @param {Connection} connection @param {string} group */
-function campaign(connection, group) {
-  return connection.post(`/v1/groups/${group}/campaign`, campaignBody)
-}
-
-/** @param {number} index */
-function groupName(index) {
-  return `group-${index}`
-}
-
-/**
- * One leader in each of so many groups.
- * @param {string} url
- * @param {number} count
- */
-async function fill(url, count) {
-  let next = 0
-  const connections = await openMany(url, Math.min(count, 256))
-  await Promise.all(
-    connections.map(async (connection) => {
-      while (next < count) {
-        if (next % 100_000 === 0 && next > 0) console.log(`${next} groups ...`)
-        await campaign(connection, groupName(next++))
-      }
-    }),
-  )
-  for (const connection of connections) connection.close()
 }

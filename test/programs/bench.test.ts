@@ -14,6 +14,14 @@ describeWithPrograms([programs.etcd], 'the benchmark of the service', () => {
   test('runs, and writes down each figure with its goal', { timeout: 120_000 }, () => check('service.js', 7))
 })
 
+describeWithPrograms([programs.etcd], 'the benchmark of replicas', () => {
+  test('runs, and writes down each figure with its goal', { timeout: 180_000 }, async () => {
+    const { results, tables } = await check('cluster.js', 7)
+    expect(results.find(({ unit }: { unit: string }) => unit === 'writes')).toMatchObject({ value: 0 })
+    expect(tables[0].rows).toHaveLength(2)
+  })
+})
+
 describeWithPrograms([programs.etcd, programs.postgres, programs.redis], 'the benchmark of the stores', () => {
   test('runs, and writes down each figure with its goal', { timeout: 180_000 }, async () => {
     const { tables } = await check('stores.js', 15)

@@ -30,6 +30,8 @@ export interface LinkClientOptions {
   readonly clock: Clock
   /** The authorities whose certificates the active replica may show. Default: those that Node knows. */
   readonly ca?: string | undefined
+  /** Called when the active replica cannot be reached, or refuses this one. */
+  readonly onTrouble?: ((error: LinkError) => void) | undefined
   /** By which the active replica shows this one to operators. */
   readonly self: { readonly replica: string; readonly address: string }
 }
@@ -165,10 +167,10 @@ export class LinkClient {
     const { hostname, port, protocol: scheme } = new URL(this.address)
     if (scheme !== 'https:' && !isLoopbackHost(hostname)) {
       // Not in this step: who asks for the first call is not ready for its end.
-      queueMicrotask(() => this.close(`${this.address} is not https, and not on this machine.`))
+      queueMicrotask(() => this.#giveUp(`${this.address} is not https, and not on this machine.`))
       return
     }
-    if (!key) return this.close(`${this.address} has another secret.`)
+    if (!key) return this.#giveUp(`${this.address} has another secret.`)
     const { clock, clusterId, ca } = this.#options
     const nonce = newNonce()
     const request = scheme === 'https:' ? requestTls : requestPlain
@@ -186,17 +188,23 @@ export class LinkClient {
         [linkHeaders.nonce]: nonce,
       },
     })
-    this.#connectTimer ??= clock.setTimer(connectMs, () => this.close('The active replica cannot be reached.'))
-    this.#connecting.once('error', (error) => this.close(`The active replica cannot be reached: ${error.message}`))
+    this.#connectTimer ??= clock.setTimer(connectMs, () => this.#giveUp('The active replica cannot be reached.'))
+    this.#connecting.once('error', (error) => this.#giveUp(`The active replica cannot be reached: ${error.message}`))
     this.#connecting.once('response', (response) => {
       response.resume()
       if (response.statusCode === 401 && older.length > 0 && !this.#isClosed) return this.#connectWith(older)
-      this.close(`${this.address} refuses this replica: ${response.statusCode} ${response.statusMessage}`)
+      this.#giveUp(`${this.address} refuses this replica: ${response.statusCode} ${response.statusMessage}`)
     })
     this.#connecting.once('upgrade', (response: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#onUpgrade(response, socket, head, { key, nonce }),
     )
     this.#connecting.end()
+  }
+
+  /** Before there was a connection. */
+  #giveUp(reason: string): void {
+    if (!this.#isClosed) this.#options.onTrouble?.(new LinkError(reason, false))
+    this.close(reason)
   }
 
   #onUpgrade(
@@ -209,7 +217,7 @@ export class LinkClient {
     const greeting = { clusterId, caller: nonce, called: String(response.headers[linkHeaders.nonce]) }
     if (this.#isClosed || !isProof(response.headers[linkHeaders.proof], proofOf('called', key, greeting))) {
       socket.destroy()
-      return this.close(`${this.address} does not know the secret of this cluster.`)
+      return this.#giveUp(`${this.address} does not know the secret of this cluster.`)
     }
     this.#connectTimer?.cancel()
     this.#connection = new LinkConnection(socket, head, {

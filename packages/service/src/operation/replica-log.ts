@@ -29,7 +29,7 @@ export function logReplica(logger: Logger): (event: ReplicaEvent) => void {
 
 const everyMs = 60_000
 
-/** Logs what keeps this replica from the election of the active one: each kind of trouble once a minute at most. */
+/** Logs what keeps this replica from the storage or from the active one: each kind of trouble once a minute at most. */
 export function logTrouble(logger: Logger, clock: Pick<Clock, 'monotonicMs'>): (error: unknown) => void {
   const toldAtMs = new Map<string, number>()
   return (error) => {

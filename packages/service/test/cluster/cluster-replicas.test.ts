@@ -58,6 +58,17 @@ test('an active replica that cannot be reached is named, without what only it co
   })
 })
 
+test('a replica that the active one refuses, or that cannot reach it, hears why', async () => {
+  const { cluster } = await openPair()
+  const onTrouble = vi.fn<(error: Error) => void>()
+  const texts = () => onTrouble.mock.calls.map(([error]) => error.message)
+  const stranger = await cluster.add({ client: { onTrouble, secret: () => 'another' } })
+  await cluster.elect(cluster.replicas[0] as Replica)
+  await expect.poll(texts).toContainEqual(expect.stringMatching(/refuses this replica: 401 The secret is another one$/))
+  stranger.places.set({ kind: 'elsewhere', term: 9, address: 'http://127.0.0.1:9', replica: 'gone' })
+  await expect.poll(texts).toContainEqual(expect.stringMatching(/cannot be reached: connect ECONNREFUSED/))
+})
+
 test('a replica that confirms nothing is behind by what it was sent, for as long as that takes', async () => {
   const { cluster, active } = await openPair()
   const slow = await connect(cluster, active, 'slow')

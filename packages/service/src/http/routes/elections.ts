@@ -1,4 +1,5 @@
 /** Campaign, renew, resign, leader. */
+import { setMaxListeners } from 'node:events'
 import { mayAct, mayRead, validForMs } from '../../auth/access.ts'
 import { checkNodeId, metadataText } from '../../checks.ts'
 import { ServiceError } from '../../errors.ts'
@@ -15,6 +16,8 @@ const config = { takesPart: true, failures: [404, 409, ...bodyFailures] }
 const soonMs = 100
 /** Of a campaign that does not wait. */
 const here = new AbortController().signal
+// Every campaign that is passed on to the active replica listens to it while it is under way.
+setMaxListeners(0, here)
 
 function campaignRoute(app: App, service: Service): void {
   const { state, clock, metrics, limits } = service

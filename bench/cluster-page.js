@@ -1,0 +1,28 @@
+// The section of the page that shows what bench:cluster measured.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { goalsTable, machineLine, markdown, pageFile, withSection } from './page.js'
+
+/**
+ * @typedef {object} Results
+ * @property {{ cpu: string, cores: number, node: string, load: number }} machine
+ * @property {import('./report.js').Result[]} results
+ * @property {import('./report.js').Table[]} tables
+ */
+
+/** @param {string} resultsFile */
+export function writePage(resultsFile) {
+  /** @type {Results} */
+  const results = JSON.parse(readFileSync(resultsFile, 'utf8'))
+  writeFileSync(pageFile, withFigures(readFileSync(pageFile, 'utf8'), results))
+}
+
+/** The page with these figures in the place of those that it has. @param {string} page @param {Results} results */
+export function withFigures(page, { machine, results, tables }) {
+  const [{ rows } = { rows: [] }] = tables
+  const columns = Object.keys(rows[0] ?? {})
+  const sizes = markdown(
+    columns,
+    rows.map((row) => columns.map((column) => String(row[column]))),
+  )
+  return withSection(page, 'bench:cluster', `${machineLine(machine)}.\n\n${goalsTable(results)}\n\n${sizes}`)
+}

@@ -1,0 +1,286 @@
+// npm run bench:cluster: replicas of the election service on one etcd, beside that etcd alone and beside the service on a
+// directory, in one run. Servers are processes of their own; what drives them is this one.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { load } from '../scripts/load.js'
+import { writePage } from './cluster-page.js'
+import { Connection, openMany } from './http-connection.js'
+import { Replicas } from './replicas.js'
+import { format, median, percentile, readOptions, Report } from './report.js'
+import { campaign, compare, fill, groupName, hourMs, put } from './service-load.js'
+import { Servers } from './service-process.js'
+import { SseWatchers } from './sse-watchers.js'
+
+const resultsFile = join(import.meta.dirname, 'cluster-results.json')
+const options = readOptions(resultsFile)
+const { quick } = options
+const figures = new Report(options)
+const { start } = /** @type {typeof import('../test/servers/server.ts')} */ (await load('test/servers/server.ts'))
+const { etcd } = /** @type {typeof import('../test/servers/etcd.ts')} */ (await load('test/servers/etcd.ts'))
+const { freePort } = /** @type {typeof import('../test/servers/free-port.ts')} */ (
+  await load('test/servers/free-port.ts')
+)
+
+const length = { roundMs: quick ? 300 : 4_000, rounds: quick ? 1 : 5 }
+const clients = 64
+/** Of the active replica. */
+const leaseMs = 3_000
+const deaths = quick ? 1 : 5
+const groups = quick ? 500 : 10_000
+const sizes = quick ? [10, 500] : [10, 10_000, 1_000_000]
+
+figures.describe({ clients, leaseMs, deaths, groups })
+const folder = mkdtempSync(join(tmpdir(), 'tenure-bench-'))
+const servers = new Servers(folder)
+// One etcd for all of it: each part has a prefix of its own.
+const database = await start(etcd)
+const storeOf = (/** @type {string} */ part) => `etcd://${new URL(database.url).host}/${part}`
+const replicasOn = (/** @type {string} */ part, count = 3) => Replicas.start(count, servers, storeOf(part), freePort)
+try {
+  await benchRenewals()
+  await benchBatches()
+  await benchGrants()
+  await benchHandOvers()
+  await benchWatchers()
+  await benchSizes()
+} finally {
+  await servers.stopAll()
+  await database.stop()
+  rmSync(folder, { recursive: true, force: true })
+}
+figures.finish()
+if (options.results === resultsFile && !quick) writePage(resultsFile)
+
+async function benchRenewals() {
+  const replicas = await replicasOn('renewals', 2)
+  const alone = await servers.start('elections', 'renewals')
+  const { followers } = await replicas.roles()
+  const ours = await openMany(followers[0]?.url ?? '', clients)
+  const theirs = await openMany(alone.url, clients)
+  for (const side of [ours, theirs]) {
+    await Promise.all(side.map((connection, index) => campaign(connection, groupName(index))))
+  }
+  const body = JSON.stringify({ node_id: 'node-1', term: 1, extend_by_ms: hourMs })
+  let sent = 0
+  const renew = (/** @type {Connection} */ connection, /** @type {number} */ index) =>
+    connection.post(`/v1/groups/${groupName(index)}/renew`, body)
+  const renewOurs = (/** @type {Connection} */ connection, /** @type {number} */ index) => {
+    sent += 1
+    return renew(connection, index)
+  }
+  const revision = await revisionOf()
+  const { ratio, perSecond } = await compare({ ours, theirs, sendOurs: renewOurs, sendTheirs: renew }, length)
+  figures.add({
+    name: 'renewals of a service on a directory to those through a follower',
+    value: ratio,
+    unit: 'x',
+    goal: 3.33,
+    atMost: true,
+    detail: `${perSecond} per second over ${clients} connections`,
+  })
+  const written = await writtenSince('renewals/group:', revision)
+  figures.add({
+    name: 'writes of etcd for a renewal',
+    value: written / sent,
+    unit: 'writes',
+    goal: 0,
+    atMost: true,
+    detail: `${written} keys of groups were written while ${sent} renewals were confirmed`,
+  })
+  for (const connection of [...ours, ...theirs]) connection.close()
+  await alone.stop()
+  await replicas.stop()
+}
+
+async function benchBatches() {
+  const leases = quick ? 500 : 10_000
+  const replicas = await replicasOn('batches', 2)
+  const { followers } = await replicas.roles()
+  const url = followers[0]?.url ?? ''
+  await fill(url, leases)
+  const renewals = Array.from({ length: leases }, (_, index) => ({
+    group_id: groupName(index),
+    term: 1,
+    extend_by_ms: hourMs,
+  }))
+  const body = JSON.stringify({ node_id: 'node-1', renewals })
+  const ours = await openMany(url, 2)
+  const theirs = await openMany(database.url, clients)
+  let next = 0
+  const { ratio, perSecond } = await compare(
+    {
+      ours,
+      theirs,
+      sendOurs: (connection) => connection.post('/v1/renew', body),
+      sendTheirs: (connection) => put(connection, `/batches/${next++}`),
+    },
+    length,
+  )
+  figures.add({
+    name: 'puts of etcd to renewals in batches through a follower',
+    value: ratio / leases,
+    unit: 'x',
+    goal: 0.05,
+    atMost: true,
+    detail: `${perSecond} per second, ${leases} renewals in each of the latter`,
+  })
+  for (const connection of [...ours, ...theirs]) connection.close()
+  await replicas.stop()
+}
+
+async function benchGrants() {
+  const replicas = await replicasOn('grants')
+  const { active, followers } = await replicas.roles()
+  // As behind a balancer: every replica has its share.
+  const shares = await Promise.all(
+    [active, ...followers].map(({ url }, at) => openMany(url, Math.ceil((clients - at) / 3))),
+  )
+  const ours = shares.flat()
+  const theirs = await openMany(database.url, clients)
+  let next = 0
+  const { ratio, perSecond } = await compare(
+    {
+      ours,
+      theirs,
+      sendOurs: (connection) => campaign(connection, `new-${next++}`),
+      sendTheirs: (connection) => put(connection, `/grants/${next++}`),
+    },
+    length,
+  )
+  figures.add({
+    name: 'puts of etcd to durable grants',
+    value: ratio,
+    unit: 'x',
+    goal: 1,
+    atMost: true,
+    detail: `${perSecond} per second, ${clients} clients, grants over three replicas`,
+  })
+  for (const connection of [...ours, ...theirs]) connection.close()
+  await replicas.stop()
+}
+
+async function benchHandOvers() {
+  const replicas = await replicasOn('deaths')
+  const { followers } = await replicas.roles()
+  await fill(followers[0]?.url ?? '', groups)
+  const measure = async (/** @type {NodeJS.Signals} */ signal) => {
+    const tookMs = []
+    for (let round = 0; round < deaths; round++) {
+      tookMs.push(await replicas.handOverMs(signal))
+      await replicas.add()
+      await replicas.whole(3)
+    }
+    return tookMs
+  }
+  const killedMs = await measure('SIGKILL')
+  figures.add({
+    name: 'SIGKILL of the active replica to the next grant, slowest',
+    value: Math.max(...killedMs),
+    unit: 'ms',
+    goal: leaseMs + 1_000,
+    atMost: true,
+    detail: `${groups} groups; median ${format(median(killedMs))} ms, ${deaths} rounds; its lease is ${leaseMs} ms`,
+  })
+  const stoppedMs = await measure('SIGTERM')
+  figures.add({
+    name: 'clean stop of the active replica to the next grant, slowest',
+    value: Math.max(...stoppedMs),
+    unit: 'ms',
+    goal: 500,
+    detail: `${groups} groups; median ${format(median(stoppedMs))} ms, ${deaths} rounds`,
+  })
+  await replicas.stop()
+}
+
+async function benchWatchers() {
+  const count = quick ? 150 : 5_000
+  const replicas = await replicasOn('watchers')
+  const { active, followers } = await replicas.roles()
+  const path = '/v1/groups/watched/watch'
+  const crowds = await Promise.all(
+    [active, ...followers].map(({ url }, at) => SseWatchers.open(url + path, Math.ceil((count - at) / 3))),
+  )
+  const nextEvent = async () => (await Promise.all(crowds.map((crowd) => crowd.nextEvent()))).flat()
+  const connection = await Connection.open(active.url)
+  /** @type {number[]} */
+  const heardMs = []
+  // The first rounds are those in which the servers reach their speed.
+  const warmUp = quick ? 1 : 5
+  for (let round = 0; round < warmUp + (quick ? 2 : 20); round++) {
+    const heard = nextEvent()
+    const sentMs = performance.now()
+    const { leader } = JSON.parse(await campaign(connection, 'watched'))
+    const tookMs = (await heard).map((atMs) => atMs - sentMs)
+    if (round >= warmUp) heardMs.push(...tookMs)
+    const over = nextEvent()
+    await connection.post('/v1/groups/watched/resign', JSON.stringify({ node_id: 'node-1', term: leader.term }))
+    await over
+  }
+  figures.add({
+    name: 'a change at every watcher of three replicas, p99',
+    value: percentile(heardMs, 0.99),
+    unit: 'ms',
+    goal: 150,
+    detail: `${count} watchers of one group, median ${format(median(heardMs))} ms`,
+  })
+  for (const crowd of crowds) crowd.close()
+  connection.close()
+  await replicas.stop()
+}
+
+/** What an operator plans with. */
+async function benchSizes() {
+  const rows = []
+  for (const size of sizes) {
+    console.log(`making ${size} groups, each with a leader ...`)
+    const part = `size-${size}`
+    const before = await bytesInUse()
+    const replicas = await replicasOn(part, 2)
+    const { active } = await replicas.roles()
+    const empty = await active.heapUsed()
+    await fill(active.url, size)
+    const stored = (await bytesInUse()) - before
+    const heap = (await active.heapUsed()) - empty
+    const failoverMs = await replicas.handOverMs('SIGKILL')
+    rows.push({
+      groups: size,
+      'failover ms': Math.round(failoverMs),
+      'heap bytes of a group': Math.round(heap / size),
+      'bytes of a group in etcd': Math.round(stored / size),
+    })
+    await replicas.stop()
+  }
+  figures.addTable('sizes', rows)
+}
+
+/** @param {string} path @param {object} body @returns {Promise<Record<string, unknown>>} */
+async function ask(path, body) {
+  const answer = await fetch(database.url + path, { method: 'POST', body: JSON.stringify(body) })
+  return /** @type {Record<string, unknown>} */ (await answer.json())
+}
+
+/** The revision of the newest write. */
+async function revisionOf() {
+  const { header } = await ask('/v3/kv/range', { key: Buffer.from('none').toString('base64') })
+  return Number(/** @type {{ revision: string }} */ (header).revision)
+}
+
+/** How many keys below a prefix were written after a revision. @param {string} prefix @param {number} revision */
+async function writtenSince(prefix, revision) {
+  const [key, range_end] = [prefix, `${prefix.slice(0, -1)};`].map((text) => Buffer.from(text).toString('base64'))
+  // Its count leaves the revision out of account.
+  const { kvs = [] } = await ask('/v3/kv/range', {
+    key,
+    range_end,
+    min_mod_revision: String(revision + 1),
+    keys_only: true,
+  })
+  return /** @type {object[]} */ (kvs).length
+}
+
+/** Without what a compaction would free. */
+async function bytesInUse() {
+  const { dbSizeInUse = '0' } = await ask('/v3/maintenance/status', {})
+  return Number(dbSizeInUse)
+}
