@@ -6,6 +6,7 @@ export const errorCodes = [
   'INVALID_OPTION',
   'ALREADY_STARTED',
   'STOPPED',
+  'BUSY',
   'LEADERSHIP_LOST',
   'TERMS_REQUIRED',
   'TERM_EXHAUSTED',
