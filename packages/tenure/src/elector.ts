@@ -63,10 +63,9 @@ export interface StartOptions {
   readonly until?: 'stopped' | 'lost' | 'busy' | 'refused' | undefined
 }
 
-/** The names of {@link ElectorOptions}. */
-export const electorNames: OptionNames<ElectorOptions> = {
+/** The names of {@link ElectorOptions} that do not depend on the election. */
+export const candidateNames: OptionNames<Omit<ElectorOptions, 'election'>> = {
   store: true,
-  election: true,
   identity: true,
   ...timingNames,
   metadata: true,
@@ -75,6 +74,9 @@ export const electorNames: OptionNames<ElectorOptions> = {
   clock: true,
   observer: true,
 }
+
+/** The names of {@link ElectorOptions}. */
+export const electorNames: OptionNames<ElectorOptions> = { election: true, ...candidateNames }
 
 const keptErrors = 3
 /** How long after its first answer a store is examined, at most. */

@@ -7,6 +7,7 @@ export const errorCodes = [
   'ALREADY_STARTED',
   'STOPPED',
   'BUSY',
+  'MAX_RUNTIME',
   'LEADERSHIP_LOST',
   'TERMS_REQUIRED',
   'TERM_EXHAUSTED',

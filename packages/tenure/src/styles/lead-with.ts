@@ -9,6 +9,8 @@ export interface Course<T> {
   readonly onLoss: 'campaign' | 'throw'
   /** What a record of somebody else says in place of leading: then nothing is led. */
   readonly answerOf?: ((record: LeaseRecord) => T | undefined) | undefined
+  /** What the work gives counts even if leadership ended meanwhile: the work itself has looked. */
+  readonly trustsWork?: boolean | undefined
 }
 
 type Settled<T> = { readonly value: T } | { readonly error: unknown }
@@ -16,15 +18,18 @@ type Settled<T> = { readonly value: T } | { readonly error: unknown }
 /** Runs work while an elector leads. The elector is started here, and stopped when this settles. */
 export async function leadWith<T>(
   elector: Elector,
-  { signal, until, onLoss, answerOf }: Course<T>,
+  { signal, until, onLoss, answerOf, trustsWork }: Course<T>,
   work: (leadership: Leadership) => Promise<T> | T,
 ): Promise<T> {
   signal?.throwIfAborted()
   let answer: { readonly value: T } | undefined
+  let ledTerm = 0
   elector.onStep = () => {
-    const record = answerOf && !elector.isLeader() ? elector.leader() : undefined
-    const value = record && answerOf?.(record)
-    if (value === undefined || answer) return
+    if (!answerOf || answer || elector.isLeader()) return
+    const record = elector.leader()
+    // Its own record says what it has done itself.
+    const value = record && record.term > ledTerm ? answerOf(record) : undefined
+    if (value === undefined) return
     answer = { value }
     void elector.stop()
   }
@@ -32,12 +37,13 @@ export async function leadWith<T>(
   try {
     for (;;) {
       const leadership = await elector.waitForLeadership()
+      ledTerm = leadership.term
       // A listener may have stopped it at the moment of election, and its lease may be given back by now.
       if (!leadership.isLeader()) continue
       const run = supervise(leadership, work)
       // A stop settles even if the work never does.
       const outcome = await Promise.race([run, stopped(elector, leadership)])
-      if (outcome && !outcome.lost) {
+      if (outcome && (!outcome.lost || (trustsWork && 'value' in outcome.settled))) {
         await elector.stop()
         return unwrap(outcome.settled)
       }
