@@ -17,7 +17,7 @@ import {
 } from 'tenure'
 import { storeConformance } from 'tenure/conformance'
 import { createFence, httpFence, postgresFence, redisFence } from 'tenure/fencing'
-import { createJobs, type Jobs } from 'tenure/jobs'
+import { createJobs, cronSchedule, type Jobs } from 'tenure/jobs'
 import { fromKubeConfig } from 'tenure/kubernetes'
 import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { dynamodbStore } from 'tenure/stores/dynamodb'
@@ -195,6 +195,10 @@ const calls: Readonly<Record<string, Call>> = {
   'tenure/jobs: Jobs.tryRun': {
     with: (options) => onJobs((jobs) => jobs.tryRun('try', () => undefined, options)),
     near: ['retrys', 'retries'],
+  },
+  'tenure/jobs: cronSchedule': {
+    with: (options) => cronSchedule('@daily', options),
+    near: ['timezones', 'timezone'],
   },
   'tenure/stores: openStore': { with: (options) => openStore('memory:', options), near: ['enviroment', 'environment'] },
   'tenure/stores: memoryTtlStorage': { with: (options) => memoryTtlStorage(options), near: ['colck', 'clock'] },

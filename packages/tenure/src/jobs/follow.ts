@@ -1,10 +1,10 @@
 import { pause } from '@tenure/internal/pause'
-import type { Clock } from '../clock.ts'
+import { systemClock, type Clock } from '../clock.ts'
 import type { Leadership } from '../leadership.ts'
 import { Book, type RunReport } from './book.ts'
 import type { JobHappening } from './events.ts'
 import type { JobNote, JobRun } from './note.ts'
-import type { Schedule } from './schedule.ts'
+import type { JobSchedule } from './schedule.ts'
 
 /** A time that is due. */
 export interface DueRun {
@@ -21,8 +21,9 @@ export interface FollowReport<Final> extends RunReport {
 
 /** A job with times. */
 export interface FollowedJob<Final> {
-  readonly schedule: Schedule
-  readonly clock: Clock
+  readonly schedule: JobSchedule
+  /** Default: the real one. */
+  readonly clock?: Clock | undefined
   /** Does the work of one time. Nothing, if it was too late to begin. */
   perform(due: DueRun): Promise<FollowReport<Final> | undefined>
   tell(happening: JobHappening): void
@@ -42,12 +43,23 @@ const longestSleepMs = 10_000
 
 /**
  * Runs the times of a job for as long as a leadership lasts, each at most once in the whole fleet: its time is noted in
- * the record before it begins, and no time at or before the noted one is ever run.
+ * the record before it begins, and no time at or before the noted one is ever run. For programs that campaign by
+ * themselves, as the command `tenure run` does; `createJobs` is the simpler way.
+ *
+ * @example
+ * const leadership = await elector.waitForLeadership()
+ * leadership.waitUntil(
+ *   followSchedule(leadership, {
+ *     schedule: cronSchedule('0 3 * * *'),
+ *     perform: async ({ run }) => ({ result: (await report(run.scheduledAt)) ? 'succeeded' : 'failed' }),
+ *     tell: (happening) => console.log(happening.type),
+ *   }),
+ * )
  */
 export async function followSchedule<Final>(leadership: Leadership, job: FollowedJob<Final>): Promise<Followed<Final>> {
-  const { schedule, clock } = job
+  const { schedule, clock = systemClock } = job
   const book = new Book(leadership, clock, (happening) => job.tell(happening))
-  let lastMs = await baseline(book, job)
+  let lastMs = await baseline(book, schedule, clock)
   let announcedMs: number | undefined
   let hasRun = false
   while (leadership.isLeader()) {
@@ -71,15 +83,15 @@ export async function followSchedule<Final>(leadership: Leadership, job: Followe
 }
 
 /** The first leader of all begins with the next slot, and notes that for its successors. */
-async function baseline<Final>(book: Book, job: FollowedJob<Final>): Promise<number> {
+async function baseline(book: Book, schedule: JobSchedule, clock: Clock): Promise<number> {
   const { lastRunMs } = book.note
   if (lastRunMs !== undefined) return lastRunMs
-  const beginMs = job.schedule.times.latest(job.clock.wallMs()) ?? 0
-  await book.write(headOf(beginMs, job.schedule))
+  const beginMs = schedule.times.latest(clock.wallMs()) ?? 0
+  await book.write(headOf(beginMs, schedule))
   return beginMs
 }
 
-function headOf(slotMs: number, { times, timezone }: Schedule): Partial<JobNote> {
+function headOf(slotMs: number, { times, timezone }: JobSchedule): Partial<JobNote> {
   return { lastRunMs: slotMs, nextRunMs: times.after(slotMs), schedule: times.text, timezone }
 }
 
@@ -102,12 +114,13 @@ async function runSlot<Final>(slotMs: number, book: Book, job: FollowedJob<Final
 }
 
 /** A run that outlasts the next time is reported once. */
-function tellOfNext<Final>(nextMs: number | undefined, run: JobRun, { clock, tell }: FollowedJob<Final>): () => void {
+function tellOfNext<Final>(nextMs: number | undefined, run: JobRun, job: FollowedJob<Final>): () => void {
   if (nextMs === undefined) return () => undefined
+  const { clock = systemClock } = job
   const look = () => {
     const waitMs = nextMs - clock.wallMs()
     if (waitMs > 0) timer = clock.setTimer(Math.min(waitMs, longestSleepMs), look, { background: true })
-    else tell({ type: 'still-running', run, scheduledAt: new Date(nextMs) })
+    else job.tell({ type: 'still-running', run, scheduledAt: new Date(nextMs) })
   }
   let timer = clock.setTimer(0, look, { background: true })
   return () => timer.cancel()

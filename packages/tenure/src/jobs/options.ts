@@ -7,7 +7,7 @@ import { checkDuration } from '../timings.ts'
 import { cronTimes, timezoneOf } from './cron.ts'
 import type { JobObserver } from './events.ts'
 import type { RunLimits } from './perform.ts'
-import { Schedule, toleranceMsOf, type Missed } from './schedule.ts'
+import { Schedule, toleranceMsOf, type JobSchedule, type Missed } from './schedule.ts'
 import { intervalMsOf, intervalTimes, type Interval } from './times.ts'
 
 /** What {@link createJobs} takes: what an elector does, without an election, and more. `store` is enough. */
@@ -106,8 +106,42 @@ export function scheduledOf(
     const times = intervalTimes(intervalMsOf('schedule', when))
     return { schedule: new Schedule(times, { missed, toleranceMs }), limits }
   }
-  const timezone = timezoneOf('timezone', options.timezone ?? 'UTC')
-  const times = cronTimes('schedule', when, timezone)
-  const shown = timezone === 'UTC' ? undefined : timezone
-  return { schedule: new Schedule(times, { missed, toleranceMs, timezone: shown }), limits }
+  return { schedule: cronScheduleOf(when, { ...options, missed, toleranceMs }), limits }
+}
+
+function cronScheduleOf(
+  pattern: string,
+  {
+    timezone: zone = 'UTC',
+    ...rules
+  }: { readonly timezone?: string | undefined; readonly missed: Missed; readonly toleranceMs: number },
+): Schedule {
+  const timezone = timezoneOf('timezone', zone)
+  const times = cronTimes('schedule', pattern, timezone)
+  return new Schedule(times, { ...rules, timezone: timezone === 'UTC' ? undefined : timezone })
+}
+
+/** What {@link cronSchedule} takes. */
+export interface CronScheduleOptions {
+  /** Default: UTC. */
+  readonly timezone?: string | undefined
+  /** What to do about times when nobody could run it: leave them out (default), or one run for all of them. */
+  readonly missed?: Missed | undefined
+  /** The lease of the leadership that follows it: a time is missed after two of them, at least a minute. Default: 15 s. */
+  readonly leaseDurationMs?: number | undefined
+}
+
+/**
+ * The times of a cron expression, for `followSchedule`.
+ *
+ * @example
+ * const schedule = cronSchedule('0 3 * * *', { timezone: 'Europe/Zurich' })
+ */
+export function cronSchedule(pattern: string, options: CronScheduleOptions = {}): JobSchedule {
+  checkOptions('cronSchedule()', options, { timezone: true, missed: true, leaseDurationMs: true })
+  const { timezone, missed = 'skip', leaseDurationMs = 15_000 } = options
+  checkOneOf('missed', missed, ['skip', 'run-once'])
+  checkDuration('leaseDurationMs', leaseDurationMs, 1)
+  if (typeof pattern !== 'string') throw invalidOption('schedule', pattern, 'it must be a cron expression')
+  return cronScheduleOf(pattern, { timezone, missed, toleranceMs: toleranceMsOf(leaseDurationMs) })
 }

@@ -20,10 +20,18 @@ export function toleranceMsOf(leaseDurationMs: number, leases = 2): number {
   return Math.max(shortestToleranceMs, leases * leaseDurationMs)
 }
 
-/** Which time is due, and which were missed. */
-export class Schedule {
+/** The times of a job, and which of them is due. `cronSchedule` makes one. */
+export interface JobSchedule {
   readonly times: Times
   /** For people, if it is not UTC. */
+  readonly timezone: string | undefined
+  /** What to run next, after the slot that was run last. Nothing if no time will ever come. */
+  next(lastMs: number, nowMs: number): Slot | undefined
+}
+
+/** Which time is due, and which were missed. */
+export class Schedule implements JobSchedule {
+  readonly times: Times
   readonly timezone: string | undefined
   readonly #missed: Missed
   readonly #toleranceMs: number
@@ -40,7 +48,6 @@ export class Schedule {
     this.#toleranceMs = options.toleranceMs
   }
 
-  /** What to run next, after the slot that was run last. Nothing if no time will ever come. */
   next(lastMs: number, nowMs: number): Slot | undefined {
     const known = this.#known
     // Nothing becomes due before the next slot, so a clock that is asked again and again costs nothing.
