@@ -76,6 +76,17 @@ test('callbacks run', async () => {
   expect(await api.callbacks()).toEqual(['leader true', 'started 1 false true true', 'stopped', 'false ""'])
 })
 
+test('jobs once per fleet run', async () => {
+  expect(await api.jobsOncePerFleet()).toEqual([
+    'ran',
+    'already-done',
+    'ran',
+    'ran',
+    ['migrate', 'job', 'job'],
+    ['hourly', 'import', 'migrate-v42', 'nightly-report', 'sync'],
+  ])
+})
+
 test('looking on runs, and shows which elections there are', async () => {
   const said = await api.lookingOn()
   expect(said.at(0)).toBe('state')

@@ -17,6 +17,7 @@ import {
 } from 'tenure'
 import { storeConformance } from 'tenure/conformance'
 import { createFence, httpFence, postgresFence, redisFence } from 'tenure/fencing'
+import { createJobs, cronSchedule, type Jobs } from 'tenure/jobs'
 import { fromKubeConfig } from 'tenure/kubernetes'
 import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { dynamodbStore } from 'tenure/stores/dynamodb'
@@ -66,6 +67,16 @@ async function onElector(call: (elector: Elector) => unknown): Promise<void> {
     await call(elector)
   } finally {
     await elector.stop()
+  }
+}
+
+/** Jobs that are closed again whatever becomes of the call. */
+async function onJobs(call: (jobs: Jobs) => unknown): Promise<void> {
+  const jobs = createJobs({ store })
+  try {
+    await call(jobs)
+  } finally {
+    await jobs.close()
   }
 }
 
@@ -163,6 +174,32 @@ const calls: Readonly<Record<string, Call>> = {
     near: ['signl', 'signal'],
   },
   'tenure: resolveTimings': { with: (options) => resolveTimings(options), near: ['renewInterval', 'renewIntervalMs'] },
+  'tenure/jobs: createJobs': {
+    with: (options) => createJobs(options),
+    valid: { store },
+    near: ['shareLeader', 'sharedLeader'],
+  },
+  'tenure/jobs: Jobs.every': {
+    with: (options) => onJobs((jobs) => jobs.every({ hours: 1 }, options, () => undefined)),
+    valid: { name: 'every' },
+    near: ['timeZone', 'timezone'],
+  },
+  'tenure/jobs: Jobs.once': {
+    with: (options) => onJobs((jobs) => jobs.once('once', () => undefined, options)),
+    near: ['maxRuntime', 'maxRuntimeMs'],
+  },
+  'tenure/jobs: Jobs.atMostOncePer': {
+    with: (options) => onJobs((jobs) => jobs.atMostOncePer({ hours: 1 }, 'sparse', () => undefined, options)),
+    near: ['retryDelay', 'retryDelayMs'],
+  },
+  'tenure/jobs: Jobs.tryRun': {
+    with: (options) => onJobs((jobs) => jobs.tryRun('try', () => undefined, options)),
+    near: ['retrys', 'retries'],
+  },
+  'tenure/jobs: cronSchedule': {
+    with: (options) => cronSchedule('@daily', options),
+    near: ['timezones', 'timezone'],
+  },
   'tenure/stores: openStore': { with: (options) => openStore('memory:', options), near: ['enviroment', 'environment'] },
   'tenure/stores: memoryTtlStorage': { with: (options) => memoryTtlStorage(options), near: ['colck', 'clock'] },
   'tenure/stores/file: fileStore': {

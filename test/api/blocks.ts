@@ -27,6 +27,7 @@ import {
   type TtlStorage,
 } from 'tenure'
 import { storeConformance } from 'tenure/conformance'
+import { createJobs } from 'tenure/jobs'
 import { inCluster, LeaderElector } from 'tenure/kubernetes'
 import { memoryTtlStorage, openStore } from 'tenure/stores'
 import { fileStore } from 'tenure/stores/file'
@@ -185,6 +186,34 @@ export function onKubernetes(): [LeaderElector, LeaseStore, LeaseStore, LeaseSto
 }
 
 /** The port, written out: a store that only passes on to another one. */
+export async function jobsOncePerFleet(): Promise<unknown[]> {
+  const store = memoryStore()
+  const { signal } = new AbortController()
+  const said: string[] = []
+  const [sync, migrate, job] = ['sync', 'migrate', 'job'].map((name) => async () => void said.push(name))
+  if (!sync || !migrate || !job) throw new Error('no work')
+  const jobs = createJobs({ store, signal })
+  const options = {
+    name: 'nightly-report',
+    timezone: 'Europe/Zurich',
+    missed: 'skip',
+    maxRuntimeMs: 3_600_000,
+  } as const
+  jobs.every('0 3 * * *', options, async ({ scheduledAt, term, signal: aborts }) => {
+    scheduledAt satisfies Date
+    term satisfies number
+    aborts satisfies AbortSignal
+  })
+  jobs.every({ minutes: 5 }, { name: 'sync' }, sync)
+  const once: 'ran' | 'already-done' = await jobs.once('migrate-v42', migrate)
+  const again = await jobs.once('migrate-v42', migrate)
+  const sparse: 'ran' | 'skipped' = await jobs.atMostOncePer({ hours: 1 }, 'hourly', job)
+  const tried: 'ran' | 'busy' = await jobs.tryRun('import', job)
+  const status = await jobs.status()
+  await jobs.close()
+  return [once, again, sparse, tried, said, status.map(({ name }) => name)]
+}
+
 export async function lookingOn(): Promise<string[]> {
   const store = memoryStore()
   const said: string[] = []

@@ -7,6 +7,7 @@ import { controllerCommand } from './controller/command.ts'
 import { demoCommand } from './demo/command.ts'
 import { doctorCommand } from './doctor/command.ts'
 import { groupsCommand } from './groups/command.ts'
+import { jobsCommand } from './jobs/command.ts'
 import { leaderCommand } from './leader/command.ts'
 import { membersCommand } from './members/command.ts'
 import { resignCommand } from './resign/command.ts'
@@ -25,6 +26,7 @@ import { watchCommand } from './watch/command.ts'
 const declarations = [
   leaderCommand,
   watchCommand,
+  jobsCommand,
   sidecarCommand,
   doctorCommand,
   serveCommand,

@@ -4,6 +4,7 @@ import { controllerSettings } from '../src/controller/settings.ts'
 import { demoSettings } from '../src/demo/settings.ts'
 import { doctorSettings } from '../src/doctor/settings.ts'
 import { groupsSettings } from '../src/groups/settings.ts'
+import { jobsSettings } from '../src/jobs/settings.ts'
 import { leaderSettings } from '../src/leader/settings.ts'
 import { membersSettings } from '../src/members/settings.ts'
 import { resignSettings } from '../src/resign/settings.ts'
@@ -20,6 +21,7 @@ export const tables: Readonly<Record<string, Table>> = {
   run: runSettings,
   leader: leaderSettings,
   watch: watchSettings,
+  jobs: jobsSettings,
   sidecar: sidecarSettings,
   controller: controllerSettings,
   doctor: doctorSettings,

@@ -12,8 +12,11 @@ export interface Settings extends Timings {
   readonly releaseOnStop: boolean
   readonly canWatch: boolean
   readonly terms: boolean
-  readonly until: 'stopped' | 'lost' | 'refused'
+  readonly until: 'stopped' | 'lost' | 'busy' | 'refused'
 }
+
+/** Why an elector that was not to wait stopped by itself: somebody else's record, or the failure of a call. */
+export type GaveUp = { readonly record: LeaseRecord | undefined } | { readonly error: unknown }
 
 /**
  * What happened, and when. `fresh` is a name that nothing else has, not even a clone of this process: it is made when it
@@ -152,9 +155,12 @@ export interface ElectionState {
   /** The duration of the newest record seen; 0 before the first. */
   readonly lastDurationMs: number
   readonly tryAtMs: number
+  /** When it began to contend. */
+  readonly contendsSinceMs: number
   readonly refusals: number
   readonly cooldownUntilMs: number
   readonly stopUntilMs: number | undefined
+  readonly gaveUp: GaveUp | undefined
   readonly watch: 'closed' | 'open' | 'broken'
   readonly rewatchAtMs: number
   readonly grant: Grant | undefined
@@ -188,9 +194,11 @@ export function initialState(settings: Settings, chance: number): ElectionState 
     answeredInMs: 0,
     lastDurationMs: 0,
     tryAtMs: 0,
+    contendsSinceMs: 0,
     refusals: 0,
     cooldownUntilMs: -Infinity,
     stopUntilMs: undefined,
+    gaveUp: undefined,
     watch: 'closed',
     rewatchAtMs: 0,
     grant: undefined,
@@ -220,6 +228,16 @@ export function beliefEndOf({ grant, settings }: ElectionState): number {
   return grant ? grant.sentAtMs + holderShareMs(grant.validForMs, settings.driftRatio) : -Infinity
 }
 
+/**
+ * Whether a renewal can bring a text along: while leading, and while renewals go on for work that winds down. That work
+ * has not settled, so nothing is released under it.
+ */
+export function canCarry(s: ElectionState, heldMs: number): boolean {
+  const { ending } = s
+  const windsDown = s.phase === 'ending' && ending?.voluntary && ending.releaseUntilMs === undefined && s.work > 0
+  return (s.phase === 'leading' || windsDown === true) && heldMs < deadlineOf(s)
+}
+
 /** Whether a standby is notified of changes, and need not ask for them. */
 export function isWatching({ watch }: ElectionState): boolean {
   return watch === 'open'
@@ -239,6 +257,8 @@ export function nextWakeMs(s: ElectionState): number | undefined {
   const renewing = s.phase === 'leading' || (s.ending?.voluntary && !releasing)
   if (s.grant && !s.flight && renewing) at.push(s.grant.renewAtMs - s.sleptMs)
   if (s.ending && !releasing) at.push(s.ending.drainUntilMs)
+  // A text that no renewal can bring along any more is waited for in vain.
+  if (s.ending && s.carry !== undefined && s.grant) at.push(deadlineOf(s) - s.sleptMs)
   if (releasing && !s.flight) at.push(s.tryAtMs)
   const next = Math.min(...at, Infinity)
   return next === Infinity ? undefined : next

@@ -17,6 +17,7 @@
  * it, so a sleep only makes it wait longer. A holder counts `nowMs + sleptMs`, so a sleep always uses up its lease.
  */
 import {
+  canCarry,
   deadlineOf,
   isWatching,
   shareOf,
@@ -27,10 +28,12 @@ import {
   type ElectionState,
   type Ending,
   type Flight,
+  type GaveUp,
   type Grant,
   type Input,
   type OwnAttempt,
   type Settings,
+  type Sight,
   type View,
 } from './election-state.ts'
 import { TenureError, type LossReason } from './errors.ts'
@@ -103,16 +106,20 @@ function take(s: Draft, effects: Effects, input: Input): void {
       if (s.ending) s.ending = { ...s.ending, told: true }
       return
     case 'carry':
-      if (s.phase !== 'leading' || !s.grant) return
+      if (!s.grant || !canCarry(s, heldNow(s))) return
       s.carry = input.text
       if (!s.flight) s.grant = { ...s.grant, renewAtMs: heldNow(s) }
       return
-    case 'observed':
+    case 'observed': {
       if (s.phase !== 'standby') return
+      const { view } = s
       observe(s, effects, input.record, { watched: true })
+      // An event may tell of the past, so it does not show that a lease is alive. The store itself is asked at once.
+      if (s.settings.until === 'busy' && s.view !== view) s.tryAtMs = s.nowMs
       // I10: a look that hangs must not keep it from a lease that is free.
       if (s.flight?.verb === 'read' && !s.attempt && s.view && isFree(s.view)) cancel(s, effects)
       return
+    }
     case 'watch-ended':
       if (s.watch !== 'open') return
       s.watch = 'broken'
@@ -177,6 +184,7 @@ function enterStandby(s: Draft, effects: Effects): void {
   s.grant = undefined
   s.ending = undefined
   s.tryAtMs = s.nowMs
+  s.contendsSinceMs = s.nowMs
   s.view = undefined
   s.refusals = 0
   if (s.nowMs < s.cooldownUntilMs) openWatch(s, effects)
@@ -232,12 +240,37 @@ function acquireAnswered(s: Draft, effects: Effects, outcome: Outcome): void {
     // I2: somebody has led since, so what was seen before tells nothing of that lease.
     if (outcome.highestTerm > s.highestTerm) s.view = undefined
     s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
+    const before = s.confirmed
     observe(s, effects, outcome.record, outcome)
     paceRefusals(s)
-    if (s.settings.until === 'refused') stop(s, effects)
+    giveUpIfBusy(s, effects, before, outcome)
+    // A lease that is free is refused only to those who did not know the newest term. They know it now.
+    const isFreeNow = s.view && (isFree(s.view) || mayHaveExpired(s, s.view))
+    if (s.settings.until === 'refused' && !isFreeNow) giveUp(s, effects, { record: outcome.record })
     return
   }
   claimGrant(s, effects, outcome.record, outcome.validForMs)
+}
+
+/**
+ * Somebody who is not to wait stops when a lease of others is alive for certain: the store judged it, or it was written
+ * between two answers of the store. A lease that is only there may be that of a leader who crashed: it is waited out.
+ */
+function giveUpIfBusy(
+  s: Draft,
+  effects: Effects,
+  before: Sight | undefined,
+  { record, retryAfterMs = 0 }: { readonly record?: LeaseRecord | undefined; readonly retryAfterMs?: number },
+): void {
+  if (s.settings.until !== 'busy' || s.phase !== 'standby') return
+  if (!record || record.released || ownOf(s, record)) return
+  const isWrittenSince = before !== undefined && before.key !== sightKey(record)
+  if (retryAfterMs > 0 || isWrittenSince) giveUp(s, effects, { record })
+}
+
+function giveUp(s: Draft, effects: Effects, why: GaveUp): void {
+  s.gaveUp = why
+  stop(s, effects)
 }
 
 /** A refusal may be answered at once a few times; a store that refuses on and on must not be flooded. */
@@ -257,8 +290,9 @@ function found(s: Draft, effects: Effects, record: LeaseRecord | undefined): voi
   if (attempt && record?.attempt === attempt.id && !record.released) {
     return claimGrant(s, effects, record, record.leaseDurationMs)
   }
+  const before = s.confirmed
   observe(s, effects, record, {})
-  if (!attempt) return
+  if (!attempt) return giveUpIfBusy(s, effects, before, { record })
   abandonIfOld(s)
   // Not applied so far, or already over. It may be repeated only if it could be granted now.
   const free = !s.view || isFree(s.view) || mayHaveExpired(s, s.view)
@@ -318,7 +352,9 @@ function contenderFailed(s: Draft, effects: Effects, flight: Flight, error: unkn
   effects.push({ type: 'error', error })
   s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + jittered(s, s.settings.retryIntervalMs))
   abandonIfOld(s)
-  if (s.settings.until === 'refused') stop(s, effects)
+  const silentMs = s.nowMs - Math.max(s.contendsSinceMs, s.repliedAtMs)
+  const isUnanswered = s.settings.until === 'busy' && silentMs >= s.settings.leaseDurationMs
+  if (s.settings.until === 'refused' || isUnanswered) giveUp(s, effects, { error })
   if (s.stopUntilMs !== undefined) s.stopUntilMs = s.nowMs
 }
 
@@ -340,7 +376,7 @@ function observe(
   if (record) {
     // Not by an event, which may tell of the past: of an own renewal that was long ago, say.
     if (!from.watched && isCloned(s, record)) disown(s, effects, record)
-    const key = record.released ? `${record.version} released` : record.version
+    const key = sightKey(record)
     const known = s.confirmed?.key === key ? s.confirmed : s.seen.find((sight) => sight.key === key)
     // A replayed event is news of the past. A reply is the store's word and always counts.
     if (from.watched && known) return
@@ -371,6 +407,10 @@ function observe(
   // An acquire of unknown outcome is looked into first: news must not put that off.
   if (!from.watched || !s.attempt) schedule(s, from.watched ?? false)
   else if (record?.attempt === s.attempt.id) s.tryAtMs = s.nowMs
+}
+
+function sightKey({ version, released }: LeaseRecord): string {
+  return released ? `${version} released` : version
 }
 
 /**
@@ -620,7 +660,10 @@ function windDown(s: Draft, effects: Effects): void {
 
 /** Renewal goes on while work winds down, by the same deadline as before. */
 function keepLease(s: Draft, effects: Effects): void {
-  if (s.grant && heldNow(s) >= deadlineOf(s)) s.grant = { ...s.grant, renewAtMs: Infinity }
+  if (s.grant && heldNow(s) >= deadlineOf(s)) {
+    s.grant = { ...s.grant, renewAtMs: Infinity }
+    s.carry = undefined
+  }
   renewIfDue(s, effects)
 }
 

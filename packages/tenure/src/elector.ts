@@ -4,6 +4,7 @@ import { systemClock, type Clock, type Timer } from './clock.ts'
 import { step } from './election.ts'
 import {
   beliefEndOf,
+  canCarry,
   deadlineOf,
   initialState,
   leadsAt,
@@ -55,14 +56,16 @@ export interface ElectorOptions extends TimingOptions {
 export interface StartOptions {
   /** Stops the elector when it aborts. */
   readonly signal?: AbortSignal | undefined
-  /** When to stop by itself: never (default), after the first loss, or after the first refused or failed try as well. */
-  readonly until?: 'stopped' | 'lost' | 'refused' | undefined
+  /**
+   * When to stop by itself: never (default), after the first loss, as soon as somebody else is known to lead as well, or
+   * after the first refused or failed try as well.
+   */
+  readonly until?: 'stopped' | 'lost' | 'busy' | 'refused' | undefined
 }
 
-/** The names of {@link ElectorOptions}. */
-export const electorNames: OptionNames<ElectorOptions> = {
+/** The names of {@link ElectorOptions} that do not depend on the election. */
+export const candidateNames: OptionNames<Omit<ElectorOptions, 'election'>> = {
   store: true,
-  election: true,
   identity: true,
   ...timingNames,
   metadata: true,
@@ -71,6 +74,9 @@ export const electorNames: OptionNames<ElectorOptions> = {
   clock: true,
   observer: true,
 }
+
+/** The names of {@link ElectorOptions}. */
+export const electorNames: OptionNames<ElectorOptions> = { election: true, ...candidateNames }
 
 const keptErrors = 3
 /** How much later than asked for a timer may start. */
@@ -167,7 +173,7 @@ export class Elector {
     }
     const { signal, until = 'stopped' } = options
     checkSignal(signal)
-    checkOneOf('until', until, ['stopped', 'lost', 'refused'])
+    checkOneOf('until', until, ['stopped', 'lost', 'busy', 'refused'])
     this.#state = { ...this.#state, settings: { ...this.#state.settings, until } }
     if (signal?.aborted) return void this.stop()
     const onAbort = () => void this.stop()
@@ -186,7 +192,10 @@ export class Elector {
     return this.#state.grant?.record ?? this.#state.view?.record
   }
 
-  /** Resolves with the current or the next leadership; rejects when the elector stops or `signal` aborts. */
+  /**
+   * Resolves with the current or the next leadership; rejects when the elector stops or `signal` aborts. An elector that
+   * was not to wait rejects with `BUSY`, or with what its try failed with.
+   */
   async waitForLeadership(options: { signal?: AbortSignal | undefined } = {}): Promise<Leadership> {
     checkOptions('waitForLeadership()', options, { signal: true })
     const { signal } = options
@@ -338,6 +347,11 @@ export class Elector {
     } finally {
       this.#inbox = undefined
       this.#arm()
+    }
+    // While work winds down the deadline passes without an end that would say so.
+    const { phase } = this.#state
+    if (this.#carry && phase !== 'leading' && !canCarry(this.#state, this.#heldMs())) {
+      this.#dropCarry(this.#leadership?.loss)
     }
     this.onStep?.()
   }
@@ -502,10 +516,14 @@ export class Elector {
   #end(reason: LeadershipLostError['reason']): void {
     this.#sleep.forget(this.#reign)
     const loss = this.#leadership?.end(reason)
-    this.#carry?.reject(loss)
-    this.#carry = undefined
+    this.#dropCarry(loss)
     // After everything that listens to the end: work it handed in has been queued by now.
     this.#dispatch({ type: 'end-told' })
+  }
+
+  #dropCarry(loss: unknown): void {
+    this.#carry?.reject(loss)
+    this.#carry = undefined
   }
 
   #carried(text: string): void {
@@ -531,7 +549,16 @@ export class Elector {
     this.#stopped?.resolve()
   }
 
-  #stoppedError(): TenureError {
+  #stoppedError(): unknown {
+    const { gaveUp } = this.#state
+    if (gaveUp && 'error' in gaveUp) return gaveUp.error
+    if (gaveUp) {
+      const { holder, term } = gaveUp.record ?? {}
+      const who = holder === undefined ? 'Somebody else leads' : `"${holder}" leads in term ${term}`
+      return new TenureError('BUSY', `"${fullName(this)}" is busy: ${who}, and this elector was not to wait.`, {
+        retryable: true,
+      })
+    }
     return new TenureError('STOPPED', `The elector for "${fullName(this)}" was stopped.`)
   }
 
@@ -590,6 +617,7 @@ export class Elector {
       },
       drainMs: (leadership) => (isCurrent(leadership) ? Math.max(0, beliefEndOf(this.#state) - this.#heldMs()) : 0),
       carry: (leadership) => (isCurrent(leadership) ? (this.#state.grant?.record.carry ?? '') : ''),
+      mayCarry: (leadership) => isCurrent(leadership) && canCarry(this.#state, this.#heldMs()),
       setCarry: (leadership, text) => this.#setCarry(leadership, text),
       track: (leadership, work) => this.#track(leadership, work),
     }
@@ -604,7 +632,7 @@ export class Elector {
       )
     }
     while (this.#carry) await this.#settled(this.#carry)
-    leadership.throwIfLost()
+    leadership.throwUnlessCarrying()
     await new Promise<void>((resolve, reject) => {
       this.#carry = { text, resolve, reject }
       this.#dispatch({ type: 'carry', text })

@@ -6,6 +6,8 @@ export const errorCodes = [
   'INVALID_OPTION',
   'ALREADY_STARTED',
   'STOPPED',
+  'BUSY',
+  'MAX_RUNTIME',
   'LEADERSHIP_LOST',
   'TERMS_REQUIRED',
   'TERM_EXHAUSTED',

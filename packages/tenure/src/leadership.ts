@@ -9,6 +9,8 @@ export interface Reign {
   remainingMs(leadership: Leadership): number
   drainMs(leadership: Leadership): number
   carry(leadership: Leadership): string
+  /** Whether a text that is set now can still reach the store. */
+  mayCarry(leadership: Leadership): boolean
   setCarry(leadership: Leadership, text: string): Promise<void>
   track(leadership: Leadership, work: Promise<unknown>): void
 }
@@ -74,13 +76,21 @@ export class Leadership {
     return this.#reign.carry(this)
   }
 
-  /** Replaces the carry; resolves once the store has it. A rejection means that it may or may not have been stored. */
+  /**
+   * Replaces the carry; resolves once the store has it. A rejection means that it may or may not have been stored. It can
+   * be replaced while leading, and by work that winds down after `stop()` or `stepDown()`.
+   */
   async setCarry(text: string): Promise<void> {
     if (typeof text !== 'string' || Buffer.byteLength(text) > carryLimitBytes || !text.isWellFormed()) {
       throw invalidOption('carry', text, `it must be well-formed text of at most ${carryLimitBytes} bytes`)
     }
-    this.throwIfLost()
+    this.throwUnlessCarrying()
     await this.#reign.setCarry(this, text)
+  }
+
+  /** @internal */
+  throwUnlessCarrying(): void {
+    if (!this.#reign.mayCarry(this)) throw this.#lossNow()
   }
 
   /** How long until `isLeader()` turns false unless the lease is renewed; 0 once it has. */

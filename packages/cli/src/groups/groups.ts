@@ -1,21 +1,15 @@
 import type { LeaseRecord, LeaseStore } from 'tenure'
 import type { ServiceStore } from 'tenure/stores/service'
-import { CommandError, exitCodes, usageError } from '../shared/arguments/errors.ts'
+import { usageError } from '../shared/arguments/errors.ts'
 import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import type { Credentials } from '../shared/arguments/store-settings.ts'
 import { within } from '../shared/calls.ts'
-import { endWithReader, print, printJson, shortTime, table, tell } from '../shared/output.ts'
+import { endWithReader, print, shortTime, table, tell } from '../shared/output.ts'
+import { everyPage, pageSize } from '../shared/pages.ts'
 import { leaderOf, listOf, type Fields } from '../shared/service-answers.ts'
 import { aboutRemainingMs, standingOf } from '../shared/standing.ts'
 import { isService, noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
 import { groupsSettings } from './settings.ts'
-
-const pageSize = 999
-
-interface Page<Item> {
-  readonly items: readonly Item[]
-  readonly next: string | undefined
-}
 
 /** Lists the elections of a store, page by page. */
 export async function groups(flags: Sources['flags']): Promise<void> {
@@ -61,24 +55,6 @@ async function showElections(store: LeaseStore, settings: Settings): Promise<voi
     return [election, leader?.holder ?? '-', String((leader ?? previousLeader)?.term ?? 0), left]
   })
   print(table(['ELECTION', 'LEADER', 'TERM', 'LEASE LEFT'], rows))
-}
-
-/** With --json each page is printed as it comes, and nothing is kept. */
-async function everyPage<Item>(
-  { json }: Settings,
-  pageAfter: (after: string | undefined) => Promise<Page<Item>>,
-): Promise<Item[]> {
-  const all: Item[] = []
-  const places = new Set<string>()
-  for (let after: string | undefined; ;) {
-    const { items, next } = await pageAfter(after)
-    if (json) items.forEach(printJson)
-    else all.push(...items)
-    if (next === undefined) return all
-    if (places.has(next)) throw new CommandError('The pages of the listing have no end.', exitCodes.unavailable)
-    places.add(next)
-    after = next
-  }
 }
 
 /** A service shows only what the caller may see. Without authentication that is everything. */

@@ -42,5 +42,5 @@ this machine's clock: one that is far ahead runs early, and then the fleet waits
 
 Exit codes: the command's own (128 + n if signal n ended it; 127 if it was not found, 126 if it cannot be executed), 0,
 1 if it cannot be supervised, 2 for wrong settings, 69 if the store cannot be used, 75 if leadership was lost with --once
-or --at-most-once-per.
+or --at-most-once-per, 124 if it ran longer than --max-runtime with one of these.
 `

@@ -1,7 +1,8 @@
 import { messageOf } from '@tenure/internal/message'
 import type { Leadership, LeadershipLostError } from 'tenure'
+import { formatDuration } from '../shared/arguments/durations.ts'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
-import { now } from '../shared/clock.ts'
+import { now, setTimer } from '../shared/clock.ts'
 import type { CommandRun } from './command-run.ts'
 import { isInForeground, leaseVariables, withoutSecrets } from './environment.ts'
 import { FenceFile } from './fence-file.ts'
@@ -17,6 +18,8 @@ export interface Executed {
   readonly end: RunEnd
   /** The command was told to end, by anyone. */
   readonly wasTold: boolean
+  /** It ran longer than it may, and was ended for that. */
+  readonly hasTimedOut: boolean
   readonly lastedMs: number
 }
 
@@ -62,7 +65,10 @@ export class Executor {
     const onAbort = () => this.#end(run, leadership)
     if (leadership.signal.aborted) onAbort()
     else leadership.signal.addEventListener('abort', onAbort, { once: true })
+    let hasTimedOut = false
+    const forgetLimit = this.#limit(run, () => (hasTimedOut = true))
     const end = await run.ended
+    forgetLimit()
     this.#run = undefined
     leadership.signal.removeEventListener('abort', onAbort)
     // The supervisor may have ended it at the deadline before this process noticed that.
@@ -72,7 +78,7 @@ export class Executor {
     else this.#narrator.tell(endText(end))
     // Refused because it came too late, for instance after this machine was paused.
     if (end.type === 'not-started' && end.code === undefined) return undefined
-    return { end, wasTold: run.wasTold, lastedMs: now().machineMs - startedAtMs }
+    return { end, wasTold: run.wasTold, hasTimedOut, lastedMs: now().machineMs - startedAtMs }
   }
 
   /** The lease was renewed. */
@@ -97,6 +103,18 @@ export class Executor {
         : 'The command gets SIGKILL at once, because another may lead already.'
     this.#narrator.tell(`${messageOf(leadership.signal.reason)} ${then}`)
     run.end('SIGTERM', Math.min(timings.graceMs, leftMs))
+  }
+
+  /** Ends a run that takes too long. Gives a function that prevents it. */
+  #limit(run: CommandRun, onLate: () => void): () => void {
+    const { maxRuntimeMs, timings } = this.#plan
+    if (maxRuntimeMs === undefined) return () => {}
+    return setTimer(maxRuntimeMs, () => {
+      onLate()
+      const limit = formatDuration(maxRuntimeMs)
+      this.#narrator.tell(`the command runs for longer than --max-runtime ${limit}: it gets SIGTERM, then SIGKILL`)
+      run.end('SIGTERM', timings.graceMs)
+    })
   }
 
   #moveFence(path: string, lost: string | undefined): void {

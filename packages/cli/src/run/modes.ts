@@ -1,20 +1,25 @@
-import type { Leadership } from 'tenure'
+import { isTenureError, type Leadership } from 'tenure'
+import { followSchedule, runAtMostOncePer, type JobHappening, type JobSchedule, type RunReport } from 'tenure/jobs'
 import { formatDuration } from '../shared/arguments/durations.ts'
-import { exitCodes } from '../shared/arguments/errors.ts'
-import { now, setTimer, untilMs, wallMs } from '../shared/clock.ts'
+import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
+import { now, setTimer, untilMs } from '../shared/clock.ts'
 import type { Mode, NextStep, Stage } from './conductor.ts'
 import type { Executed } from './executor.ts'
 import { BackOff, startsAgain, type RestartRules } from './restart.ts'
-import { codeOf, hasSucceeded, isPassing } from './run-end.ts'
-import { readCarry, writeCarry, type Schedule } from './schedule.ts'
+import { codeOf, endText, hasSucceeded, isPassing } from './run-end.ts'
 
 const atOnce: NextStep = { againAfterMs: 0 }
-/** The wall clock may be set at any moment, so no sleep that follows it is long. */
+/** With nothing to wait for, the lease is kept. */
 const longestSleepMs = 10_000
 
 /** The exit code if `tenure run` ends now in every mode: a signal asked for it, or the command cannot be started. */
 function finalCode({ end }: Executed, { stop }: Stage): number | undefined {
   return stop.signal || (end.type === 'not-started' && !isPassing(end)) ? codeOf(end) : undefined
+}
+
+/** The exit code of a run that is not followed by another. */
+function codeAfter({ end, hasTimedOut }: Executed): number {
+  return hasTimedOut ? exitCodes.timedOut : codeOf(end)
 }
 
 function isLost(done: Executed | undefined, leadership: Leadership): boolean {
@@ -47,10 +52,10 @@ export function service(rules: RestartRules & { readonly once: boolean; readonly
         const code = done ? finalCode(done, stage) : stop.code(this)
         if (code !== undefined) return { code }
         if (!done || isLost(done, leadership)) return rules.once ? { code: exitCodes.leadershipLost } : atOnce
-        if (!startsAgain(rules, done.end)) {
+        if (!startsAgain(rules, done)) {
           if (rules.hold) narrator.note('keeps the lease until it is stopped')
           while (rules.hold && (await pause(leadership, longestSleepMs)));
-          return { code: codeOf(done.end) }
+          return { code: codeAfter(done) }
         }
         const againAfterMs = backOff.after(done.lastedMs)
         narrator.note(
@@ -66,49 +71,25 @@ export function service(rules: RestartRules & { readonly once: boolean; readonly
 }
 
 /** Runs the command at the times of a schedule; leads in between. */
-export function scheduled(schedule: Schedule): Mode {
+export function scheduled(schedule: JobSchedule): Mode {
   return {
     isTask: false,
     async lead(leadership, stage) {
-      const { narrator, stop } = stage
-      let lastMs = await baseline(schedule, leadership)
-      let announcedMs: number | undefined
-      while (leadership.isLeader()) {
-        const nowMs = wallMs()
-        const slot = schedule.next(lastMs, nowMs)
-        if (slot && slot.waitMs <= 0) {
-          const code = await runSlot(slot.slotMs, leadership, stage)
-          if (code !== undefined) return { code }
-          lastMs = slot.slotMs
-          continue
-        }
-        if (slot?.missedMs !== undefined) narrator.tell(`the run of ${iso(slot.missedMs)} was missed, and is left out`)
-        // A slot that was left out is reported once.
-        lastMs = slot?.missedMs ?? lastMs
-        if (slot && slot.slotMs !== announcedMs) narrator.note(`the next run is at ${iso(slot.slotMs)}`)
-        announcedMs = slot?.slotMs
-        await pause(leadership, Math.min(slot?.waitMs ?? longestSleepMs, longestSleepMs))
-      }
-      const code = stop.code(this)
+      const { executor, stop } = stage
+      const { final } = await inCommandWords(() =>
+        followSchedule<number>(leadership, {
+          schedule,
+          tell: (happening) => narrate(happening, stage),
+          async perform({ run }) {
+            const done = await executor.execute(leadership, { TENURE_SCHEDULED_AT: run.scheduledAt.toISOString() })
+            return done && { ...reportOf(done, leadership), final: finalCode(done, stage) }
+          },
+        }),
+      )
+      const code = final ?? stop.code(this)
       return code === undefined ? atOnce : { code }
     },
   }
-}
-
-/** The first leader of all begins with the next slot, and notes that for its successors. */
-async function baseline(schedule: Schedule, leadership: Leadership): Promise<number> {
-  const known = readCarry(leadership.election, leadership.carry)
-  if (known !== undefined) return known
-  const beginMs = schedule.latest(wallMs()) ?? 0
-  await carry(leadership, beginMs)
-  return beginMs
-}
-
-async function runSlot(slotMs: number, leadership: Leadership, stage: Stage): Promise<number | undefined> {
-  // First the record, then the run: whatever happens in between, nobody runs this slot again.
-  if (!(await carry(leadership, slotMs))) return undefined
-  const done = await stage.executor.execute(leadership, { TENURE_SCHEDULED_AT: iso(slotMs) })
-  return done && finalCode(done, stage)
 }
 
 /** Runs the command unless the fleet has done so lately, and ends either way. */
@@ -118,34 +99,56 @@ export function atMostOncePer(intervalMs: number): Mode {
     isTask: true,
     async lead(leadership, stage) {
       const { narrator, executor, stop } = stage
-      const lastMs = readCarry(leadership.election, leadership.carry)
-      const nowMs = wallMs()
-      // A call that waited while another machine ran the command is served by that run.
-      const calledMs = nowMs + Math.min(0, untilMs(calledAt))
-      if (lastMs !== undefined && calledMs - lastMs < intervalMs) {
-        narrator.note(`the last run was at ${iso(lastMs)}: nothing to do`)
+      let done: Executed | undefined
+      const outcome = await inCommandWords(() =>
+        runAtMostOncePer(leadership, {
+          intervalMs,
+          calledAgoMs: () => -untilMs(calledAt),
+          tell: (happening) => narrate(happening, stage),
+          async perform() {
+            done = await executor.execute(leadership)
+            return done && reportOf(done, leadership)
+          },
+        }),
+      )
+      if ('servedMs' in outcome) {
+        narrator.note(`the last run was at ${new Date(outcome.servedMs).toISOString()}: nothing to do`)
         return { code: 0 }
       }
-      const done = (await carry(leadership, nowMs)) ? await executor.execute(leadership) : undefined
-      if (done && !isLost(done, leadership)) return { code: codeOf(done.end) }
+      if (done && !isLost(done, leadership)) return { code: codeAfter(done) }
       const code = done ? finalCode(done, stage) : stop.code(this)
       return { code: code ?? exitCodes.leadershipLost }
     },
   }
 }
 
-/** Gives whether the store has it for sure. */
-async function carry(leadership: Leadership, slotMs: number): Promise<boolean> {
-  try {
-    await leadership.setCarry(writeCarry(slotMs))
-    return leadership.isLeader()
-  } catch (error) {
-    // A process that was kept from running learns of its loss here, and only later by the signal.
-    if (!leadership.isLeader()) return false
-    throw error
+/** A run of the command as the record keeps it. */
+function reportOf(done: Executed, leadership: Leadership): RunReport {
+  const { end, hasTimedOut, wasTold } = done
+  if (hasSucceeded(end) && !hasTimedOut) return { result: 'succeeded' }
+  const isAsked = wasTold && leadership.signal.aborted
+  const result = hasTimedOut ? 'timed-out' : isAsked ? 'stopped' : isLost(done, leadership) ? 'lost' : 'failed'
+  return { result, error: endText(end) }
+}
+
+function narrate(happening: JobHappening, { narrator }: Stage): void {
+  if (happening.type === 'scheduled') narrator.note(`the next run is at ${happening.scheduledAt.toISOString()}`)
+  else if (happening.type === 'missed') {
+    narrator.tell(`the run of ${happening.scheduledAt.toISOString()} was missed, and is left out`)
+  } else if (happening.type === 'still-running') {
+    const { run, scheduledAt } = happening
+    narrator.tell(`the run of ${run.scheduledAt.toISOString()} is still going at ${scheduledAt.toISOString()}`)
   }
 }
 
-function iso(ms: number): string {
-  return new Date(ms).toISOString()
+/** A record of another program ends the command: waiting does not mend it. */
+async function inCommandWords<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (isTenureError(error) && error.code === 'RECORD_INVALID') {
+      throw new CommandError(error.message, exitCodes.failed, { cause: error })
+    }
+    throw error
+  }
 }

@@ -1,10 +1,11 @@
-import type { LeaseStore, Metadata } from 'tenure'
+import { isTenureError, type LeaseStore, type Metadata } from 'tenure'
+import { cronSchedule, type JobSchedule } from 'tenure/jobs'
 import { usageError } from '../shared/arguments/errors.ts'
+import { Refusal } from '../shared/arguments/refusal.ts'
 import { argument } from '../shared/arguments/settings.ts'
 import { openChosenStore } from '../shared/store.ts'
 import type { Mode } from './conductor.ts'
 import { atMostOncePer, scheduled, service } from './modes.ts'
-import { parseCron, parseTimezone, Schedule } from './schedule.ts'
 import type { RunSettings } from './settings.ts'
 import type { Supervision } from './supervision.ts'
 import { divideLease, type RunTimings } from './timings.ts'
@@ -20,6 +21,8 @@ export interface Plan {
   readonly mode: Mode
   readonly timings: RunTimings
   readonly drainTimeoutMs: number
+  /** After this a run is ended. */
+  readonly maxRuntimeMs: number | undefined
   readonly storeTimeoutMs: number
   /** Whether the command gets what opens the store. */
   readonly passesSecrets: boolean
@@ -27,9 +30,6 @@ export interface Plan {
   readonly isQuiet: boolean
   openStore(supervision: Supervision): Promise<LeaseStore>
 }
-
-/** A run that begins this late was not missed: a take-over may have come in between. */
-const shortestToleranceMs = 60_000
 
 /** Refuses what cannot be done, before anything is started or connected to. */
 export function planOf(election: string, words: readonly string[], settings: RunSettings): Plan {
@@ -44,11 +44,17 @@ export function planOf(election: string, words: readonly string[], settings: Run
     timings: divideLease(settings.ttl, settings.grace),
     mode: modeOf(settings),
     drainTimeoutMs: settings.drainTimeout,
+    maxRuntimeMs: hasRuns(settings) ? settings.maxRuntime : undefined,
     storeTimeoutMs: settings.storeTimeout,
     passesSecrets: settings.passSecrets,
     isQuiet: settings.quiet,
     openStore: (supervision) => openRunStore(settings, supervision),
   }
+}
+
+/** Whether the command is to end by itself. */
+function hasRuns({ once, every, atMostOncePer: intervalMs }: RunSettings): boolean {
+  return once || every !== undefined || intervalMs !== undefined
 }
 
 /**
@@ -65,13 +71,29 @@ async function openRunStore(settings: RunSettings, supervision: Supervision): Pr
 }
 
 function modeOf(settings: RunSettings): Mode {
-  const { once, hold, restart, restartDelay, every, atMostOncePer: intervalMs, missed, ttl } = settings
+  const { once, hold, restart, restartDelay, every, atMostOncePer: intervalMs } = settings
   if (intervalMs !== undefined) return atMostOncePer(intervalMs)
   if (every === undefined) {
     return service({ once, hold, policy: restart ?? (once ? 'never' : 'always'), firstDelayMs: restartDelay })
   }
-  const toleranceMs = Math.max(shortestToleranceMs, 2 * ttl)
-  const pattern = argument('--every', every, parseCron)
-  const timezone = argument('--timezone', settings.timezone, parseTimezone)
-  return scheduled(new Schedule({ pattern, timezone, missed, toleranceMs }))
+  return scheduled(scheduleOf(every, settings))
+}
+
+function scheduleOf(every: string, { timezone, missed, ttl }: RunSettings): JobSchedule {
+  // Apart from each other, so that the message names the one that is wrong.
+  argument('--timezone', timezone, (zone) => inRefusal(() => cronSchedule('@daily', { timezone: zone })))
+  return argument('--every', every, (pattern) =>
+    inRefusal(() => cronSchedule(pattern, { timezone, missed, leaseDurationMs: ttl })),
+  )
+}
+
+/** What the library says of an option, as of an argument. */
+function inRefusal<T>(parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (!isTenureError(error) || error.rule === undefined) throw error
+    const [, meant] = /^Did you mean "(.*)"\?$/.exec(error.advice ?? '') ?? []
+    throw new Refusal(error.rule.replace(/^it /, ''), meant)
+  }
 }

@@ -1,4 +1,5 @@
-import { hasSucceeded, type RunEnd } from './run-end.ts'
+import type { Executed } from './executor.ts'
+import { hasSucceeded } from './run-end.ts'
 import type { restartPolicies } from './settings.ts'
 
 /** What follows when the command has exited. */
@@ -10,8 +11,8 @@ export interface RestartRules {
 const longestDelayMs = 60_000
 
 /** Whether it is to be started again. */
-export function startsAgain({ policy }: RestartRules, end: RunEnd): boolean {
-  return policy === 'always' || (policy === 'on-failure' && !hasSucceeded(end))
+export function startsAgain({ policy }: RestartRules, { end, hasTimedOut }: Executed): boolean {
+  return policy === 'always' || (policy === 'on-failure' && (hasTimedOut || !hasSucceeded(end)))
 }
 
 /** Waits twice as long each time, up to a minute. After a run that lasted longer than that, it begins again. */

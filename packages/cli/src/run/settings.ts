@@ -56,6 +56,13 @@ export const runSettings = {
     { placeholder: 'duration', help: 'run it unless the fleet has within this time, and end either way' },
     parseDuration,
   ),
+  maxRuntime: setting(
+    {
+      placeholder: 'duration',
+      help: 'end a run that takes longer, with SIGTERM and after the grace SIGKILL; for jobs and --once',
+    },
+    parseDuration,
+  ),
   storeTimeout: setting(
     {
       placeholder: 'duration',
@@ -79,6 +86,9 @@ export function checkRunSettings(settings: RunSettings, flags: Readonly<Record<s
   const problems: string[] = []
   for (const name of ['timezone', 'missed']) {
     if (flags[name] !== undefined && every === undefined) problems.push(`--${name} means nothing without --every.`)
+  }
+  if (flags['maxRuntime'] !== undefined && !once && every === undefined && atMostOncePer === undefined) {
+    problems.push('--max-runtime is for jobs: --every, --at-most-once-per or --once.')
   }
   if (once && restart === 'always')
     problems.push('--once ends at the latest after a success, so --restart must not be always.')

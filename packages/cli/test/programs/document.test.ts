@@ -24,7 +24,7 @@ const examples: Example[] = []
 for (const block of findBlocks(document, text)) {
   const [language, ...more] = block.info
   if (language === 'sh' && !more.includes('norun')) examples.push({ block, shown: [] })
-  else if (language === 'text' || language === 'json') {
+  else if ((language === 'text' || language === 'json') && !more.includes('norun')) {
     const last = examples.pop()
     if (last) examples.push({ ...last, shown: [...last.shown, block] })
   }

@@ -21,9 +21,27 @@ export async function loadDriver(name: string): Promise<object> {
   }
 }
 
+/**
+ * The same at once, for a function that refuses what is wrong before it returns. `need` says what the package is needed
+ * for, `instead` what works without it.
+ */
+export function loadDriverNow(name: string, need: string, instead: string): object {
+  let cause: unknown
+  for (const place of [import.meta.url, join(process.cwd(), 'package.json')]) {
+    try {
+      return createRequire(place)(name)
+    } catch (error) {
+      if (!isMissing(error, name)) throw broken(name, error)
+      cause = error
+    }
+  }
+  throw new TenureError('DRIVER_MISSING', `${need}: npm install ${name} (${where}). ${instead}`, { cause })
+}
+
+const where = 'in the folder of your project, with --global where the command "tenure" was installed so'
+
 /** What is to be installed, and where it is found. */
 export function missing(needed: string, name: string, cause?: unknown): TenureError {
-  const where = 'in the folder of your project, with --global where the command "tenure" was installed so'
   return new TenureError('DRIVER_MISSING', `This store needs ${needed}: npm install ${name} (${where})`, { cause })
 }
 

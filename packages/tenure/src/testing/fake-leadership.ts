@@ -35,6 +35,7 @@ export function fakeLeadership(
       remainingMs: () => (leads() ? 10_000 : 0),
       drainMs: () => (leads() ? 14_700 : 4_700),
       carry: () => carry,
+      mayCarry: leads,
       setCarry: async (_leadership, text) => void (carry = text),
       track: (_leadership, promise) => {
         if (!leads()) throw leadership.loss ?? new LeadershipLostError(election, term, 'expired')

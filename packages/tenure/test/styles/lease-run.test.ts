@@ -336,7 +336,7 @@ describe('one round', () => {
     await first.manager.stop()
     await clock.advance(60_000)
     expect([standby.isLeader(), lease.isLeader()]).toEqual([true, false])
-    await expect(lease.waitForLeadership()).rejects.toMatchObject({ code: 'STOPPED' })
+    await expect(lease.waitForLeadership()).rejects.toMatchObject({ code: 'BUSY' })
   })
 
   test('without a function it says what is missing', async () => {

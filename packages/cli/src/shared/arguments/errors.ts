@@ -6,6 +6,8 @@ export const exitCodes = {
   usage: 2,
   unavailable: 69,
   leadershipLost: 75,
+  /** As timeout(1) has it. */
+  timedOut: 124,
   notExecutable: 126,
   notFound: 127,
 } as const

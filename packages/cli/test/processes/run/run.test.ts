@@ -188,6 +188,7 @@ describe('what is refused before anything is started, with exit code 2', () => {
     ['a name of an election', ['a\nb', '--store', url, '--', 'true'], /ELECTION must be/],
     ['rules that contradict', ['jobs', '--store', url, '--once', '--restart', 'always', '--', 'true'], /--once ends/],
     ['an unknown rule', ['jobs', '--store', url, '--restart', 'allways', '--', 'true'], /"always"/],
+    ['a limit without a job', ['jobs', '--store', url, '--max-runtime', '1s', '--', 'true'], /--max-runtime.*--every/],
     ['two schedules', ['jobs', '--store', url, '--every', '@hourly', '--at-most-once-per', '1h', '--', 'a'], /one/],
     ['no cron', ['jobs', '--store', url, '--every', '61 * * * *', '--', 'true'], /--every must be.*minute: 61/],
     ['a time that never comes', ['jobs', '--store', url, '--every', '0 0 31 2 *', '--', 'true'], /some day/],

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { Elector } from '../../../../../tenure/src/elector.ts'
+import { jobStatus } from '../../../../../tenure/src/jobs/index.ts'
 import { fileStore } from '../../../../../tenure/src/stores/file.ts'
 import { scene, type Scene } from '../../../run/scene.ts'
 import { begun, expectRuns, expectEachOnce, quick } from '../../../run/slots.ts'
@@ -37,6 +38,26 @@ describe('--every', { timeout: 90_000 }, () => {
     expect(new Set(begun(on).map(({ term }) => term))).toEqual(new Set([1]))
     child.kill('SIGTERM')
     expect([0, 5, 143]).toContain(await ended)
+  })
+
+  test('ends a run that takes longer than it may, goes on with the next, and keeps what became of them', async () => {
+    const on = scene()
+    const { output } = on.work(['--every', '*/3 * * * * *', '--max-runtime', '1s'])
+    await expectRuns(on, 3)
+    expectEachOnce(on)
+    expect(output.error).toContain('the command runs for longer than --max-runtime 1s: it gets SIGTERM, then SIGKILL')
+    const store = fileStore({ directory: join(on.folder, 'leases') })
+    const record = await store.read('jobs', { signal: AbortSignal.timeout(10_000) })
+    const runs = (record && jobStatus(record)?.runs) ?? []
+    expect(runs.length).toBeGreaterThan(1)
+    expect(runs[1]).toMatchObject({ result: 'timed-out', term: 1, error: 'the command was ended by SIGTERM' })
+    await store.close?.()
+  })
+
+  test('says that a run is still going when the next time comes', async () => {
+    const on = scene()
+    const { output } = on.work(['--every', '* * * * * *'], ['--exit', '0', '--after', '2500'])
+    await vi.waitUntil(() => /the run of \S+ is still going at \S+/.test(output.error), { timeout: 20_000 })
   })
 
   const tenMinutesAgo = Date.now() - 600_000
@@ -98,6 +119,12 @@ describe('--at-most-once-per', () => {
     expect(await on.work(['--at-most-once-per', '1m'], ['--exit', '6']).ended).toBe(6)
     expect(await on.work(['--at-most-once-per', '1m'], ['--exit', '6']).ended).toBe(0)
     expect(begun(on)).toHaveLength(1)
+  })
+
+  test('ends a run that takes longer than it may, and says so with 124', async () => {
+    const { ended, output } = scene().work(['--at-most-once-per', '1h', '--max-runtime', '1s'])
+    expect(await ended).toBe(124)
+    expect(output.error).toContain('--max-runtime 1s')
   })
 
   test('does not run it if the last run lies ahead of this clock', async () => {

@@ -1,0 +1,68 @@
+import { jobStatus, type JobRun, type JobStatus } from 'tenure/jobs'
+import { usageError } from '../shared/arguments/errors.ts'
+import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
+import { within } from '../shared/calls.ts'
+import { wallMs } from '../shared/clock.ts'
+import { endWithReader, print, shortTime, table, tell } from '../shared/output.ts'
+import { everyPage, pageSize } from '../shared/pages.ts'
+import { noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
+import { jobsSettings } from './settings.ts'
+
+/** How much of an error a table has room for. */
+const longestError = 60
+
+/** Lists the jobs of a store: the elections whose record has the note of one. */
+export async function jobs(flags: Sources['flags']): Promise<void> {
+  const settings = settingsFrom(jobsSettings, flags)
+  const store = await openChosenStore(settings)
+  noteMissingFolder(settings)
+  endWithReader()
+  await whileOpen(store, async () => {
+    if (!store.list) throw usageError(['This store cannot list its elections.'])
+    const listed = await everyPage<JobStatus>(settings, async (after) => {
+      const page = await within(settings.timeout, async (call) => store.list?.({ limit: pageSize, after }, call))
+      for (const problem of page?.problems ?? []) tell(problem)
+      return { items: page?.records.flatMap((record) => jobStatus(record) ?? []) ?? [], next: page?.next }
+    })
+    if (listed.length === 0) await noteMissingNamespace(store, settings.timeout)
+    if (settings.json) return
+    if (listed.length === 0) return print('There is no job.')
+    const head = ['JOB', 'SCHEDULE', 'NEXT', 'LAST', 'RESULT', 'TOOK', 'BY', 'TERM', 'ERROR']
+    print(table(head, listed.toSorted(byName).map(rowOf)))
+  })
+}
+
+function byName(one: JobStatus, other: JobStatus): number {
+  return one.name < other.name ? -1 : 1
+}
+
+function rowOf(job: JobStatus): string[] {
+  const run = job.running ?? job.runs[0]
+  const schedule = [job.schedule ?? '-', job.timezone].filter(Boolean).join(' ')
+  return [
+    job.name,
+    schedule,
+    job.nextRun ? nextText(job.nextRun) : '-',
+    (run?.scheduledAt ?? job.doneAt ?? job.lastRun)?.toISOString() ?? '-',
+    job.running ? 'running' : (run?.result ?? '-'),
+    durationText(run),
+    run?.by ?? '-',
+    run?.term === undefined ? '-' : String(run.term),
+    short(run?.error ?? ''),
+  ]
+}
+
+/** A time that has passed is due: nobody leads, or the run before it is still going. */
+function nextText(next: Date): string {
+  return next.getTime() > wallMs() ? next.toISOString() : `${next.toISOString()} (due)`
+}
+
+function durationText(run: JobRun | undefined): string {
+  if (run?.durationMs !== undefined) return shortTime(run.durationMs)
+  if (!run?.begunAt || run.result !== undefined) return '-'
+  return `${shortTime(Math.max(0, wallMs() - run.begunAt.getTime()))} so far`
+}
+
+function short(text: string): string {
+  return text.length > longestError ? `${text.slice(0, longestError)}…` : text
+}

@@ -1,0 +1,3 @@
+import { json, storeSettings } from '../shared/arguments/store-settings.ts'
+
+export const jobsSettings = { ...storeSettings, json }

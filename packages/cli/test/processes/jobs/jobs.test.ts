@@ -1,0 +1,55 @@
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { lead } from '../../../../tenure/src/index.ts'
+import { createJobs } from '../../../../tenure/src/jobs/index.ts'
+import { fileStore } from '../../../../tenure/src/stores/file.ts'
+import { linesOf, run, temporaryFolder } from '../../tenure.ts'
+
+const folder = () => join(temporaryFolder(), 'leases')
+
+test('shows what became of jobs that were run in code and by the command, and no other election', async () => {
+  const directory = folder()
+  const store = fileStore({ directory })
+  const jobs = createJobs({ store, identity: 'node-17' })
+  await jobs.once('migrate', () => undefined)
+  await jobs
+    .tryRun('import', () => {
+      throw new Error(`no such table: ${'x'.repeat(100)}`)
+    })
+    .catch(() => undefined)
+  jobs.every('0 3 1 1 *', { name: 'yearly', timezone: 'Europe/Zurich' }, () => undefined)
+  await vi.waitUntil(async () => (await jobs.status()).find(({ name }) => name === 'yearly')?.lastRun, {
+    timeout: 20_000,
+  })
+  await lead({ store, election: 'not-a-job' }, () => undefined)
+  const url = ['--store', `file://${directory}`]
+  const worked = await run(['run', 'hourly', ...url, '--identity', 'm1', '--at-most-once-per', '1h', '--', 'true'])
+  expect(worked.code).toBe(0)
+  const { code, out, error } = await run(['jobs', ...url])
+  expect({ code, error }).toEqual({ code: 0, error: '' })
+  const [head, ...rows] = out.trimEnd().split('\n')
+  expect(head).toMatch(/^JOB +SCHEDULE +NEXT +LAST +RESULT +TOOK +BY +TERM +ERROR$/)
+  expect(rows).toEqual([
+    expect.stringMatching(/^hourly +- +- +20\S+Z +succeeded +\S+ +m1 +1$/),
+    expect.stringMatching(/^import +- +- +20\S+Z +failed +\S+ +node-17 +1 +no such table: x+…$/),
+    expect.stringMatching(/^migrate +- +- +20\S+Z +succeeded +\S+ +node-17 +1$/),
+    expect.stringMatching(/^yearly +0 3 1 1 \* Europe\/Zurich +20\S+T02:00:00.000Z +20\S+ +- +- +- +-$/),
+  ])
+  const listed = linesOf((await run(['jobs', ...url, '--json'])).out)
+  expect(listed.find(({ name }) => name === 'import')).toMatchObject({
+    term: 1,
+    runs: [{ result: 'failed', by: 'node-17', error: expect.stringContaining('no such table') }],
+  })
+  expect(listed.map(({ name }) => name)).not.toContain('not-a-job')
+  await jobs.close()
+  await store.close?.()
+})
+
+test('says that there is none, and what is wrong', async () => {
+  const directory = folder()
+  const empty = await run(['jobs', '--store', `file://${directory}`])
+  expect(empty).toMatchObject({ code: 0, out: 'There is no job.\n' })
+  expect(empty.error).toContain('There is no folder')
+  expect(await run(['jobs'])).toMatchObject({ code: 2, error: expect.stringContaining('--store is missing') })
+  expect(await run(['jobs', '--store', 'http://127.0.0.1:1'])).toMatchObject({ code: 69 })
+})

@@ -1,0 +1,170 @@
+/** Jobs with times, in a process that runs them whenever it leads. */
+import { setMaxListeners } from 'node:events'
+import { pause } from '@tenure/internal/pause'
+import type { Leadership } from '../leadership.ts'
+import { leadWith } from '../styles/lead-with.ts'
+import { followSchedule, type Followed, type FollowedJob } from './follow.ts'
+import { perform, type JobWork, type RunLimits } from './perform.ts'
+import type { Schedule } from './schedule.ts'
+import type { Workshop } from './workshop.ts'
+
+/** A job that was given to `every`. */
+export interface ScheduledWork {
+  readonly name: string
+  readonly schedule: Schedule
+  readonly limits: RunLimits
+  readonly work: JobWork
+  /** Aborts when it is to end here. */
+  readonly ended: AbortSignal
+}
+
+/** How long a job whose record cannot be used is left alone. */
+const unusableMs = 60_000
+/** The wall clock may be set at any moment, so no sleep that follows it is long. */
+const longestSleepMs = 10_000
+
+/** Runs its times while this leadership lasts. */
+function follow(
+  leadership: Leadership,
+  { name, schedule, limits, work }: ScheduledWork,
+  { clock, reporter }: Workshop,
+  leaves: NonNullable<FollowedJob<never>['leaves']>,
+): Promise<Followed<never>> {
+  const tell: FollowedJob<never>['tell'] = (happening) => reporter.tell(name, happening)
+  return followSchedule<never>(leadership, {
+    schedule,
+    clock,
+    leaves,
+    tell,
+    perform: ({ run, nextMs }) => perform({ leadership, clock, run, untilMs: nextMs, work, tell, ...limits }),
+  })
+}
+
+/** Runs a job whose leader is its own: it leads in between, and lets others lead when there is time for that. */
+export function serve(job: ScheduledWork, workshop: Workshop): Promise<void> {
+  const { clock, reporter, leaseDurationMs, retryIntervalMs } = workshop
+  // After a run, so that the jobs of a fleet do not all stay with the process that was there first.
+  const leaves = (nextMs: number | undefined, hasRun: boolean) =>
+    hasRun && nextMs !== undefined && nextMs - clock.wallMs() > leaseDurationMs
+  return workshop.withElector(job.name, async (elector) => {
+    elector.start({ signal: job.ended })
+    for (;;) {
+      const leadership = await elector.waitForLeadership().catch(() => undefined)
+      if (!leadership) return
+      const following = follow(leadership, job, workshop, leaves).then(
+        ({ hasLeft }) => (hasLeft ? 2 * retryIntervalMs : undefined),
+        (error: unknown) => {
+          reporter.tell(job.name, { type: 'error', error })
+          return unusableMs
+        },
+      )
+      try {
+        leadership.waitUntil(following)
+      } catch {
+        // Over before it began: nothing was noted, so nothing is run.
+      }
+      const cooldownMs = await following
+      if (cooldownMs !== undefined) await elector.stepDown({ cooldownMs })
+    }
+  })
+}
+
+/**
+ * Runs a job while `gate`, the leader of all jobs, leads. The job's own lease is taken for each time that is due, and
+ * released after it: in between, the job costs nothing. That lease alone makes its runs safe; the gate only says where.
+ */
+export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop: Workshop): Promise<void> {
+  const { clock, reporter } = workshop
+  const goesOn = () => gate.isLeader() && !job.ended.aborted
+  while (goesOn()) {
+    const nextMs = await visit(gate, job, workshop).then(
+      (followed) => followed.nextMs,
+      (error: unknown) => {
+        if (goesOn()) reporter.tell(job.name, { type: 'error', error })
+        return clock.wallMs() + unusableMs
+      },
+    )
+    if (nextMs !== undefined && goesOn()) {
+      reporter.tell(job.name, { type: 'scheduled', scheduledAt: new Date(nextMs) })
+    }
+    for (let waitMs = 1; waitMs > 0 && goesOn();) {
+      waitMs = (nextMs ?? Infinity) - clock.wallMs()
+      if (waitMs > 0) await wait(Math.min(waitMs, longestSleepMs), gate, job, workshop)
+    }
+  }
+}
+
+async function wait(ms: number, gate: Leadership, job: ScheduledWork, { clock }: Workshop): Promise<void> {
+  const controller = new AbortController()
+  const end = () => controller.abort()
+  for (const signal of [gate.signal, job.ended]) signal.addEventListener('abort', end, { once: true })
+  await pause(clock, ms, controller.signal)
+  for (const signal of [gate.signal, job.ended]) signal.removeEventListener('abort', end)
+}
+
+function visit(gate: Leadership, job: ScheduledWork, workshop: Workshop): Promise<Followed<never>> {
+  return workshop.withElector(job.name, async (elector) => {
+    // A run that has begun goes on under its own lease. A campaign is for the next leader of all.
+    const end = () => {
+      if (!elector.isLeader()) void elector.stop()
+    }
+    gate.signal.addEventListener('abort', end, { once: true })
+    try {
+      const course = { onLoss: 'throw' as const, signal: job.ended, trustsWork: true }
+      return await leadWith(elector, course, (leadership) => follow(leadership, job, workshop, () => true))
+    } finally {
+      gate.signal.removeEventListener('abort', end)
+    }
+  })
+}
+
+/** One leader for all jobs of a program. */
+export class Gate {
+  readonly #workshop: Workshop
+  readonly #jobs = new Map<ScheduledWork, Promise<void>>()
+  #leadership: Leadership | undefined
+
+  constructor(election: string, workshop: Workshop) {
+    this.#workshop = workshop
+    void workshop.withElector(election, async (elector) => {
+      elector.start()
+      for (;;) {
+        const leadership = await elector.waitForLeadership().catch(() => undefined)
+        if (!leadership) return
+        this.#leadership = leadership
+        // Each job listens, and a thousand of them are not a leak.
+        setMaxListeners(0, leadership.signal)
+        for (const job of this.#jobs.keys()) this.#begin(job)
+        const { signal } = leadership
+        if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      }
+    })
+  }
+
+  /** Runs a job whenever this process is the leader. Settles when the job has ended here. */
+  serve(job: ScheduledWork): Promise<void> {
+    this.#jobs.set(job, Promise.resolve())
+    this.#begin(job)
+    return new Promise((resolve) => {
+      const end = () => {
+        resolve(this.#jobs.get(job))
+        this.#jobs.delete(job)
+      }
+      if (job.ended.aborted) end()
+      else job.ended.addEventListener('abort', end, { once: true })
+    })
+  }
+
+  #begin(job: ScheduledWork): void {
+    const leadership = this.#leadership
+    if (!leadership?.isLeader()) return
+    const serving = serveBehind(leadership, job, this.#workshop)
+    this.#jobs.set(job, serving)
+    try {
+      // Its lease is not released while a job runs.
+      leadership.waitUntil(serving)
+    } catch {
+      // Over before it began: it ends by itself.
+    }
+  }
+}

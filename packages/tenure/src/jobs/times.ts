@@ -1,0 +1,62 @@
+import { invalidOption } from '../errors.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
+
+/** The times at which a job is due, in Unix milliseconds. A fleet that computes them in several places agrees on them. */
+export interface Times {
+  /** For people, such as `0 3 * * *` or `every 5 minutes`. */
+  readonly text: string
+  /** The newest that is not in the future. */
+  latest(nowMs: number): number | undefined
+  /** The first after a moment. */
+  after(ms: number): number | undefined
+}
+
+/**
+ * A duration in words. The parts are added up.
+ *
+ * @example
+ * const interval: Interval = { hours: 1, minutes: 30 }
+ */
+export interface Interval {
+  readonly days?: number | undefined
+  readonly hours?: number | undefined
+  readonly minutes?: number | undefined
+  readonly seconds?: number | undefined
+  readonly milliseconds?: number | undefined
+}
+
+const unitMs = { days: 86_400_000, hours: 3_600_000, minutes: 60_000, seconds: 1_000, milliseconds: 1 } as const
+const names: OptionNames<Interval> = unitMs
+/** Before this, a lease and a note take longer than what is in between. */
+const shortestMs = 100
+
+/** An interval in milliseconds. */
+export function intervalMsOf(option: string, interval: Interval): number {
+  checkOptions(option, interval, names)
+  let ms = 0
+  for (const [unit, each] of Object.entries(unitMs)) {
+    const count: unknown = Reflect.get(interval, unit)
+    if (count === undefined) continue
+    if (typeof count !== 'number' || !(count >= 0)) {
+      throw invalidOption(`${option}.${unit}`, count, 'it must be a number from 0 on')
+    }
+    ms += count * each
+  }
+  if (Number.isSafeInteger(ms) && ms >= shortestMs) return ms
+  throw invalidOption(option, ms, `it must be whole milliseconds, at least ${shortestMs}, such as { minutes: 5 }`)
+}
+
+/** Times that are an interval apart, counted from the epoch: every process comes to the same ones, whenever it began. */
+export function intervalTimes(intervalMs: number): Times {
+  const latest = (nowMs: number) => Math.floor(nowMs / intervalMs) * intervalMs
+  return { text: `every ${wordsOf(intervalMs)}`, latest, after: (ms) => latest(ms) + intervalMs }
+}
+
+function wordsOf(ms: number): string {
+  for (const [unit, each] of Object.entries(unitMs)) {
+    if (ms % each !== 0) continue
+    const count = ms / each
+    return count === 1 ? unit.slice(0, -1) : `${count} ${unit}`
+  }
+  return `${ms} milliseconds`
+}

@@ -1,0 +1,82 @@
+import { hostname } from 'node:os'
+import { systemClock, type Clock } from '../clock.ts'
+import { Elector } from '../elector.ts'
+import { TenureError } from '../errors.ts'
+import type { LeaseRecord, LeaseStore } from '../lease-store.ts'
+import { checkFound } from '../store-calls.ts'
+import { timingsOf } from '../timings.ts'
+import type { JobObserver } from './events.ts'
+import type { JobsOptions } from './options.ts'
+import { Reporter } from './reporter.ts'
+
+/** What all jobs of a process share: its store, its name, its clock, and the electors that are at work. */
+export class Workshop {
+  readonly clock: Clock
+  readonly reporter: Reporter
+  readonly leaseDurationMs: number
+  readonly retryIntervalMs: number
+  readonly #store: LeaseStore
+  readonly #make: (election: string) => Elector
+  readonly #electors = new Set<Elector>()
+  #closed: Promise<void> | undefined
+
+  constructor(options: Omit<JobsOptions, 'signal' | 'sharedLeader' | 'observer'>, observer: JobObserver | undefined) {
+    const clock = options.clock ?? systemClock
+    const identity = options.identity ?? `${hostname()}-${clock.randomId().slice(0, 8)}`
+    const reporter = new Reporter(identity, observer)
+    this.clock = clock
+    this.reporter = reporter
+    this.#store = options.store
+    this.#make = (election) => new Elector({ ...options, identity, clock, election, observer: reporter.ofElections })
+    // What is wrong with an elector's options is said now, and not when the first job is given.
+    this.#make('jobs')
+    const { leaseDurationMs, retryIntervalMs } = timingsOf(options)
+    this.leaseDurationMs = leaseDurationMs
+    this.retryIntervalMs = retryIntervalMs
+  }
+
+  /** Uses an elector, which is stopped when the jobs are closed. */
+  async withElector<T>(election: string, use: (elector: Elector) => Promise<T>): Promise<T> {
+    this.throwIfClosed()
+    const elector = this.#make(election)
+    this.#electors.add(elector)
+    try {
+      return await use(elector)
+    } finally {
+      this.#electors.delete(elector)
+    }
+  }
+
+  /** The record of a job, or nothing if there is none. */
+  async read(name: string, ended?: AbortSignal): Promise<LeaseRecord | undefined> {
+    const controller = new AbortController()
+    const timeoutMs = this.leaseDurationMs
+    const end = () => controller.abort(ended?.reason)
+    const timer = this.clock.setTimer(timeoutMs, () => controller.abort(late(name, timeoutMs)))
+    ended?.addEventListener('abort', end, { once: true })
+    const { signal } = controller
+    const aborted = new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+    })
+    try {
+      return checkFound(await Promise.race([this.#store.read(name, { signal, timeoutMs }), aborted]))
+    } finally {
+      timer.cancel()
+      ended?.removeEventListener('abort', end)
+    }
+  }
+
+  throwIfClosed(): void {
+    if (this.#closed) throw new TenureError('STOPPED', 'These jobs were closed. Make new ones with createJobs().')
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= Promise.all([...this.#electors].map((elector) => elector.stop())).then(() => undefined)
+    return this.#closed
+  }
+}
+
+function late(name: string, timeoutMs: number): TenureError {
+  const text = `The store did not answer "read" for "${name}" within ${Math.ceil(timeoutMs)} ms.`
+  return new TenureError('TIMEOUT', text, { retryable: true })
+}

@@ -1,0 +1,397 @@
+import { describe, expect, test } from 'vitest'
+import { Elector } from '../../src/index.ts'
+import { noteOf } from '../../src/jobs/note.ts'
+import { createJobs } from '../../src/jobs/index.ts'
+import { memoryTtlStorage } from '../../src/stores/memory-ttl.ts'
+import { ttlStore } from '../../src/stores/ttl.ts'
+import { call } from '../outcome.ts'
+import { fleet, type Fleet } from './fleet.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+const times = ({ ran }: Fleet) => ran.map(({ scheduledAt }) => scheduledAt.slice(11, 19))
+
+describe('a job with times', () => {
+  test('runs each time once in the fleet, at its time', async () => {
+    const on = fleet()
+    for (const name of ['a', 'b', 'c']) {
+      on.member(name).jobs.every('*/5 * * * *', { name: 'sync' }, on.work(name, 1_000))
+    }
+    await on.clock.advance(21 * minute)
+    expect(times(on)).toEqual(['00:05:00', '00:10:00', '00:15:00', '00:20:00'])
+    for (const { scheduledAt, atMs } of on.ran) expect(atMs - Date.parse(scheduledAt)).toBeLessThan(5)
+    await on.close()
+    expect(on.clock.timers).toBe(0)
+  })
+
+  test('moves on to another process after a run, so that jobs spread over the fleet', async () => {
+    const on = fleet()
+    for (const name of ['a', 'b', 'c']) {
+      const { jobs } = on.member(name)
+      for (const job of ['one', 'two', 'three', 'four']) jobs.every({ minutes: 1 }, { name: job }, on.work(name))
+    }
+    await on.clock.advance(5.5 * minute)
+    expect(on.ran).toHaveLength(20)
+    expect(new Set(on.ran.map(({ by }) => by)).size).toBe(3)
+    await on.close()
+  })
+
+  test('is run in time by a process that is alone', async () => {
+    const on = fleet()
+    on.member('a').jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))
+    await on.clock.advance(10 * minute)
+    expect(on.ran).toHaveLength(10)
+    for (const { scheduledAt, atMs } of on.ran) expect(atMs - Date.parse(scheduledAt)).toBeLessThan(5)
+    await on.close()
+  })
+
+  test('is noted before it begins, so that nobody runs its time again', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    let noted: unknown
+    a.jobs.every({ minutes: 1 }, { name: 'sync' }, async ({ scheduledAt }) => {
+      const record = await on.memory.read('sync', call)
+      noted = { last: noteOf(record?.carry ?? '')?.lastRunMs, runs: noteOf(record?.carry ?? '')?.runs }
+      expect(noted).toMatchObject({ last: scheduledAt.getTime(), runs: [{ scheduledAt, by: 'a', term: 1 }] })
+    })
+    await on.clock.advance(61_000)
+    expect(noted).toBeDefined()
+    await on.close()
+  })
+
+  test('is not run again for a time whose runner crashed, and goes on with the next time elsewhere', async () => {
+    const on = fleet()
+    const [a, b] = [on.member('a'), on.member('b')]
+    a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a', 10_000))
+    await on.clock.advance(1_000)
+    b.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('b', 1_000))
+    await on.clock.advance(minute)
+    a.crash()
+    await on.clock.advance(2.5 * minute)
+    expect(times(on)).toEqual(['00:01:00', '00:02:00', '00:03:00'])
+    expect(on.ran.map(({ by }) => by)).toEqual(['a', 'b', 'b'])
+    const [status] = await b.jobs.status()
+    expect(status?.runs.map(({ result }) => result)).toEqual(['succeeded', 'succeeded', 'lost'])
+    await on.close()
+  })
+
+  test('aborts a run that lost its lease before anybody else can begin', async () => {
+    const on = fleet()
+    const [a, b] = [on.member('a'), on.member('b')]
+    a.jobs.every({ seconds: 20 }, { name: 'sync' }, on.work('a', hour))
+    await on.clock.advance(1_000)
+    b.jobs.every({ seconds: 20 }, { name: 'sync' }, on.work('b', 1_000))
+    await on.clock.advance(20_000)
+    expect(on.ran).toHaveLength(1)
+    const [first] = on.ran
+    const ended: unknown[] = []
+    a.link.fault = () => 'request-lost'
+    await on.clock.advance(minute)
+    expect(first?.endedMs).toBeUndefined()
+    for (const event of a.events) if (event.type === 'ended') ended.push(event.run.result)
+    expect(ended).toEqual(['lost'])
+    expect(on.ran.slice(1).every(({ by }) => by === 'b')).toBe(true)
+    expect(on.ran.length).toBeGreaterThan(2)
+    await on.close()
+  })
+
+  test('never runs twice at once, and says that the run before is still going', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    a.jobs.every({ minutes: 1 }, { name: 'slow' }, on.work('a', 150_000))
+    await on.clock.advance(8 * minute)
+    for (const [index, { atMs }] of on.ran.slice(1).entries()) {
+      expect(atMs).toBeGreaterThanOrEqual(on.ran[index]?.endedMs ?? Infinity)
+    }
+    // The minutes in between are over a minute late by then, but for the newest one.
+    expect(times(on)).toEqual(['00:01:00', '00:03:00', '00:06:00'])
+    const told = a.events.filter(({ type }) => type === 'still-running')
+    expect(told).toMatchObject([
+      {
+        job: 'slow',
+        run: { scheduledAt: new Date('2030-01-01T00:01:00Z') },
+        scheduledAt: new Date('2030-01-01T00:02:00Z'),
+      },
+      { scheduledAt: new Date('2030-01-01T00:04:00Z') },
+      { scheduledAt: new Date('2030-01-01T00:07:00Z') },
+    ])
+    await on.close()
+  })
+
+  test('leaves out the times at which nobody could run it, and says so', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    const job = a.jobs.every('0 * * * *', { name: 'hourly' }, on.work('a'))
+    await on.clock.advance(hour + minute)
+    await Promise.all([job.stop(), on.clock.advance(minute)])
+    await on.clock.advance(3 * hour)
+    const b = on.member('b')
+    b.jobs.every('0 * * * *', { name: 'hourly' }, on.work('b'))
+    await on.clock.advance(hour)
+    expect(times(on)).toEqual(['01:00:00', '05:00:00'])
+    expect(b.events).toContainEqual({
+      type: 'missed',
+      job: 'hourly',
+      identity: 'b',
+      scheduledAt: new Date('2030-01-01T04:00:00Z'),
+    })
+    const [status] = await b.jobs.status()
+    expect(status?.runs.map(({ result }) => result)).toEqual(['succeeded', 'missed', 'succeeded'])
+    await on.close()
+  })
+
+  test('makes one run of them, if so chosen', async () => {
+    const on = fleet()
+    const options = { name: 'hourly', missed: 'run-once' as const }
+    const job = on.member('a').jobs.every('0 * * * *', options, on.work('a'))
+    await on.clock.advance(hour + minute)
+    await Promise.all([job.stop(), on.clock.advance(minute)])
+    await on.clock.advance(3 * hour)
+    on.member('b').jobs.every('0 * * * *', options, on.work('b'))
+    await on.clock.advance(minute)
+    expect(times(on)).toEqual(['01:00:00', '04:00:00'])
+    await on.close()
+  })
+
+  test('begins with the next time when there was no run before', async () => {
+    const on = fleet()
+    await on.clock.advance(7 * minute)
+    on.member('a').jobs.every({ minutes: 5 }, { name: 'sync', missed: 'run-once' }, on.work('a'))
+    await on.clock.advance(2 * minute)
+    expect(on.ran).toEqual([])
+    await on.clock.advance(2 * minute)
+    expect(times(on)).toEqual(['00:10:00'])
+    await on.close()
+  })
+
+  test('goes on after a run that failed, and notes what it failed with', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    a.jobs.every({ minutes: 1 }, { name: 'sync' }, async () => {
+      throw new Error('The disk is full')
+    })
+    await on.clock.advance(2.5 * minute)
+    const [status] = await a.jobs.status()
+    expect(status).toMatchObject({
+      name: 'sync',
+      schedule: 'every minute',
+      leader: 'a',
+      nextRun: new Date('2030-01-01T00:03:00Z'),
+      runs: [
+        { scheduledAt: new Date('2030-01-01T00:02:00Z'), result: 'failed', error: 'The disk is full', by: 'a' },
+        { scheduledAt: new Date('2030-01-01T00:01:00Z'), result: 'failed' },
+      ],
+    })
+    await on.close()
+  })
+
+  test('does not touch the record of another program, and says so', async () => {
+    const on = fleet()
+    const elector = new Elector({ store: on.memory, election: 'sync', clock: on.clock })
+    elector.start()
+    const leadership = await elector.waitForLeadership()
+    await Promise.all([leadership.setCarry('my own notes'), on.clock.advance(10)])
+    await Promise.all([elector.stop(), on.clock.advance(10)])
+    const a = on.member('a')
+    a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))
+    await on.clock.advance(3 * minute)
+    expect(on.ran).toEqual([])
+    expect(a.events.find(({ type }) => type === 'error')).toMatchObject({ error: { code: 'RECORD_INVALID' } })
+    expect((await on.memory.read('sync', call))?.carry).toBe('my own notes')
+    await on.close()
+  })
+
+  test('ends when it is stopped, and is run by the others', async () => {
+    const on = fleet()
+    const job = on.member('a').jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a', 30_000))
+    await on.clock.advance(61_000)
+    on.member('b').jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('b'))
+    await Promise.all([job.stop(), on.clock.advance(1_000)])
+    await on.clock.advance(minute)
+    expect(on.ran.map(({ by }) => by)).toEqual(['a', 'b'])
+    await on.close()
+  })
+
+  test('tells of a run that was asked to stop, and what it came to', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    a.jobs.every({ minutes: 1 }, { name: 'stops' }, on.work('a', hour))
+    a.jobs.every({ minutes: 1 }, { name: 'ends' }, async ({ signal }) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+    })
+    await on.clock.advance(61_000)
+    await Promise.all([a.jobs.close(), on.clock.advance(5_000)])
+    const results = await Promise.all(
+      ['stops', 'ends'].map(async (name) => noteOf((await on.memory.read(name, call))?.carry ?? '')?.runs[0]?.result),
+    )
+    expect(results).toEqual(['stopped', 'succeeded'])
+    expect(on.clock.timers).toBe(0)
+  })
+})
+
+describe('clocks', () => {
+  test('that are hours apart run no time twice, whoever leads', async () => {
+    const on = fleet()
+    const members = [0, 2 * hour, -3 * hour].map((aheadMs, index) => {
+      const member = on.member(`m${index}`, { aheadMs })
+      member.jobs.every('*/30 * * * *', { name: 'sync' }, on.work(member.name))
+      return member
+    })
+    for (let step = 0; step < 24; step += 1) {
+      await on.clock.advance(20 * minute)
+      const member = members[step % 3]
+      // Its lease runs out, and another one leads.
+      if (member) member.link.fault = () => 'error'
+      await on.clock.advance(2 * minute)
+      if (member) member.link.fault = () => undefined
+    }
+    const slots = times(on)
+    expect(new Set(on.ran.map(({ scheduledAt }) => scheduledAt)).size).toBe(slots.length)
+    expect(on.ran.map(({ scheduledAt }) => scheduledAt)).toEqual(
+      on.ran.map(({ scheduledAt }) => scheduledAt).toSorted(),
+    )
+    expect(slots.length).toBeGreaterThan(3)
+    await on.close()
+  })
+
+  test('that leap ahead run what is due then, and no time again when they are set back', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))
+    await on.clock.advance(61_000)
+    a.time.aheadMs = 10 * minute
+    await on.clock.advance(11_000)
+    expect(times(on)).toEqual(['00:01:00', '00:11:00'])
+    a.time.aheadMs = 0
+    await on.clock.advance(9 * minute)
+    expect(times(on)).toEqual(['00:01:00', '00:11:00'])
+    await on.clock.advance(2 * minute)
+    expect(times(on)).toEqual(['00:01:00', '00:11:00', '00:12:00'])
+    await on.close()
+  })
+
+  test.each([
+    ['spring, when 02:30 is skipped', '2030-03-30T12:00:00Z', ['2030-03-31T01:30:00.000Z', '2030-04-01T00:30:00.000Z']],
+    [
+      'autumn, when 02:30 comes twice',
+      '2030-10-26T12:00:00Z',
+      ['2030-10-27T00:30:00.000Z', '2030-10-28T01:30:00.000Z'],
+    ],
+  ])('of a zone with summer time run a time of the day once: %s', async (_, from, expected) => {
+    const on = fleet()
+    on.clock.setWall(Date.parse(from))
+    const { jobs } = on.member('a', { leaseDurationMs: 600_000 })
+    jobs.every('30 2 * * *', { name: 'nightly', timezone: 'Europe/Zurich' }, on.work('a'))
+    for (let hours = 0; hours < 48; hours += 1) await on.clock.advance(hour)
+    const days = on.ran.map(({ scheduledAt }) => scheduledAt)
+    expect(days).toHaveLength(2)
+    expect(days[1]).toBe(expected[1])
+    await on.close()
+  })
+})
+
+describe('limits of a run', () => {
+  test('abort it after maxRuntimeMs, say so, and let the next one run', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    a.jobs.every({ minutes: 1 }, { name: 'slow', maxRuntimeMs: 5_000 }, on.work('a', hour))
+    await on.clock.advance(2.2 * minute)
+    expect(on.ran).toHaveLength(2)
+    expect(a.events.filter(({ type }) => type === 'timed-out')).toHaveLength(2)
+    const [status] = await a.jobs.status()
+    expect(status?.runs).toMatchObject([
+      { result: 'timed-out', durationMs: 5_000, error: expect.stringContaining('maxRuntimeMs (5000 ms)') },
+      { result: 'timed-out' },
+    ])
+    await on.close()
+  })
+
+  test('begin no other run while one that was aborted has not settled', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    let running = 0
+    let most = 0
+    a.jobs.every({ minutes: 1 }, { name: 'deaf', maxRuntimeMs: 5_000 }, async () => {
+      most = Math.max(most, (running += 1))
+      await new Promise<void>((resolve) => on.clock.setTimer(100_000, resolve))
+      running -= 1
+    })
+    await on.clock.advance(6 * minute)
+    expect(most).toBe(1)
+    await on.close()
+  })
+
+  test('try it again with a growing pause, in the same term, and note how often', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    const tried: { atMs: number; tries: number; term: number }[] = []
+    a.jobs.every({ minutes: 1 }, { name: 'flaky', retries: 3 }, async ({ tries, term }) => {
+      tried.push({ atMs: on.clock.monotonicMs(), tries, term })
+      if (tries < 3) throw new Error('not yet')
+    })
+    await on.clock.advance(80_000)
+    expect(tried.map(({ tries }) => tries)).toEqual([1, 2, 3])
+    const [one, two, three] = tried.map(({ atMs }) => atMs)
+    expect((three ?? 0) - (two ?? 0)).toBeGreaterThan((two ?? 0) - (one ?? 0))
+    expect(new Set(tried.map(({ term }) => term)).size).toBe(1)
+    expect((await a.jobs.status())[0]?.runs).toMatchObject([{ result: 'succeeded', tries: 3 }])
+    await on.close()
+  })
+
+  test('do not try again beyond the next time, nor beyond maxRuntimeMs', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    const fails = async () => {
+      throw new Error('never')
+    }
+    a.jobs.every({ seconds: 10 }, { name: 'often', retries: 100, retryDelayMs: 3_000 }, fails)
+    a.jobs.every({ minutes: 10 }, { name: 'short', retries: 100, maxRuntimeMs: 8_000 }, fails)
+    await on.clock.advance(11 * minute)
+    const status = await a.jobs.status()
+    for (const run of status.find(({ name }) => name === 'often')?.runs ?? []) {
+      expect(run.durationMs ?? 0).toBeLessThan(10_000)
+    }
+    const [run] = status.find(({ name }) => name === 'short')?.runs ?? []
+    expect(run).toMatchObject({ result: 'timed-out', durationMs: 8_000 })
+    await on.close()
+  })
+})
+
+describe('what is wrong is refused at once', () => {
+  const jobs = fleet().member('a').jobs
+  const work = () => undefined
+  test.each([
+    ['a pattern', () => jobs.every('61 * * * *', { name: 'a' }, work), /minute: 61/],
+    ['an interval', () => jobs.every({ minutes: 0 }, { name: 'a' }, work), /at least 100/],
+    ['a zone', () => jobs.every('@daily', { name: 'a', timezone: 'Mars' }, work), /time zone/],
+    ['a zone of an interval', () => jobs.every({ hours: 1 }, { name: 'a', timezone: 'UTC' }, work), /epoch/],
+    ['a name', () => jobs.every('@daily', { name: '' }, work), /"name" is ""/],
+    ['no name', () => jobs.every('@daily', {} as never, work), /"name" is undefined/],
+    ['work', () => jobs.every('@daily', { name: 'a' }, 'x' as never), /must be a function/],
+    ['missed', () => jobs.every('@daily', { name: 'a', missed: 'all' as never }, work), /"skip", "run-once"/],
+    ['a limit', () => jobs.every('@daily', { name: 'a', maxRuntimeMs: 0 }, work), /maxRuntimeMs/],
+    ['a count', () => jobs.every('@daily', { name: 'a', retries: -1 }, work), /retries/],
+    ['an option', () => jobs.every('@daily', { name: 'a', timeZone: 'UTC' } as never, work), /Did you mean "timezone"/],
+    ['a lease', () => createJobs({ store: fleet().memory, leaseDurationMs: 5 }), /leaseDurationMs/],
+    ['an observer', () => createJobs({ store: fleet().memory, observer: { onJobs() {} } as never }), /"onJob"/],
+  ])('%s', (_, wrong, message) => {
+    expect(wrong).toThrow(TypeError)
+    expect(wrong).toThrow(message)
+  })
+
+  test('a store that keeps nothing', () => {
+    const wrong = () => createJobs({ store: ttlStore(memoryTtlStorage()) })
+    expect(wrong).toThrow(expect.objectContaining({ code: 'TERMS_REQUIRED' }))
+  })
+
+  test('a name that another job has, and jobs that were closed', async () => {
+    const on = fleet()
+    const { jobs: own } = on.member('a')
+    own.every({ hours: 1 }, { name: 'a' }, work)
+    expect(() => own.every({ hours: 2 }, { name: 'a' }, work)).toThrow(/another job/)
+    await expect(own.tryRun('a', work)).rejects.toThrow(/another job/)
+    await on.close()
+    expect(() => own.every({ hours: 1 }, { name: 'b' }, work)).toThrow(expect.objectContaining({ code: 'STOPPED' }))
+    await expect(own.once('c', work)).rejects.toMatchObject({ code: 'STOPPED' })
+  })
+})

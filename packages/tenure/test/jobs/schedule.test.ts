@@ -1,0 +1,168 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { cronTimes, timezoneOf } from '../../src/jobs/cron.ts'
+import { Schedule, toleranceMsOf } from '../../src/jobs/schedule.ts'
+import { intervalMsOf, intervalTimes, type Interval } from '../../src/jobs/times.ts'
+
+const at = (text: string) => Date.parse(text)
+const iso = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString())
+
+function cron(pattern: string, more: { timezone?: string; missed?: 'skip' | 'run-once' } = {}): Schedule {
+  const { timezone = 'UTC', missed = 'skip' } = more
+  return new Schedule(cronTimes('schedule', pattern, timezone), { missed, toleranceMs: 60_000 })
+}
+
+describe('the next slot', () => {
+  const five = cron('*/5 * * * *')
+
+  test('is the one after the last, and waits for its time', () => {
+    expect(five.next(at('2026-01-01T12:00Z'), at('2026-01-01T12:01Z'))).toEqual({
+      slotMs: at('2026-01-01T12:05Z'),
+      waitMs: 240_000,
+      missedMs: undefined,
+    })
+  })
+
+  test('is due at its very millisecond, and not before', () => {
+    const lastMs = at('2026-01-01T12:00Z')
+    expect(five.next(lastMs, at('2026-01-01T12:05Z') - 1)).toMatchObject({ waitMs: 1 })
+    expect(five.next(lastMs, at('2026-01-01T12:05Z'))).toMatchObject({ slotMs: at('2026-01-01T12:05Z'), waitMs: 0 })
+  })
+
+  test('is never one that was run, however far behind this clock is', () => {
+    for (const minutes of [-600, -5, -1, 0, 1]) {
+      const slot = five.next(at('2026-01-01T12:05Z'), at('2026-01-01T12:05Z') + minutes * 60_000)
+      expect(slot).toMatchObject({ slotMs: at('2026-01-01T12:10Z'), waitMs: (5 - minutes) * 60_000 })
+    }
+  })
+
+  test('was not missed if a take-over came in between', () => {
+    expect(five.next(at('2026-01-01T12:00Z'), at('2026-01-01T12:05:59Z'))).toMatchObject({
+      slotMs: at('2026-01-01T12:05Z'),
+      waitMs: 0,
+    })
+    expect(toleranceMsOf(15_000)).toBe(60_000)
+    expect(toleranceMsOf(60_000)).toBe(120_000)
+  })
+
+  test('leaves out what was missed, or makes one run of all of it', () => {
+    const args = [at('2026-01-01T09:00Z'), at('2026-01-01T12:02Z')] as const
+    expect(five.next(...args)).toEqual({
+      slotMs: at('2026-01-01T12:05Z'),
+      waitMs: 180_000,
+      missedMs: at('2026-01-01T12:00Z'),
+    })
+    expect(cron('*/5 * * * *', { missed: 'run-once' }).next(...args)).toMatchObject({
+      slotMs: at('2026-01-01T12:00Z'),
+      waitMs: 0,
+    })
+  })
+
+  test('follows a time zone over its summer time', () => {
+    const zurich = cron('0 3 * * *', { timezone: 'Europe/Zurich' })
+    const slots = [at('2026-03-27T12:00Z')]
+    while (slots.length < 5) slots.push(zurich.next(slots.at(-1) ?? 0, slots.at(-1) ?? 0)?.slotMs ?? NaN)
+    expect(slots.slice(1).map(iso)).toEqual([
+      '2026-03-28T02:00:00.000Z',
+      '2026-03-29T01:00:00.000Z',
+      '2026-03-30T01:00:00.000Z',
+      '2026-03-31T01:00:00.000Z',
+    ])
+  })
+
+  test.each([
+    ['that the change skips comes once', '30 2 * * *', '2026-03-28T12:00Z', '2026-03-29T12:00Z'],
+    ['that the change repeats comes once', '30 2 * * *', '2026-10-24T12:00Z', '2026-10-25T12:00Z'],
+  ])('at an hour %s', (_, pattern, from, until) => {
+    const zurich = cron(pattern, { timezone: 'Europe/Zurich' })
+    const slots: number[] = []
+    for (let ms = at(from); ;) {
+      const next = zurich.times.after(ms)
+      if (next === undefined || next > at(until)) break
+      slots.push(next)
+      ms = next
+    }
+    expect(slots).toHaveLength(1)
+  })
+
+  test('is the same whether it is asked again and again or once, whatever the clock does in between', () => {
+    const minutes = fc.integer({ min: 0, max: 500 })
+    fc.assert(
+      fc.property(fc.array(fc.tuple(minutes, minutes), { minLength: 1, maxLength: 10 }), (asked) => {
+        const kept = cron('*/7 * * * *')
+        for (const [last, now] of asked) {
+          const [lastMs, nowMs] = [at('2026-01-01T00:00Z') + last * 60_000, at('2026-01-01T00:00Z') + now * 60_000]
+          expect(kept.next(lastMs, nowMs)).toEqual(cron('*/7 * * * *').next(lastMs, nowMs))
+        }
+      }),
+      { numRuns: 30 },
+    )
+  })
+
+  test('is never at or before the last one, nor is one left out that is due now', () => {
+    const ms = fc.integer({ min: 0, max: 4_000_000 })
+    fc.assert(
+      fc.property(ms, ms, fc.constantFrom('skip' as const, 'run-once' as const), (lastMs, nowMs, missed) => {
+        const schedule = new Schedule(intervalTimes(10_000), { missed, toleranceMs: 60_000 })
+        const slot = schedule.next(lastMs, nowMs)
+        if (!slot) return expect.unreachable('an interval has no end')
+        expect(slot.slotMs).toBeGreaterThan(lastMs)
+        expect(slot.slotMs % 10_000).toBe(0)
+        expect(slot.waitMs).toBe(Math.max(0, slot.slotMs - nowMs))
+        const dueMs = Math.floor(nowMs / 10_000) * 10_000
+        if (dueMs > lastMs) expect(slot.slotMs).toBe(dueMs)
+        return undefined
+      }),
+    )
+  })
+})
+
+describe('an interval', () => {
+  test('counts from the epoch, so that every process comes to the same times', () => {
+    const times = intervalTimes(intervalMsOf('schedule', { minutes: 5 }))
+    expect(iso(times.latest(at('2026-01-01T12:07:31Z')))).toBe('2026-01-01T12:05:00.000Z')
+    expect(iso(times.after(at('2026-01-01T12:05:00Z')))).toBe('2026-01-01T12:10:00.000Z')
+    expect(times.text).toBe('every 5 minutes')
+    expect(intervalTimes(90_000).text).toBe('every 90 seconds')
+    expect(intervalTimes(3_600_000).text).toBe('every hour')
+  })
+
+  test('adds its parts up', () => {
+    expect(intervalMsOf('schedule', { days: 1, hours: 1, minutes: 1, seconds: 1, milliseconds: 1 })).toBe(90_061_001)
+  })
+
+  test.each([
+    ['nothing', {}, /"interval" is 0, but it must be whole milliseconds, at least 100/],
+    ['a negative part', { minutes: -1 }, /"interval.minutes" is -1, but it must be a number from 0/],
+    ['a unit that is not there', { weeks: 1 }, /has no option "weeks"/],
+    ['a misspelt unit', { minute: 1 }, /Did you mean "minutes"/],
+    ['text', { minutes: '5' }, /"interval.minutes" is "5"/],
+    ['less than a tenth of a second', { milliseconds: 99 }, /at least 100/],
+  ])('of %s is refused', (_, interval: object, message) => {
+    expect(() => intervalMsOf('interval', interval as Interval)).toThrow(message)
+  })
+})
+
+describe('a cron expression', () => {
+  test.each([
+    ['of four fields', '* * * *', /five fields, or six with seconds/],
+    ['that is a date', '2026-01-01T00:00:00', /five fields/],
+    ['with a minute that is not there', '61 * * * *', /"schedule" is "61 \* \* \* \*", but it must be.*minute: 61/],
+    ['with a word in it', '* * soon * *', /its field 3 \(soon\) is not understood/],
+    ['for a day that never comes', '0 0 31 2 *', /matches some day/],
+    ['with a misspelt name', '@hurly', /@hourly.*Did you mean "@hourly"\?/],
+  ])('%s is refused', (_, pattern, message) => {
+    expect(() => cronTimes('schedule', pattern, 'UTC')).toThrow(message)
+    expect(() => cronTimes('schedule', pattern, 'UTC')).toThrow(TypeError)
+  })
+
+  test.each(['@hourly', '@DAILY', ' 0 3 * * MON-FRI ', '*/2 * * * * *'])('%s is taken', (pattern) => {
+    expect(cronTimes('schedule', pattern, 'UTC').after(0)).toBeGreaterThan(0)
+  })
+
+  test('of a time zone that is not there is refused, with what was meant', () => {
+    expect(timezoneOf('timezone', 'europe/zurich')).toBe('Europe/Zurich')
+    expect(() => timezoneOf('timezone', 'Europe/Zurick')).toThrow(/must be a time zone.*Did you mean "Europe\/Zurich"/)
+    expect(() => timezoneOf('timezone', 5)).toThrow(/"timezone" is 5/)
+  })
+})

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import { noteOf } from '../../src/jobs/note.ts'
+import { call } from '../outcome.ts'
+import { fleet } from './fleet.ts'
+
+const minute = 60_000
+const sharedLeader = 'billing'
+
+describe('one leader for all jobs', () => {
+  test('runs all of them in one process, each with a record of its own', async () => {
+    const on = fleet()
+    for (const name of ['a', 'b', 'c']) {
+      const { jobs } = on.member(name, { sharedLeader })
+      for (const job of ['one', 'two', 'three']) jobs.every({ minutes: 1 }, { name: job }, on.work(name, 1_000))
+      await on.clock.advance(100)
+    }
+    await on.clock.advance(4.5 * minute)
+    expect(on.ran).toHaveLength(12)
+    expect(new Set(on.ran.map(({ by }) => by))).toEqual(new Set(['a']))
+    for (const { scheduledAt, atMs } of on.ran) expect(atMs - Date.parse(scheduledAt)).toBeLessThan(5)
+    for (const job of ['one', 'two', 'three']) {
+      const record = await on.memory.read(job, call)
+      // Between its times nobody holds it.
+      expect(record?.released).toBe(true)
+      expect(noteOf(record?.carry ?? '')?.runs).toHaveLength(4)
+    }
+    await on.close()
+    expect(on.clock.timers).toBe(0)
+  })
+
+  test('is followed by another one when it crashes, and no time runs twice', async () => {
+    const on = fleet()
+    const a = on.member('a', { sharedLeader })
+    a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a', 30_000))
+    await on.clock.advance(100)
+    const b = on.member('b', { sharedLeader })
+    b.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('b', 1_000))
+    await on.clock.advance(minute + 1_000)
+    a.crash()
+    await on.clock.advance(3 * minute)
+    const slots = on.ran.map(({ by, scheduledAt }) => `${by} ${scheduledAt.slice(14, 19)}`)
+    expect(slots).toEqual(['a 01:00', 'b 02:00', 'b 03:00', 'b 04:00'])
+    await on.close()
+  })
+
+  test('takes jobs that are given later, and gives up those that are stopped', async () => {
+    const on = fleet()
+    const { jobs } = on.member('a', { sharedLeader })
+    const first = jobs.every({ minutes: 1 }, { name: 'first' }, on.work('first'))
+    await on.clock.advance(1.5 * minute)
+    jobs.every({ minutes: 1 }, { name: 'second' }, on.work('second'))
+    await Promise.all([first.stop(), on.clock.advance(10)])
+    await on.clock.advance(minute)
+    expect(on.ran.map(({ by }) => by)).toEqual(['first', 'second'])
+    await on.close()
+  })
+
+  test('finishes a run in good order when it is closed', async () => {
+    const on = fleet()
+    const a = on.member('a', { sharedLeader })
+    a.jobs.every({ minutes: 1 }, { name: 'sync' }, async ({ signal }) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+    })
+    await on.clock.advance(minute + 1_000)
+    await Promise.all([a.jobs.close(), on.clock.advance(5_000)])
+    const [record, leader] = await Promise.all(['sync', sharedLeader].map((name) => on.memory.read(name, call)))
+    expect([record?.released, leader?.released]).toEqual([true, true])
+    expect(noteOf(record?.carry ?? '')?.runs).toMatchObject([{ result: 'succeeded' }])
+    expect(on.clock.timers).toBe(0)
+  })
+
+  test('leaves alone what is not due: a thousand jobs cost one lease', async () => {
+    const on = fleet()
+    const a = on.member('a', { sharedLeader })
+    for (let job = 0; job < 1_000; job += 1) a.jobs.every('0 0 1 1 *', { name: `job-${job}` }, on.work('a'))
+    await on.clock.advance(minute)
+    const before = a.link.calls.length
+    await on.clock.advance(minute)
+    // A renewal of the leader every five seconds.
+    expect(a.link.calls.length - before).toBeLessThan(20)
+    await on.close()
+  })
+})
+
+test('a thousand jobs with leaders of their own renew as an elector does, and are all run in time', async () => {
+  const on = fleet()
+  const a = on.member('a')
+  for (let job = 0; job < 1_000; job += 1) {
+    a.jobs.every({ minutes: 1 }, { name: `job-${job}` }, on.work('a'))
+  }
+  await on.clock.advance(1.2 * minute)
+  expect(on.ran).toHaveLength(1_000)
+  for (const { scheduledAt, atMs } of on.ran) expect(atMs - Date.parse(scheduledAt)).toBeLessThan(50)
+  await on.close()
+})
