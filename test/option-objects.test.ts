@@ -318,6 +318,8 @@ const exempt: Readonly<Record<string, string>> = {
   'tenure/stores/multicluster: keepWatching': 'for controllers, whose own options are checked',
   'tenure/stores/service: ServiceStore.request': 'the service says itself what is wrong with a request',
   'tenure/options: checkOptions': 'it is the check',
+  '@tenure/service: migrateData': 'checked where it has places to move between: migrate.test.ts',
+  '@tenure/service: restoreShared': 'checked where it has a server: migrate.test.ts',
   'tenure/fencing: NodeRedisClient.eval': 'users implement it',
   'tenure/kubernetes: KubeConfigLike.applyToHTTPSOptions': 'users implement it',
   'tenure/stores/postgres: PostgresListeningSql.end': 'users implement it',

@@ -10,6 +10,7 @@ import { groupsCommand } from './groups/command.ts'
 import { jobsCommand } from './jobs/command.ts'
 import { leaderCommand } from './leader/command.ts'
 import { membersCommand } from './members/command.ts'
+import { migrateCommand } from './migrate/command.ts'
 import { resignCommand } from './resign/command.ts'
 import { restoreCommand } from './restore/command.ts'
 import { runCommand } from './run/command.ts'
@@ -34,6 +35,7 @@ const declarations = [
   controllerCommand,
   backupCommand,
   restoreCommand,
+  migrateCommand,
   campaignCommand,
   resignCommand,
   membersCommand,

@@ -8,6 +8,7 @@ import { jobsSettings } from '../src/jobs/settings.ts'
 import { leaderSettings } from '../src/leader/settings.ts'
 import { membersSettings } from '../src/members/settings.ts'
 import { resignSettings } from '../src/resign/settings.ts'
+import { migrateSettings } from '../src/migrate/settings.ts'
 import { restoreSettings } from '../src/restore/settings.ts'
 import { runSettings } from '../src/run/settings.ts'
 import { flagOf, type Table } from '../src/shared/arguments/settings.ts'
@@ -32,6 +33,7 @@ export const tables: Readonly<Record<string, Table>> = {
   groups: groupsSettings,
   backup: backupSettings,
   restore: restoreSettings,
+  migrate: migrateSettings,
   demo: demoSettings,
 }
 

@@ -6,7 +6,7 @@ export const restoreCommand: Declaration = {
   name: 'restore',
   summary: 'Let a service take a backup, or data that were copied or put back.',
   settings: restoreSettings,
-  examples: ['tenure restore --data /var/lib/tenure'],
+  examples: ['tenure restore --data /var/lib/tenure', 'tenure restore --store etcd://10.0.0.1:2379/tenure'],
   notes: [
     'Nobody knows which terms were granted since the backup, so a million are skipped in every group.',
     'Before: stop the service that the data come from, and wait for the longest lease in use.',

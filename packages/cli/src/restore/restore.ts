@@ -1,5 +1,4 @@
-import { restoreData } from '@tenure/service'
-import { unavailable } from '../shared/arguments/errors.ts'
+import { unavailable, usageError } from '../shared/arguments/errors.ts'
 import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { print } from '../shared/output.ts'
 import { defaultData } from '../serve/settings.ts'
@@ -7,9 +6,14 @@ import { restoreSettings } from './settings.ts'
 
 /** Skips terms, so that a service can take the data. */
 export async function restore(flags: Sources['flags']): Promise<void> {
-  const { data = defaultData } = settingsFrom(restoreSettings, flags)
-  await restoreData({ data }).catch((error: unknown) => {
+  const { data, store } = settingsFrom(restoreSettings, flags)
+  if (data !== undefined && store !== undefined) throw usageError(['--data and --store exclude each other.'])
+  const { restoreData, restoreShared } = await import('@tenure/service')
+  const { redactedUrl } = await import('tenure/stores')
+  const place = store === undefined ? (data ?? defaultData) : redactedUrl(store)
+  const restored = store === undefined ? restoreData({ data: place }) : restoreShared({ store })
+  await restored.catch((error: unknown) => {
     throw unavailable(error)
   })
-  print(`A million terms are skipped in every group of ${data}. A service can take it now.`)
+  print(`A million terms are skipped in every group of ${place}. A service can take it now.`)
 }

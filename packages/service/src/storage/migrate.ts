@@ -1,6 +1,8 @@
 import { resolve } from 'node:path'
 import type { Clock } from 'tenure'
+import { checkOptions } from 'tenure/options'
 import { openStore, redactedUrl } from 'tenure/stores'
+import { systemClock } from '../clock.ts'
 import { skippedTerms } from '../groups/group-table.ts'
 import { activeStore } from './active-store.ts'
 import { requireData } from './backup.ts'
@@ -12,16 +14,20 @@ import { ServerStorage } from './server-storage.ts'
 import { ServerTarget } from './server-target.ts'
 import { SharedSource } from './shared-source.ts'
 
-/** What {@link restoreShared} takes beside the URL. */
-export interface RestoreSharedOptions {
-  newId(): string
-  readonly clock: Clock
+interface PlaceOptions {
   /** Where credentials are looked for. Default: `process.env`. */
   readonly environment?: Environment | undefined
+  readonly clock?: Clock | undefined
+}
+
+/** What {@link restoreShared} takes. */
+export interface RestoreSharedOptions extends PlaceOptions {
+  /** The URL of the storage that replicas share. */
+  readonly store: string
 }
 
 /** What {@link migrateData} takes. A place is a data directory, or the URL of a storage that replicas share. */
-export interface MigrateOptions extends RestoreSharedOptions {
+export interface MigrateOptions extends PlaceOptions {
   /** No service may run on it, and no replica. */
   readonly from: string
   /** Nothing may be there. */
@@ -32,12 +38,18 @@ interface Closing {
   close(): Promise<unknown>
 }
 
+const newId = (): string => systemClock.randomId()
+
 /**
  * Moves all data from one place to another: every term, definition and carry, and the name of the cluster. The source is
  * marked first, and is not served any more. Run it again if it did not end. Gives how many groups were moved, 0 if it was
  * done before.
+ *
+ * @example
+ * await migrateData({ from: '/var/lib/tenure', to: 'etcd://10.0.0.1:2379/tenure' })
  */
 export async function migrateData(options: MigrateOptions): Promise<number> {
+  checkOptions('migrateData()', options, { from: true, to: true, environment: true, clock: true })
   const { from, to } = options
   const target = await openTarget(to, options)
   try {
@@ -56,10 +68,14 @@ export async function migrateData(options: MigrateOptions): Promise<number> {
  * Lets a service go on after a backup of its server was put back: nobody knows which terms have been granted since, so a
  * great many are skipped, in every group and for the active replica, and nothing is granted for as long as the longest
  * lease may last. A replica that is active is fenced by it. Every call skips that many again.
+ *
+ * @example
+ * await restoreShared({ store: 'etcd://10.0.0.1:2379/tenure' })
  */
-export async function restoreShared(url: string, options: RestoreSharedOptions): Promise<void> {
-  const { newId, clock, environment = process.env } = options
-  const { server } = await openServer(url, environment, clock)
+export async function restoreShared(options: RestoreSharedOptions): Promise<void> {
+  checkOptions('restoreShared()', options, { store: true, environment: true, clock: true })
+  const { store, clock = systemClock, environment = process.env } = options
+  const { server } = await openServer(store, environment, clock)
   const storage = await ServerStorage.open({ server, newId, restoring: true })
   try {
     const head = await storage.head()
@@ -85,7 +101,7 @@ export async function restoreShared(url: string, options: RestoreSharedOptions):
 }
 
 async function openSource(from: string, movingTo: string, options: MigrateOptions): Promise<MoveSource & Closing> {
-  const { newId, clock, environment = process.env } = options
+  const { clock = systemClock, environment = process.env } = options
   if (!isUrl(from)) {
     const directory = resolve(from)
     requireData(directory)
@@ -98,7 +114,7 @@ async function openSource(from: string, movingTo: string, options: MigrateOption
 }
 
 async function openTarget(to: string, options: MigrateOptions): Promise<MoveTarget & Closing> {
-  const { clock, environment = process.env } = options
+  const { clock = systemClock, environment = process.env } = options
   if (!isUrl(to)) return new DirectoryTarget(resolve(to), `the directory ${resolve(to)}`)
   const { server } = await openServer(to, environment, clock)
   return new ServerTarget(server, redactedUrl(to))

@@ -1,13 +1,11 @@
 /** A PostgreSQL with a standby, and what becomes of a batch when it fails over. */
 import { equal, deepEqual, match, rejects } from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { Client, Pool } from 'pg'
 import type { openPostgresStatements } from 'tenure/stores/postgres'
 import { onTestFinished, vi } from 'vitest'
 import { postgres, standbyOf } from '../../../../test/servers/postgres.ts'
 import { startProxy } from '../../../../test/servers/proxy.ts'
 import { start } from '../../../../test/servers/server.ts'
-import { systemClock } from '../../src/clock.ts'
 import { restoreShared } from '../../src/storage/migrate.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import { batchAfter, read, write } from './data.ts'
@@ -83,7 +81,7 @@ export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => P
     // A failover to the one that is away would show a head that says that it was waited for.
     await rejects(storage.check(), /it has waited for a replica before/)
     await rejects(open(primary.url), /it has waited for a replica before.*tenure restore/)
-    await restoreShared(`${primary.url}?table=${table}`, { newId: randomUUID, clock: systemClock, environment: {} })
+    await restoreShared({ store: `${primary.url}?table=${table}`, environment: {} })
     await storage.check()
     equal((await (await open()).head()).restores, 1)
   },

@@ -13,7 +13,8 @@ import { batchAfter, read, write } from '../../storage/data.ts'
 import { moveChecks, type Place } from '../../storage/move-checks.ts'
 import { directoryPlace, serverPlace } from '../../storage/move-places.ts'
 
-const options = { newId: randomUUID, clock: systemClock, environment: {} }
+const environment = {}
+const options = { newId: randomUUID, clock: systemClock, environment }
 const newName = () => `m_${randomUUID().replaceAll('-', '')}`
 
 /** What is to come after a long while comes soon. */
@@ -56,9 +57,9 @@ describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
     const head = await storage.head()
     await storage.close()
     const [one, two] = [inEtcd(), inPostgres()]
-    expect(await migrateData({ from: first.directory, to: one, ...options })).toBe(2)
-    expect(await migrateData({ from: one, to: two, ...options })).toBe(2)
-    expect(await migrateData({ from: two, to: last.directory, ...options })).toBe(2)
+    expect(await migrateData({ from: first.directory, to: one, environment })).toBe(2)
+    expect(await migrateData({ from: one, to: two, environment })).toBe(2)
+    expect(await migrateData({ from: two, to: last.directory, environment })).toBe(2)
     const back = await last.serve()
     expect(await back.head()).toEqual({ ...head, incarnation: expect.any(String) })
     expect(await read(back)).toHaveLength(2)
@@ -66,11 +67,11 @@ describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
     await expect(first.serve()).rejects.toThrow(`it was moved to ${one}. Serve that one`)
     await expect(openSharedStorage(one, options)).rejects.toThrow('it was moved to postgres://')
     await expect(openSharedStorage(two, options)).rejects.toThrow(`it was moved to the directory ${last.directory}`)
-    await expect(migrateData({ from: last.directory, to: one, ...options })).rejects.toThrow(/has other data/)
-    await expect(migrateData({ from: `${last.directory}-missing`, to: inEtcd(), ...options })).rejects.toThrow(
+    await expect(migrateData({ from: last.directory, to: one, environment })).rejects.toThrow(/has other data/)
+    await expect(migrateData({ from: `${last.directory}-missing`, to: inEtcd(), environment })).rejects.toThrow(
       /There are no data/,
     )
-    await expect(migrateData({ from: inEtcd(), to: inEtcd(), ...options })).rejects.toThrow(/its head is missing/)
+    await expect(migrateData({ from: inEtcd(), to: inEtcd(), environment })).rejects.toThrow(/its head is missing/)
   })
 
   test.each([
@@ -96,11 +97,11 @@ describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
       expect(await replica.storage.append(first, swap)).toBe('done')
       // It has waited long enough before the lease could be lost on a busy machine.
       const hurried = { ...systemClock, setTimer: hurry(systemClock.setTimer) }
-      const early = migrateData({ from: url, to: to.directory, ...options, clock: hurried })
+      const early = migrateData({ from: url, to: to.directory, environment, clock: hurried })
       await expect(early).rejects.toThrow('one is active on these data. Stop all replicas')
       expect(await replica.storage.head()).toEqual(swap.head)
       await elector.stop()
-      expect(await migrateData({ from: url, to: to.directory, ...options })).toBe(1)
+      expect(await migrateData({ from: url, to: to.directory, environment })).toBe(1)
       // What comes late, and who would become active.
       expect(await replica.storage.append(swap.head, batchAfter(swap.head, []))).toBe('fenced')
       expect(await replica.storage.append(first, swap)).toBe('fenced')
@@ -119,12 +120,15 @@ describeWithPrograms([etcd.program, postgres.program], 'data are moved', () => {
     'after a restored backup on %s terms are skipped once, whoever is active is fenced, and nobody is granted at once',
     async (_, newUrl) => {
       const url = newUrl()
-      await expect(restoreShared(url, options)).rejects.toThrow(/its head is missing/)
+      await expect(restoreShared({ store: url, environment })).rejects.toThrow(/its head is missing/)
+      const misspelt = { code: 'INVALID_OPTION' }
+      await expect(restoreShared({ stores: url } as never)).rejects.toMatchObject(misspelt)
+      await expect(migrateData({ from: url, too: url } as never)).rejects.toMatchObject(misspelt)
       const active = await openSharedStorage(url, options)
       onTestFinished(() => active.close())
       await write(active.storage, { id: 'a', record: { term: 1 } })
       const head = await active.storage.head()
-      await restoreShared(url, options)
+      await restoreShared({ store: url, environment })
       expect(await active.storage.head()).toEqual({
         ...head,
         term: head.term + 1_000_000,
