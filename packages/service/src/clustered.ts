@@ -82,7 +82,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
     const self = { replica: name, address: advertise.origin }
     const terms = new Terms(replica, (term) => replica.sawTerm(term))
     const link = { clusterId, secret: () => secret, places: replica, terms, clock }
-    const groups = new ClusterGroups({ ...link, position, ca, self })
+    const groups = new ClusterGroups({ ...link, position, ca, self, onHeard: (told) => replica.heard(told) })
     let server: LinkServer | undefined
     const replicas = new ClusterReplicas({
       self,

@@ -47,6 +47,7 @@ import {
   type Observer,
 } from 'tenure'
 import type { LocalGroups } from '../groups/local-groups.ts'
+import type { Position } from '../storage/position.ts'
 import type { Storage } from '../storage/storage.ts'
 import { ConfirmedHead } from './lost-tail.ts'
 import { isSamePlace, nowhere, type Place, type Places } from './place.ts'
@@ -143,6 +144,11 @@ export class Replica implements Places {
     this.#highestTerm = term
     if (this.#reign && this.#reign.term < term) this.#reign.end('superseded')
     this.#announce()
+  }
+
+  /** The active replica has told of a change there, which was durable before. If the storage has less, it has lost it. */
+  heard(position: Position): void {
+    this.#confirmed.heard(position)
   }
 
   now(): Place {
