@@ -135,7 +135,7 @@ export class TestCluster {
     const head = await this.storage.head()
     const places = new TestPlaces()
     const higher: number[] = []
-    const known = new made.terms.Terms(places, (term) => void higher.push(term))
+    const known = new made.terms.Terms(places, (term) => higher.push(term) > 0)
     const shared = { clusterId: head.clusterId, secret: () => head.secret, places, terms: known, clock }
     const position = positionOf(head)
     // The port is known only when it listens.
