@@ -78,11 +78,19 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
         if (event.type === 'serving') servingSinceMs = clock.wallMs()
         options.onEvent(event)
       },
+      onForgotten: (term) => terms.forget(term),
     })
     const self = { replica: name, address: advertise.origin }
-    const terms = new Terms(replica, (term) => replica.sawTerm(term))
+    const terms: Terms = new Terms(replica, (term) => replica.sawTerm(term))
     const link = { clusterId, secret: () => secret, places: replica, terms, clock }
-    const groups = new ClusterGroups({ ...link, position, ca, self, onTrouble: options.onTrouble })
+    const groups = new ClusterGroups({
+      ...link,
+      position,
+      ca,
+      self,
+      onTrouble: options.onTrouble,
+      onHeard: (told) => replica.heard(told),
+    })
     let server: LinkServer | undefined
     const replicas = new ClusterReplicas({
       self,

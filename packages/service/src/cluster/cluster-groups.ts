@@ -33,6 +33,8 @@ export interface ClusterGroupsOptions extends LinkClientOptions {
   readonly places: Places
   /** What was durable when this replica first looked at the storage. */
   readonly position: Position
+  /** Called with each position that the active replica tells of: all up to it was durable before. */
+  readonly onHeard?: ((position: Position) => void) | undefined
 }
 
 /** How a call is made here, and how it is passed on. */

@@ -17,6 +17,8 @@ export interface FollowedChangesOptions {
   readonly clock: Clock
   /** What was durable when this replica first looked at the storage. */
   readonly position: Position
+  /** Called with each position that the active replica tells of: all up to it was durable before. */
+  readonly onHeard?: ((position: Position) => void) | undefined
   /** The connection to the active replica. */
   link(place: Elsewhere): LinkClient
 }
@@ -107,7 +109,8 @@ export class FollowedChanges {
     })
     try {
       const { position } = groups
-      if (isAfter(position, this.#position)) {
+      // Before it: the storage has lost what this replica had read there.
+      if (isAfter(position, this.#position) || isAfter(this.#position, position)) {
         this.#tellBreak({ position, changed: await groups.changedAfter(this.#position, mostChanged) })
       }
       const told = early
@@ -155,6 +158,7 @@ export class FollowedChanges {
     if ('renewal' in told) return this.#tellRenewal(told.renewal)
     const position = positionFrom(told.at)
     if (!position) return
+    this.#options.onHeard?.(position)
     if ('change' in told) return this.#tell({ ...told.change, position })
     this.#tellBreak({ position, changed: told.changed ? new Set(told.changed) : undefined })
   }
@@ -162,14 +166,18 @@ export class FollowedChanges {
   #tell(change: KeptChange): void {
     // Told before a cut, and again after it.
     if (!isAfter(change.position, this.#position)) return
-    this.#position = change.position
     this.#texts.note(change)
+    if (isLossBetween(this.#position, change.position)) {
+      return this.#tellBreak({ position: change.position, changed: undefined })
+    }
+    this.#position = change.position
     for (const follower of this.#followers) follower.onChange(change)
     this.#look()
   }
 
-  #tellBreak(gap: Break): void {
-    this.#position = gap.position
+  #tellBreak({ position, changed }: Break): void {
+    const gap = { position, changed: isLossBetween(this.#position, position) ? undefined : changed }
+    this.#position = position
     for (const follower of this.#followers) follower.onBreak?.(gap)
     this.#look()
   }
@@ -200,6 +208,15 @@ export class FollowedChanges {
   #look(): void {
     for (const { isOver, over } of this.#waiting) if (isOver()) over()
   }
+}
+
+/**
+ * Each term begins with a batch of its own, after all that were durable. Where it counts on from an earlier one, the
+ * storage has lost batches that were told of, and what they changed may be otherwise now in any group.
+ */
+function isLossBetween(known: Position, next: Position): boolean {
+  if (known.restores !== next.restores) return true
+  return known.term < next.term && known.seq >= next.seq
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,5 +1,8 @@
 import type { HeadChanges } from '../storage/journal.ts'
-import { isSameHead, type History, type StorageHead } from '../storage/storage.ts'
+import type { Position } from '../storage/position.ts'
+import type { History, StorageHead } from '../storage/storage.ts'
+
+type Known = Omit<Position, 'index'> & Partial<Pick<StorageHead, 'batch'>>
 
 /**
  * What a replica knows to be confirmed, to notice a storage that has lost it.
@@ -26,16 +29,28 @@ import { isSameHead, type History, type StorageHead } from '../storage/storage.t
  * lease is that of the policies: what A has promised may be lost with its records, but A kept to the policies. Only a
  * group's own definition can allow more than the service's, and the hold is as long as the longest that was found.
  *
+ * A replica knows what it appended itself, and what the active one told it as a follower: that was durable before it was
+ * told. What it only read, as the head at its start, is no proof.
+ *
  * Not covered: a loss of which neither the server nor this replica knows anything, where the head that is found has been
  * appended to beyond the last one that this replica knows; and a definition in the lost tail that allowed longer leases
  * than any that was found.
  */
 export class ConfirmedHead {
-  #head: StorageHead | undefined
+  #known: Known | undefined
 
   /** Of an append that is done. One that was only read may be of a commit that is not replicated yet, and is no loss. */
   note(head: StorageHead): void {
-    if (!this.#head || isLater(head, this.#head)) this.#head = head
+    this.#learn(head)
+  }
+
+  /** Of a change that the active replica told of. Its batch has no id here. */
+  heard({ restores, term, seq }: Position): void {
+    this.#learn({ restores, term, seq })
+  }
+
+  #learn(known: Known): void {
+    if (!this.#known || isLater(known, this.#known)) this.#known = known
   }
 
   /** What the new head must say because of what was lost. Nothing in all other cases. */
@@ -44,18 +59,23 @@ export class ConfirmedHead {
     const isAnother = found.incarnation !== '' && incarnation !== found.incarnation
     const lacks = this.#lacks(found) || (isAnother && !history?.isComplete)
     if (!lacks) return { incarnation }
-    const restores = Math.max(found.restores, this.#head?.restores ?? 0) + 1
+    const restores = Math.max(found.restores, this.#known?.restores ?? 0) + 1
     return { incarnation, restores, heldMs: Math.max(longestMs, found.heldMs ?? 0) }
   }
 
   #lacks(found: StorageHead): boolean {
-    const known = this.#head
-    if (!known || isSameHead(known, found)) return false
+    const known = this.#known
+    if (!known || isSame(known, found)) return false
     // Terms never fall, and somebody who noticed a loss, or put a backup back, has said so.
     return !(isLater(found, known) && (found.term >= known.term || found.restores > known.restores))
   }
 }
 
-function isLater(one: StorageHead, other: StorageHead): boolean {
+function isSame({ restores, term, seq, batch = '' }: Known, found: StorageHead): boolean {
+  const isThere = restores === found.restores && term === found.term && seq === found.seq
+  return isThere && (batch === '' || batch === found.batch)
+}
+
+function isLater(one: Known, other: Known): boolean {
   return one.restores === other.restores ? one.seq > other.seq : one.restores > other.restores
 }

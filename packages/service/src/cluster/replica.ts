@@ -26,6 +26,7 @@
  *     nothing is answered, all who wait are refused with an error after which they may ask another replica, and nothing
  *     more is sent to the storage. Only when nothing is under way any more does this replica campaign again, and it begins
  *     with empty memory. Keeps: 1 and 2, over many reigns of one process.
+ *     A term that another replica named is obeyed in that step, but not for ever: see heard-terms.ts.
  *  7. A lost lease key elects nobody beside a living A: the lease store reports at least the head's term as the highest, a
  *     highest term without a record counts as held for a whole lease, A's renewals fail meanwhile, and the swap needs a
  *     term strictly above the head's. Keeps: 1, where the record of the election was lost.
@@ -47,7 +48,9 @@ import {
   type Observer,
 } from 'tenure'
 import type { LocalGroups } from '../groups/local-groups.ts'
+import type { Position } from '../storage/position.ts'
 import type { Storage } from '../storage/storage.ts'
+import { HeardTerms } from './heard-terms.ts'
 import { ConfirmedHead } from './lost-tail.ts'
 import { isSamePlace, nowhere, type Place, type Places } from './place.ts'
 import { Reign, type EndOfReign, type GroupsOptions } from './reign.ts'
@@ -81,6 +84,8 @@ export interface ReplicaOptions {
   /** Called before the first question can be answered: who follows from there on misses nothing. */
   readonly onOpen?: ((groups: LocalGroups, term: number) => void) | undefined
   readonly onEvent?: ((event: ReplicaEvent) => void) | undefined
+  /** Called when a term that was seen turned out to be nobody's: it must not be passed on any more. */
+  readonly onForgotten?: ((term: number) => void) | undefined
 }
 
 const election = 'active'
@@ -91,9 +96,9 @@ export class Replica implements Places {
   readonly #retryMs: number
   readonly #confirmed = new ConfirmedHead()
   readonly #wakes = new Set<() => void>()
+  readonly #over = new AbortController()
+  readonly #terms: HeardTerms
   #reign: Reign | undefined
-  /** The highest term of an active replica that was seen anywhere. */
-  #highestTerm = 0
   #place: Place = nowhere
   #campaign: Promise<void> | undefined
   #stopped: Promise<void> | undefined
@@ -103,6 +108,18 @@ export class Replica implements Places {
     const timings = { leaseDurationMs: options.leaseMs ?? 3_000, driftRatio }
     this.#options = options
     this.#retryMs = resolveTimings(timings).retryIntervalMs
+    this.#terms = new HeardTerms({
+      clock,
+      retryMs: this.#retryMs,
+      signal: this.#over.signal,
+      headTerm: async () => (await options.storage.head()).term,
+      recordTerm: () => this.#elector.leader()?.term ?? 0,
+      onHigher: (term) => this.#superseded(term),
+      onForgotten: (term) => {
+        options.onForgotten?.(term)
+        this.#announce()
+      },
+    })
     this.#elector = new Elector({
       ...timings,
       store: leases,
@@ -114,6 +131,7 @@ export class Replica implements Places {
         onEvent: (event) => this.#heard(event),
         onCall: (report) => {
           options.observer?.onCall?.(report)
+          this.#terms.look()
           this.#announce()
         },
       },
@@ -132,17 +150,28 @@ export class Replica implements Places {
   }
 
   async #stop(): Promise<void> {
+    this.#over.abort()
     await this.#reign?.retire()
     await this.#elector.stop()
     await this.#campaign
   }
 
-  /** Somebody has heard of an active replica in this term. If it is above one's own, this one has a successor. */
-  sawTerm(term: number): void {
-    if (term <= this.#highestTerm) return
-    this.#highestTerm = term
+  /**
+   * Somebody has heard of an active replica in this term. If it is above one's own, this one has a successor. False: that
+   * was not so before, and is not believed unless the storage or the election says so too.
+   */
+  sawTerm(term: number): boolean {
+    return this.#terms.heard(term)
+  }
+
+  #superseded(term: number): void {
     if (this.#reign && this.#reign.term < term) this.#reign.end('superseded')
     this.#announce()
+  }
+
+  /** The active replica has told of a change there, which was durable before. If the storage has less, it has lost it. */
+  heard(position: Position): void {
+    this.#confirmed.heard(position)
   }
 
   now(): Place {
@@ -171,7 +200,7 @@ export class Replica implements Places {
     const record = this.#elector.leader()
     if (!record || record.released || record.holder === this.#elector.identity) return nowhere
     // A higher one is known, and not where it is.
-    if (record.term < this.#highestTerm) return nowhere
+    if (record.term < this.#terms.highest) return nowhere
     const { address } = record.metadata
     if (typeof address !== 'string') return nowhere
     return { kind: 'elsewhere', term: record.term, address, replica: record.holder }
@@ -185,7 +214,7 @@ export class Replica implements Places {
 
   #heard(event: ElectionEvent): void {
     this.#options.observer?.onEvent?.(event)
-    if (event.type === 'new-leader') this.sawTerm(event.record.term)
+    if (event.type === 'new-leader') this.#terms.found(event.record.term)
     this.#announce()
   }
 
@@ -231,7 +260,7 @@ export class Replica implements Places {
       },
     })
     onEvent?.({ type: 'elected', term })
-    if (term < this.#highestTerm) reign.end('superseded')
+    if (term < this.#terms.highest) reign.end('superseded')
     return reign
   }
 }

@@ -7,11 +7,14 @@ import type { Places } from './place.ts'
  */
 export class Terms {
   readonly #places: Places
-  readonly #onHigher: (term: number) => void
+  readonly #onHigher: (term: number) => boolean
   #seen = 0
 
-  /** `onHigher` is called when another replica knows of a higher one: a replica that is active stops then. */
-  constructor(places: Places, onHigher: (term: number) => void) {
+  /**
+   * `onHigher` is called when another replica knows of a higher one: a replica that is active stops then. It says whether
+   * that is believed.
+   */
+  constructor(places: Places, onHigher: (term: number) => boolean) {
     this.#places = places
     this.#onHigher = onHigher
   }
@@ -23,7 +26,11 @@ export class Terms {
 
   saw(term: number): void {
     if (term <= this.highest) return
-    this.#seen = term
-    this.#onHigher(term)
+    if (this.#onHigher(term)) this.#seen = term
+  }
+
+  /** It was nobody's. */
+  forget(term: number): void {
+    if (this.#seen >= term) this.#seen = 0
   }
 }

@@ -170,17 +170,28 @@ export class Journal {
   async #appendNext(groups: readonly KeptGroup[]): Promise<void> {
     const batch = this.#next(groups)
     this.#unsettled = { batch, instead: this.#next([]) }
-    this.#follow(batch, await this.#storage.append(this.#head, batch))
+    this.#follow(batch, await this.#send(batch))
+  }
+
+  /** Asked before each: it may have ended while the one before was under way. */
+  async #send(batch: Batch): Promise<Appended> {
+    this.#assertGoesOn()
+    return this.#storage.append(this.#head, batch)
+  }
+
+  #assertGoesOn(): void {
+    if (this.#fenced) throw this.#fenced
   }
 
   /** A storage that works is not enough: the next write must be possible too. */
   async #check(): Promise<void> {
     await this.#settle()
+    this.#assertGoesOn()
     await this.#storage.check()
   }
 
   async #settle(): Promise<void> {
-    if (this.#fenced) throw this.#fenced
+    this.#assertGoesOn()
     if (this.#unsettled) await this.#settleBatch(this.#unsettled)
     while (this.#unheard.size > 0) {
       const kept = [...this.#unheard].map((id) => ({ id, record: this.#options.recordNow(id) }))
@@ -191,9 +202,9 @@ export class Journal {
   }
 
   async #settleBatch({ batch, instead }: Unsettled): Promise<void> {
-    const given = await this.#storage.append(this.#head, instead)
+    const given = await this.#send(instead)
     if (given === 'done') return this.#follow(instead, given)
-    this.#follow(batch, await this.#storage.append(this.#head, batch))
+    this.#follow(batch, await this.#send(batch))
     for (const { id } of batch.groups) this.#unheard.add(id)
   }
 

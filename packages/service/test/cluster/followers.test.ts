@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Break } from '../../src/groups/groups.ts'
 import { isAfter, textOf, type Position } from '../../src/storage/position.ts'
 import type { Change } from '../../src/watch/feed.ts'
+import { RolledBack } from '../storage/rolled-back.ts'
 import { EventSource } from '../watch/event-source.ts'
 import { serveGroups } from './serve-replica.ts'
 import { claimOf, here, openThree, type Replica, type ReplicaOptions } from './test-cluster.ts'
@@ -140,6 +141,26 @@ describe('after a failover', () => {
     await cluster.elect(next)
     await caughtUp(next, follower)
     expect(breaks.map(({ changed }) => changed)).toEqual([undefined])
+  })
+
+  test('after a loss that only the followers know of any group may have changed', async () => {
+    const storage = new RolledBack()
+    const heard: Position[] = []
+    const { cluster, active, next, follower } = await openThree(
+      { client: { onHeard: (at) => heard.push(at) } },
+      storage,
+    )
+    storage.copy()
+    for (const groupId of ['one', 'two', 'three']) await lead(active, groupId)
+    await caughtUp(active, next, follower)
+    // What the storage must have from now on.
+    expect(heard).toContainEqual(active.groups.changes.position)
+    const told = [next, follower].map((replica) => listen(replica))
+    storage.rollBack()
+    await cluster.elect(next)
+    await caughtUp(next, follower)
+    for (const { breaks } of told) expect(breaks.map(({ changed }) => changed)).toEqual([undefined])
+    for (const each of [next, follower]) expect(each.groups.changes.position).toMatchObject({ term: 2, seq: 2 })
   })
 })
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { ConfirmedHead } from '../../src/cluster/lost-tail.ts'
 import type { History, StorageHead } from '../../src/storage/storage.ts'
 import { simulatedKv } from '../../../tenure/src/simulation/simulated-kv.ts'
-import { MemoryStorage } from '../storage/memory-storage.ts'
+import { RolledBack } from '../storage/rolled-back.ts'
 import { aboveHead } from './above-head.ts'
 import { campaign, groupsOf, open, policy } from './scene.ts'
 
@@ -55,6 +55,21 @@ describe('a head that is found', () => {
     expect(confirmed.changesOn(next, history, 60_000)).toEqual({ incarnation: next.incarnation })
   })
 
+  test.each<[string, Partial<StorageHead>, boolean]>([
+    ['is the one that was told of', {}, false],
+    ['is after it', { seq: 101, batch: 'c' }, false],
+    ['was restored by somebody since', { term: 2, seq: 40, restores: 2 }, false],
+    ['is before it', { seq: 99 }, true],
+    ['has a higher term in its place', { term: 6 }, true],
+    ['has a lower term', { term: 4, seq: 101 }, true],
+    ['knows of fewer restores', { restores: 0, seq: 101 }, true],
+  ])('is judged by what the active replica told of: it %s', (_name, change, isLoss) => {
+    const confirmed = new ConfirmedHead()
+    confirmed.heard({ restores: 1, term: 5, seq: 100, index: 3 })
+    const changes = confirmed.changesOn({ ...head, ...change }, undefined, 60_000)
+    expect(changes).toEqual(isLoss ? { incarnation: 'one', restores: 2, heldMs: 60_000 } : { incarnation: 'one' })
+  })
+
   test('is held for as long as it says where that is longer', () => {
     const found = { ...head, heldMs: 90_000 }
     expect(new ConfirmedHead().changesOn(found, incomplete('two'), 60_000)).toMatchObject({ heldMs: 90_000 })
@@ -62,23 +77,11 @@ describe('a head that is found', () => {
 })
 
 /** A server with copies. */
-class Copied extends MemoryStorage {
-  override incarnation = 'memory'
+class Copied extends RolledBack {
   isComplete = true
-  #copy: { readonly stored: StorageHead; readonly groups: MemoryStorage['groups'] } | undefined
 
   override async history(): Promise<History> {
     return { incarnation: this.incarnation, isComplete: this.isComplete }
-  }
-
-  copy(): void {
-    this.#copy = { stored: this.stored, groups: new Map(this.groups) }
-  }
-
-  failOver(): void {
-    if (!this.#copy) return
-    this.stored = this.#copy.stored
-    this.groups = this.#copy.groups
   }
 }
 
@@ -89,7 +92,7 @@ async function lossy(change: (storage: Copied) => void) {
   await scene.clock.advance(10)
   storage.copy()
   await campaign(groupsOf(one), 'a')
-  storage.failOver()
+  storage.rollBack()
   change(storage)
   return { ...scene, storage, one }
 }
@@ -141,6 +144,25 @@ describe('after a loss', () => {
       'one serving',
     ])
     expect(await campaign(groupsOf(one), 'b')).toMatchObject({ granted: false })
+  })
+
+  test('a replica that only followed notices it too, when it takes over', async () => {
+    const storage = new RolledBack()
+    const { clock, events, start } = open(storage)
+    const one = start('one')
+    await clock.advance(10)
+    const two = start('two')
+    await clock.advance(10)
+    storage.copy()
+    expect(await campaign(groupsOf(one), 'a')).toMatchObject({ granted: true, lease: { term: 1 } })
+    two.heard(groupsOf(one).position)
+    storage.rollBack()
+    void one.stop()
+    await clock.advance(200)
+    expect(events).toContain('two tail-lost')
+    expect(await campaign(groupsOf(two), 'b')).toMatchObject({ granted: false })
+    await clock.advance(policy.maxTtlMs)
+    expect(await campaign(groupsOf(two), 'b')).toMatchObject({ granted: true, lease: { term: 1_000_001 } })
   })
 
   test('a failover to a server that has all of it changes nothing', async () => {

@@ -1,11 +1,13 @@
 /** The active one of several replicas, in virtual time. What chance does to them: test/proof. */
-import { memoryStore } from 'tenure'
+import { memoryStore, type LeaseStore } from 'tenure'
 import { fakeClock } from 'tenure/testing'
 import { describe, expect, test } from 'vitest'
 import type { Place } from '../../src/cluster/place.ts'
 import type { Loaded } from '../../src/storage/storage.ts'
 import { batchAfter, read } from '../storage/data.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
+import { RolledBack } from '../storage/rolled-back.ts'
+import { aboveHead } from './above-head.ts'
 import { campaign, groupsOf, open, unavailable } from './scene.ts'
 
 const held = { groupId: 'jobs', nodeId: 'a', term: 1 }
@@ -122,7 +124,7 @@ describe('a replica that is elected', () => {
     one.sawTerm(9)
     // The next one is given up in the middle: nobody serves what was loaded by half.
     await clock.advance(8_000)
-    one.sawTerm(99)
+    one.sawTerm(8)
     await clock.advance(1_000)
     expect(events).not.toContain('one ended failed')
     expect(one.now()).toEqual({ kind: 'nowhere' })
@@ -159,6 +161,54 @@ describe('a reign ends', () => {
     expect(one.now().kind).toBe('nowhere')
     expect(() => groups.leader('jobs')).toThrow(expect.objectContaining(unavailable))
     expect(events.at(-1)).toBe('one ended superseded')
+  })
+
+  test('for a while only where neither the storage nor the election knows of that term', async () => {
+    const { clock, storage, events, start } = open()
+    const forgotten: number[] = []
+    const one = start('one', { onForgotten: (term) => void forgotten.push(term) })
+    await clock.advance(10)
+    const two = start('two')
+    await clock.advance(10)
+    expect(one.sawTerm(1e15)).toBe(true)
+    expect(two.sawTerm(1e15)).toBe(true)
+    expect(one.now().kind).toBe('nowhere')
+    await clock.advance(10_000)
+    expect(forgotten).toEqual([1e15])
+    const [active, follower] = one.now().kind === 'here' ? [one, two] : [two, one]
+    expect(active.now()).toMatchObject({ kind: 'here', term: 2 })
+    expect(follower.now()).toMatchObject({ kind: 'elsewhere', term: 2 })
+    // From now on it is asked about first, and so is what is above it.
+    for (const term of [1e15, 1e15 + 1]) expect(active.sawTerm(term)).toBe(false)
+    await clock.advance(10)
+    expect(active.now().kind).toBe('here')
+    expect(events.filter((event) => event.endsWith('superseded'))).toHaveLength(1)
+    // What is true ends it all the same.
+    await takeHead(storage, 1e15)
+    active.sawTerm(1e15)
+    await clock.advance(10)
+    expect(active.now().kind).not.toBe('here')
+  })
+
+  test('for as long as the storage does not say that nobody has that term', async () => {
+    class Down extends MemoryStorage {
+      isDown = false
+      override async head() {
+        if (this.isDown) throw new Error('down')
+        return super.head()
+      }
+    }
+    const storage = new Down()
+    const { clock, start } = open(storage)
+    const one = start('one')
+    await clock.advance(10)
+    storage.isDown = true
+    one.sawTerm(7)
+    await clock.advance(20_000)
+    expect(one.now().kind).toBe('nowhere')
+    storage.isDown = false
+    await clock.advance(20_000)
+    expect(one.now().kind).toBe('here')
   })
 
   test('with every call that waits for the storage, and without a word to those who follow', async () => {
@@ -292,5 +342,35 @@ describe('a place', () => {
     expect(two.now().kind).toBe('elsewhere')
     two.sawTerm(2)
     expect(two.now()).toEqual({ kind: 'nowhere' })
+  })
+
+  test('is where the active one is after a restore to lower terms too', async () => {
+    const storage = new RolledBack()
+    const { clock, start } = open(storage)
+    storage.copy()
+    await takeHead(storage, 40)
+    // The leases are lost with everything else.
+    const leases = [memoryStore({ clock }), memoryStore({ clock })] as const
+    let current: LeaseStore = leases[0]
+    const restored: LeaseStore = {
+      expiry: leases[0].expiry,
+      terms: leases[0].terms,
+      acquire: (...call) => current.acquire(...call),
+      renew: (...call) => current.renew(...call),
+      release: (...call) => current.release(...call),
+      read: (...call) => current.read(...call),
+    }
+    const one = start('one', { leases: aboveHead(restored, storage) })
+    await clock.advance(10_000)
+    const two = start('two', { leases: aboveHead(restored, storage) })
+    await clock.advance(10_000)
+    expect(two.now()).toMatchObject({ kind: 'elsewhere', term: 41 })
+    void one.stop()
+    storage.rollBack()
+    current = leases[1]
+    const three = start('three', { leases: aboveHead(restored, storage) })
+    await clock.advance(30_000)
+    expect(three.now()).toMatchObject({ kind: 'here', term: 1 })
+    expect(two.now()).toMatchObject({ kind: 'elsewhere', term: 1, replica: 'three' })
   })
 })

@@ -135,7 +135,7 @@ export class TestCluster {
     const head = await this.storage.head()
     const places = new TestPlaces()
     const higher: number[] = []
-    const known = new made.terms.Terms(places, (term) => void higher.push(term))
+    const known = new made.terms.Terms(places, (term) => higher.push(term) > 0)
     const shared = { clusterId: head.clusterId, secret: () => head.secret, places, terms: known, clock }
     const position = positionOf(head)
     // The port is known only when it listens.
@@ -243,8 +243,12 @@ export class TestCluster {
 }
 
 /** A cluster with this many replicas, of which the first is active. */
-export async function openCluster(count: number, options: ReplicaOptions = {}): Promise<TestCluster> {
-  const cluster = new TestCluster(new MemoryStorage(), options)
+export async function openCluster(
+  count: number,
+  options: ReplicaOptions = {},
+  storage = new MemoryStorage(),
+): Promise<TestCluster> {
+  const cluster = new TestCluster(storage, options)
   for (let at = 0; at < count; at++) await cluster.add()
   const [first] = cluster.replicas
   if (first) await cluster.elect(first)
@@ -252,8 +256,8 @@ export async function openCluster(count: number, options: ReplicaOptions = {}): 
 }
 
 /** The active one of a new cluster, one that may be so next, and a third. */
-export async function openThree(options: ReplicaOptions = {}) {
-  const cluster = await openCluster(3, options)
+export async function openThree(options: ReplicaOptions = {}, storage?: MemoryStorage) {
+  const cluster = await openCluster(3, options, storage)
   const [active, next, follower] = cluster.replicas as [Replica, Replica, Replica]
   return { cluster, active, next, follower }
 }

@@ -85,7 +85,7 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...journal,
     name: 'settle by reading',
-    find: 'const given = await this.#storage.append(this.#head, instead)',
+    find: 'const given = await this.#send(instead)',
     replace: `const found = await this.#storage.head()
     if (found.batch === batch.head.batch) return this.#follow(batch, 'done')
     this.#unsettled = undefined
@@ -95,8 +95,8 @@ export const replicaMutants: readonly ReplicaMutant[] = [
   {
     ...journal,
     name: 'send a new batch after an unsettled one',
-    find: 'await this.#settle()\n      const batch',
-    replace: 'if (this.#fenced) throw this.#fenced\n      const batch',
+    find: 'await this.#settle()\n      await this.#appendNext',
+    replace: 'if (this.#fenced) throw this.#fenced\n      await this.#appendNext',
   },
   {
     ...service,

@@ -1,5 +1,6 @@
 /** What the one who appends must do, on a storage whose answers can be lost. */
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict'
+import { ServiceError } from '../../src/errors.ts'
 import type { Journal } from '../../src/storage/journal.ts'
 import { batchAfter, read } from './data.ts'
 import { MemoryStorage, type Fault } from './memory-storage.ts'
@@ -167,6 +168,23 @@ export const journalChecks: readonly JournalCheck[] = [
       await rejects(journal.write('b', { term: 1 }), unavailable)
       strictEqual(storage.handedIn.length, before)
       deepStrictEqual(await terms(), { a: 9 })
+    },
+  },
+  {
+    name: 'nothing more is sent after the end, whatever was under way',
+    async run(open) {
+      // What gives the batch up is fenced, the batch itself is confirmed, what was unheard is replaced, and then comes b.
+      for (const last of [2, 3, 4]) {
+        const { storage, journal } = await sceneOf(open, 'unheard')
+        await rejects(journal.write('a', { term: 1 }), unavailable)
+        const append = storage.append.bind(storage)
+        storage.append = (...call) => {
+          if (storage.handedIn.length === last - 1) journal.end(new ServiceError('BACKEND_UNAVAILABLE', 'It is over.'))
+          return append(...call)
+        }
+        await rejects(journal.write('b', { term: 1 }), unavailable)
+        strictEqual(storage.handedIn.length, last)
+      }
     },
   },
   {

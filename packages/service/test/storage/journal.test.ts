@@ -21,7 +21,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...journal,
     name: 'settle by reading',
-    find: 'const given = await this.#storage.append(this.#head, instead)',
+    find: 'const given = await this.#send(instead)',
     replace: `const found = await this.#storage.head()
     if (found.batch === batch.head.batch) return this.#follow(batch, 'done')
     this.#unsettled = undefined
@@ -40,8 +40,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...journal,
     name: 'check the storage alone',
-    find: 'await this.#settle()\n    await this.#storage.check()',
-    replace: 'await this.#storage.check()',
+    find: 'await this.#settle()\n    this.#assertGoesOn()',
+    replace: 'this.#assertGoesOn()',
     by: 'a check fails as long as the next write would',
   },
   {
@@ -78,6 +78,13 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     find: 'if (count > 0 && (count === groups || left < 0)) break',
     replace: 'void groups, left',
     by: 'no batch is larger than the storage takes, in number or in bytes',
+  },
+  {
+    ...journal,
+    name: 'go on with what was begun after the end',
+    find: 'this.#assertGoesOn()\n    return this.#storage.append',
+    replace: 'return this.#storage.append',
+    by: 'nothing more is sent after the end, whatever was under way',
   },
 ]
 

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import type { Replica } from '../../src/cluster/replica.ts'
+import { Terms } from '../../src/cluster/terms.ts'
+import { open } from './scene.ts'
+
+test('a term that was nobody’s is passed on to no other replica once that is known, however often it is heard', async () => {
+  const { clock, start } = open()
+  const one: Replica = start('one', { onForgotten: (term) => terms.forget(term) })
+  const terms: Terms = new Terms(one, (term) => one.sawTerm(term))
+  await clock.advance(10)
+  expect(terms.highest).toBe(1)
+  terms.saw(1e15)
+  expect(terms.highest).toBe(1e15)
+  await clock.advance(10_000)
+  expect(one.now()).toMatchObject({ kind: 'here', term: 2 })
+  expect(terms.highest).toBe(2)
+  terms.saw(1e15)
+  expect(terms.highest).toBe(2)
+  await clock.advance(10_000)
+  expect(one.now()).toMatchObject({ kind: 'here', term: 2 })
+})
