@@ -120,7 +120,11 @@ export class LinkClient {
     const id = ++this.#lastId
     const json = `[${id},"${verb}",${JSON.stringify(args)},${Math.max(0, Math.ceil(deadlineMs))}]`
     return new Promise((resolve, reject) => {
-      const cancel = () => this.#connection?.queue('cancels', String(id))
+      const cancel = () => {
+        if (this.#connection) return this.#connection.queue('cancels', String(id))
+        // Were it sent still, a campaign would wait in line, and lead, for somebody who has gone.
+        this.#take(id)?.reject(new LinkError('Its caller has gone.', false))
+      }
       signal?.addEventListener('abort', cancel, { once: true })
       const forget = () => signal?.removeEventListener('abort', cancel)
       const untilMs = this.#options.clock.monotonicMs() + deadlineMs

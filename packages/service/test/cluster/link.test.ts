@@ -104,6 +104,18 @@ describe('a replica', () => {
     await expect(ask(clientOf(at))).rejects.toMatchObject({ mayBeDone: false })
     await expect(ask(clientOf(at, { ca: makeAuthority().cert }))).rejects.toMatchObject({ mayBeDone: false })
   })
+
+  test('is not asked for a caller who left while it was being connected', async () => {
+    const active = await openActive()
+    active.proxy.set({ delayMs: 200 })
+    const client = clientOf(active)
+    const caller = new AbortController()
+    const ghost = client.call('campaign', [claimOf('ghost')], { ...soon, signal: caller.signal })
+    const other = ask(client)
+    caller.abort()
+    await expect(ghost).rejects.toMatchObject({ name: 'LinkError', mayBeDone: false })
+    expect(await other).toMatchObject({ highestTerm: 0 })
+  })
 })
 
 describe('somebody who connects', () => {
