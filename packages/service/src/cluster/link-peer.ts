@@ -17,6 +17,8 @@ interface LinkPeerOptions extends Pick<LinkServerOptions, 'places' | 'terms' | '
   readonly greetingMs: number
   /** All replicas, for an operator who asks this follower. */
   replicas(): ReplicasView
+  /** Called once it has proven that it belongs to this cluster. */
+  onKnown(): void
   onClose(): void
 }
 
@@ -81,6 +83,7 @@ export class LinkPeer {
       this.#known = { replica, address, sinceMs: this.#options.clock.wallMs() }
       this.#greeting.cancel()
       this.#connection.trust()
+      this.#options.onKnown()
     }
     if (heard !== undefined) this.#heard = positionFrom(heard)
     const { terms, places } = this.#options

@@ -1,6 +1,6 @@
 /** Who may connect to the link, and what becomes of those who say what they should not. */
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { LinkClient, type LinkClientOptions } from '../../src/cluster/link-client.ts'
@@ -171,6 +171,26 @@ describe('somebody who connects', () => {
     await peer.closed
     expect(await ask(other)).toMatchObject({ highestTerm: 0 })
   })
+
+  test('and says nothing keeps nobody else from connecting', async () => {
+    const active = await openActive()
+    const port = Number(new URL(active.address).port)
+    const other = clientOf(active)
+    await ask(other)
+    const silent = Array.from({ length: 300 }, () => connect({ port, host: '127.0.0.1' }).on('error', () => {}))
+    onTestFinished(() => silent.forEach((socket) => void socket.destroy()))
+    await Promise.all(silent.slice(0, 280).map((socket) => once(socket, 'close')))
+    expect(await ask(clientOf(active))).toMatchObject({ highestTerm: 0 })
+    expect(await ask(other)).toMatchObject({ highestTerm: 0 })
+  })
+
+  test('over TLS and never begins the handshake is cut off', async () => {
+    const tls = makeAuthority().issue({ names: [dns('localhost')], usages: [serverAuth] })
+    const { address } = await openActive({ server: { tls } })
+    const socket = connect({ port: Number(new URL(address).port), host: '127.0.0.1' }).resume()
+    onTestFinished(() => void socket.destroy())
+    await once(socket, 'close')
+  }, 10_000)
 
   test('and asks for what this version does not know hears that, and goes on', async () => {
     const active = await openActive()
