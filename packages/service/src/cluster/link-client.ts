@@ -114,9 +114,9 @@ export class LinkClient {
 
   #ask(verb: string, args: unknown, { deadlineMs, signal }: CallOptions): Promise<unknown> {
     if (this.#isClosed) return Promise.reject(new LinkError('The connection is closed.', false))
-    if (this.#pending.size >= mostInFlight || (this.#connection?.unsentBytes ?? 0) > mostUnsentBytes) {
-      return Promise.reject(busy())
-    }
+    const isBusy = this.#pending.size >= mostInFlight || (this.#connection?.unsentBytes ?? 0) > mostUnsentBytes
+    // One that follows is alone, and all watchers of this replica depend on it.
+    if (isBusy && verb !== 'follow') return Promise.reject(busy())
     const id = ++this.#lastId
     const json = `[${id},"${verb}",${JSON.stringify(args)},${Math.max(0, Math.ceil(deadlineMs))}]`
     return new Promise((resolve, reject) => {

@@ -99,13 +99,14 @@ export class LinkPeer {
   }
 
   #run(place: Place & { readonly kind: 'here' }, [id, name, args, deadlineMs]: Call): void {
+    // However busy it is: changes must not be missed for it.
+    if (name === 'follow') return void this.#follow(place, id, args)
     if (this.#inFlight.size >= mostInFlight) {
       return this.#fail(
         id,
         new ServiceError('RATE_LIMITED', 'Too many calls at once.', { details: { retry_after_ms: soonMs } }),
       )
     }
-    if (name === 'follow') return void this.#follow(place, id, args)
     if (name === 'replicas') return this.#done(id, this.#options.replicas())
     const run = runnerOf(name, args)
     if (!run) {

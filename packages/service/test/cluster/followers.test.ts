@@ -1,5 +1,6 @@
 /** Watchers of a follower: told of the same changes in the same order, whoever is active. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { Place } from '../../src/cluster/place.ts'
 import type { Break } from '../../src/groups/groups.ts'
 import { isAfter, textOf, type Position } from '../../src/storage/position.ts'
 import type { Change } from '../../src/watch/feed.ts'
@@ -41,6 +42,27 @@ const textsOfAll = ({ changes }: Heard) =>
   changes.map(({ type, groupId, lease, position }) => `${textOf(position)} ${type} ${groupId} ${lease.term}`)
 
 describe('the changes that a follower tells of', () => {
+  test('miss none that was told while it did not know who is active, over the same connection', async () => {
+    const { active, next, follower } = await openThree()
+    await caughtUp(active, next, follower)
+    const heard = listen(follower)
+    const place = follower.places.now() as Place & { readonly kind: 'elsewhere' }
+    follower.places.set({ kind: 'nowhere' })
+    await lead(active, 'first')
+    const link = follower.groups.linkTo(place)
+    // Whatever is answered comes after what was told of the first.
+    await Promise.allSettled([link.call('leader', ['first'], { deadlineMs: 5_000 })])
+    active.proxy.set('hold', 'to-client')
+    await lead(active, 'second')
+    const { sent } = active.proxy
+    follower.places.set(place)
+    await vi.waitFor(() => expect(active.proxy.sent).toBeGreaterThan(sent))
+    active.proxy.set('pass')
+    await caughtUp(active, follower)
+    expect(heard.changes.map(({ groupId }) => groupId)).toEqual(['first', 'second'])
+    expect(follower.groups.linkTo(place)).toBe(link)
+  })
+
   test('are those of the active replica, with the same positions, however often the connection is cut', async () => {
     const { active, next, follower } = await openThree()
     const heard = [active, next, follower].map((replica) => listen(replica))

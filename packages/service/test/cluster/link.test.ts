@@ -237,8 +237,21 @@ describe('somebody who connects', () => {
     peer.socket.resume()
     const told = () => peer.heard.flatMap(({ told: some = [] }) => some as { change?: { groupId: string } }[])
     await vi.waitFor(() => expect(told().at(-1)).toMatchObject({ change: { groupId: ids.at(-1) } }), 10_000)
-    expect(told().map(({ change }) => change?.groupId)).toEqual(ids)
+    expect(told().flatMap(({ change }) => change?.groupId ?? [])).toEqual(ids)
   })
+})
+
+test('changes are followed however many calls are under way', async () => {
+  const active = await openActive()
+  active.proxy.set('hold')
+  const client = clientOf(active)
+  const calls = Array.from({ length: 50_000 }, () => ask(client))
+  const outcomes = Promise.allSettled(calls)
+  const followed = client.follow(textOf(active.hub.feed.position), false, 5_000).catch((error: unknown) => error)
+  await expect(ask(client)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
+  client.close()
+  expect(await followed).toMatchObject({ name: 'LinkError' })
+  await outcomes
 })
 
 test('a call that is not answered in time fails, and what came of it is not known', async () => {
