@@ -29,7 +29,7 @@ export interface LinkClientOptions {
   readonly terms: Terms
   readonly clock: Clock
   /** The authorities whose certificates the active replica may show. Default: those that Node knows. */
-  readonly ca?: string | undefined
+  readonly ca?: (() => string | undefined) | undefined
   /** By which the active replica shows this one to operators. */
   readonly self: { readonly replica: string; readonly address: string }
 }
@@ -173,7 +173,8 @@ export class LinkClient {
       return
     }
     if (!key) return this.close(`${this.address} has another secret.`)
-    const { clock, clusterId, ca } = this.#options
+    const { clock, clusterId } = this.#options
+    const ca = this.#options.ca?.()
     const nonce = newNonce()
     const request = scheme === 'https:' ? requestTls : requestPlain
     this.#connecting = request({

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { isLoopback } from '@tenure/internal/loopback'
 import type { Clock } from 'tenure'
@@ -89,6 +89,11 @@ export class LinkServer {
     })
     void this.#endPeersOfFormerPlaces()
     return (this.#server.address() as AddressInfo).port
+  }
+
+  /** Shows another certificate to those who connect from now on. */
+  renew(tls: Tls): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(tls)
   }
 
   /** The replicas as this one sees them: all, while it is active. */

@@ -100,9 +100,24 @@ describe('a replica', () => {
     const issued = authority.issue({ names: [dns('localhost')], usages: [serverAuth] })
     const active = await openActive({ server: { tls: issued } })
     const at = { ...active, address: active.address.replace('127.0.0.1', 'localhost') }
-    expect(await ask(clientOf(at, { ca: authority.cert }))).toMatchObject({ highestTerm: 0 })
+    expect(await ask(clientOf(at, { ca: () => authority.cert }))).toMatchObject({ highestTerm: 0 })
     await expect(ask(clientOf(at))).rejects.toMatchObject({ mayBeDone: false })
-    await expect(ask(clientOf(at, { ca: makeAuthority().cert }))).rejects.toMatchObject({ mayBeDone: false })
+    await expect(ask(clientOf(at, { ca: () => makeAuthority().cert }))).rejects.toMatchObject({ mayBeDone: false })
+  })
+
+  test('shows a renewed certificate to those who connect from then on, who may know another authority by then', async () => {
+    const [former, later] = [makeAuthority(), makeAuthority()]
+    const wish = { names: [dns('localhost')], usages: [serverAuth] }
+    const active = await openActive({ server: { tls: former.issue(wish) } })
+    const at = { ...active, address: active.address.replace('127.0.0.1', 'localhost') }
+    let ca = former.cert
+    const connected = clientOf(at, { ca: () => ca })
+    await ask(connected)
+    active.server.renew(later.issue(wish))
+    await expect(ask(clientOf(at, { ca: () => ca }))).rejects.toMatchObject({ mayBeDone: false })
+    ca = later.cert
+    expect(await ask(clientOf(at, { ca: () => ca }))).toMatchObject({ highestTerm: 0 })
+    expect(await ask(connected)).toMatchObject({ highestTerm: 0 })
   })
 
   test('is not asked for a caller who left while it was being connected', async () => {
