@@ -11,6 +11,9 @@ export interface Standings {
   readonly position: Position
 }
 
+/** The newest change, and the newest write. */
+export type Newest = Pick<LocalGroups, 'position' | 'durable'>
+
 interface Verb<Args, Answer> {
   isSound(args: unknown): args is Args
   run(groups: LocalGroups, args: Args, signal: AbortSignal): MaybePromise<Answer>
@@ -84,7 +87,7 @@ export const verbs = {
     groups.heartbeat(groupId, nodeId, metadata),
   ),
   members: verb([text], (groups, [groupId]) => groups.members(groupId)),
-  position: verb([], (groups) => groups.position),
+  newest: verb([], ({ position, durable }): Newest => ({ position, durable })),
   check: verb([], (groups) => groups.check()),
 }
 
