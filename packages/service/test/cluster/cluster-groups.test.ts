@@ -54,8 +54,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     ...ours,
     name: 'drop the abort',
     file: 'cluster/link-client.ts',
-    find: "const cancel = () => this.#connection?.queue('cancels', String(id))",
-    replace: 'const cancel = () => {}',
+    find: "if (this.#connection) return this.#connection.queue('cancels', String(id))",
+    replace: 'if (this.#connection) return',
     by: 'who has gone does not wait in line any more',
   },
   {
