@@ -46,13 +46,16 @@ export interface Clustered {
   place(): Place
   /** Takes calls of other replicas, and takes part in the election of the active one. */
   serve(hub: Hub): Promise<void>
+  /** For the connections between replicas that are made from now on. */
+  renew(tls: Tls | undefined, ca: string | undefined): void
   /** Hands over if this replica is active, then closes everything. */
   close(): Promise<void>
 }
 
 /** Groups on a server that several replicas share: one of them answers, and all pass calls on to that one. */
 export async function openClustered(options: ClusteredOptions): Promise<Clustered> {
-  const { clock, advertise, store, tls, ca } = options
+  const { clock, advertise, store } = options
+  let { tls, ca } = options
   const name = `${hostname()}-${clock.randomId().slice(0, 8)}`
   const shared = await openSharedStorage(store, { newId: () => clock.randomId(), clock })
   try {
@@ -86,7 +89,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
     const groups = new ClusterGroups({
       ...link,
       position,
-      ca,
+      ca: () => ca,
       self,
       onTrouble: options.onTrouble,
       onHeard: (told) => replica.heard(told),
@@ -112,7 +115,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
         server = new LinkServer({
           ...link,
           ...listenerOf(advertise),
-          tls: tls && { cert: tls.cert, key: tls.key },
+          tls: linkTls(tls),
           changes: {
             feed: hub.feed,
             follow: (follower) => groups.follow(follower),
@@ -128,6 +131,12 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
         groups.start()
         replica.start()
       },
+      renew(nextTls, nextCa) {
+        tls = nextTls
+        ca = nextCa
+        const shown = linkTls(tls)
+        if (shown) server?.renew(shown)
+      },
       async close() {
         await replica.stop()
         await groups.close()
@@ -139,6 +148,11 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
     await shared.close()
     throw error
   }
+}
+
+/** Other replicas prove themselves by the secret, not by certificates. */
+function linkTls(tls: Tls | undefined): Tls | undefined {
+  return tls && { cert: tls.cert, key: tls.key }
 }
 
 /** A name may be that of a proxy or a Service: then all addresses of this machine are listened on. */

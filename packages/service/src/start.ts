@@ -8,7 +8,7 @@ import { createAuthenticator } from './auth/authenticator.ts'
 import { isLoopback } from '@tenure/internal/loopback'
 import { isReadByAll, readNamed } from './auth/files.ts'
 import { addressOf } from './auth/loopback.ts'
-import { readTls, type TlsOptions } from './auth/tls.ts'
+import { readTls, type Tls, type TlsOptions } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
 import { openClustered } from './clustered.ts'
 import type { GroupsOptions } from './cluster/reign.ts'
@@ -88,9 +88,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     url: `${tls ? 'https' : 'http'}://${literal(host)}:${bound}`,
     async reload() {
       const next = tlsOptions && (await readTls(tlsOptions))
+      const linkCa = await readLinkCa(options)
       await authenticator.reload()
       const authoritiesChanged = next?.ca !== tls?.ca
       if (next) (app.server as Server).setSecureContext(next)
+      opened.renew?.(next, linkCa)
       tls = next
       await warnOfLooseKey(logger, tlsOptions)
       streams.endPresent()
@@ -119,6 +121,8 @@ interface Opened {
   groupCount(): number
   /** From now on questions are answered. */
   serve(hub: Hub): void | Promise<void>
+  /** Of the link between replicas. */
+  renew?(tls: Tls | undefined, ca: string | undefined): void
   close(): Promise<void>
 }
 
@@ -213,17 +217,17 @@ async function openDirectory(
 }
 
 async function openCluster(
-  { advertise = '', advertiseCaFile }: ServiceOptions,
+  options: ServiceOptions,
   store: string,
   groups: GroupsOptions,
   { clock, logger, tls, onOpen }: Pick<Service, 'clock' | 'tls'> & Opening,
 ): Promise<Opened> {
   const clustered = await openClustered({
     store,
-    advertise: new URL(advertise),
+    advertise: new URL(options.advertise ?? ''),
     clock,
     tls,
-    ca: advertiseCaFile === undefined ? undefined : await readNamed('advertiseCaFile', advertiseCaFile),
+    ca: await readLinkCa(options),
     groups,
     onOpen,
     onEvent: logReplica(logger),
@@ -240,8 +244,13 @@ async function openCluster(
       return place.kind === 'here' ? place.groups.groupCount : 0
     },
     serve: (hub) => clustered.serve(hub),
+    renew: (nextTls, nextCa) => clustered.renew(nextTls, nextCa),
     close: () => clustered.close(),
   }
+}
+
+async function readLinkCa({ advertiseCaFile: file }: ServiceOptions): Promise<string | undefined> {
+  return file === undefined ? undefined : readNamed('advertiseCaFile', file)
 }
 
 /** On a directory there is one, for as long as it runs. */

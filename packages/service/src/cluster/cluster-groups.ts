@@ -236,9 +236,10 @@ export class ClusterGroups implements Groups {
 
   async reaches(position: Position): Promise<boolean> {
     if (!isAfter(position, this.changes.position)) return true
-    const newest = await this.#read('position', [], (groups) => groups.position)
-    if (isAfter(position, newest)) return false
-    await this.#reached(position)
+    const { position: newest, durable } = await this.#read('newest', [], (groups) => groups)
+    if (isAfter(position, durable)) return false
+    // Between the newest change and the newest write there is nothing to hear of.
+    await this.#reached(isAfter(position, newest) ? newest : position)
     return true
   }
 

@@ -132,8 +132,15 @@ export class FollowedChanges {
     left.addEventListener('abort', end)
     link.onClose = end
     const over = aborted(cut.signal)
+    const begin = textOf(this.#position)
+    // An older stream of this connection may go on until the active one has read of this one. Nobody listened to it
+    // meanwhile: its next change would hide those that were missed.
+    let hasBegun = false
     link.onTold = (told) => {
-      for (const each of told) this.#onTold(each as Told)
+      for (const each of told as readonly Told[]) {
+        if ('after' in each) hasBegun ||= each.after === begin
+        else if (hasBegun) this.#onTold(each)
+      }
       return textOf(this.#position)
     }
     try {
@@ -154,7 +161,7 @@ export class FollowedChanges {
     }
   }
 
-  #onTold(told: Told): void {
+  #onTold(told: Exclude<Told, { readonly after: string }>): void {
     if ('renewal' in told) return this.#tellRenewal(told.renewal)
     const position = positionFrom(told.at)
     if (!position) return

@@ -29,7 +29,7 @@ export interface LinkClientOptions {
   readonly terms: Terms
   readonly clock: Clock
   /** The authorities whose certificates the active replica may show. Default: those that Node knows. */
-  readonly ca?: string | undefined
+  readonly ca?: (() => string | undefined) | undefined
   /** Called when the active replica cannot be reached, or refuses this one. */
   readonly onTrouble?: ((error: LinkError) => void) | undefined
   /** By which the active replica shows this one to operators. */
@@ -116,13 +116,17 @@ export class LinkClient {
 
   #ask(verb: string, args: unknown, { deadlineMs, signal }: CallOptions): Promise<unknown> {
     if (this.#isClosed) return Promise.reject(new LinkError('The connection is closed.', false))
-    if (this.#pending.size >= mostInFlight || (this.#connection?.unsentBytes ?? 0) > mostUnsentBytes) {
-      return Promise.reject(busy())
-    }
+    const isBusy = this.#pending.size >= mostInFlight || (this.#connection?.unsentBytes ?? 0) > mostUnsentBytes
+    // One that follows is alone, and all watchers of this replica depend on it.
+    if (isBusy && verb !== 'follow') return Promise.reject(busy())
     const id = ++this.#lastId
     const json = `[${id},"${verb}",${JSON.stringify(args)},${Math.max(0, Math.ceil(deadlineMs))}]`
     return new Promise((resolve, reject) => {
-      const cancel = () => this.#connection?.queue('cancels', String(id))
+      const cancel = () => {
+        if (this.#connection) return this.#connection.queue('cancels', String(id))
+        // Were it sent still, a campaign would wait in line, and lead, for somebody who has gone.
+        this.#take(id)?.reject(new LinkError('Its caller has gone.', false))
+      }
       signal?.addEventListener('abort', cancel, { once: true })
       const forget = () => signal?.removeEventListener('abort', cancel)
       const untilMs = this.#options.clock.monotonicMs() + deadlineMs
@@ -171,7 +175,8 @@ export class LinkClient {
       return
     }
     if (!key) return this.#giveUp(`${this.address} has another secret.`)
-    const { clock, clusterId, ca } = this.#options
+    const { clock, clusterId } = this.#options
+    const ca = this.#options.ca?.()
     const nonce = newNonce()
     const request = scheme === 'https:' ? requestTls : requestPlain
     this.#connecting = request({

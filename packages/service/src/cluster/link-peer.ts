@@ -17,6 +17,8 @@ interface LinkPeerOptions extends Pick<LinkServerOptions, 'places' | 'terms' | '
   readonly greetingMs: number
   /** All replicas, for an operator who asks this follower. */
   replicas(): ReplicasView
+  /** Called once it has proven that it belongs to this cluster. */
+  onKnown(): void
   onClose(): void
 }
 
@@ -81,6 +83,7 @@ export class LinkPeer {
       this.#known = { replica, address, sinceMs: this.#options.clock.wallMs() }
       this.#greeting.cancel()
       this.#connection.trust()
+      this.#options.onKnown()
     }
     if (heard !== undefined) this.#heard = positionFrom(heard)
     const { terms, places } = this.#options
@@ -96,13 +99,14 @@ export class LinkPeer {
   }
 
   #run(place: Place & { readonly kind: 'here' }, [id, name, args, deadlineMs]: Call): void {
+    // However busy it is: changes must not be missed for it.
+    if (name === 'follow') return void this.#follow(place, id, args)
     if (this.#inFlight.size >= mostInFlight) {
       return this.#fail(
         id,
         new ServiceError('RATE_LIMITED', 'Too many calls at once.', { details: { retry_after_ms: soonMs } }),
       )
     }
-    if (name === 'follow') return void this.#follow(place, id, args)
     if (name === 'replicas') return this.#done(id, this.#options.replicas())
     const run = runnerOf(name, args)
     if (!run) {

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { isLoopback } from '@tenure/internal/loopback'
 import type { Clock } from 'tenure'
@@ -39,6 +39,8 @@ export interface LinkChanges extends Pick<Groups, 'follow' | 'textsOf'> {
 }
 
 const mostConnections = 256
+/** Of one address. Without it somebody who says nothing could take all connections. */
+const mostStrangers = 16
 const greetingMs = 5_000
 
 /**
@@ -50,6 +52,8 @@ export class LinkServer {
   readonly #server: Server
   readonly #peers = new Set<LinkPeer>()
   readonly #sockets = new Set<Socket>()
+  /** By address: connections that have not proven yet that they are of this cluster, by port, the oldest first. */
+  readonly #strangers = new Map<string, Map<number, Socket>>()
   readonly #stopped = new AbortController()
 
   constructor(options: LinkServerOptions) {
@@ -59,11 +63,16 @@ export class LinkServer {
     }
     this.#options = options
     const timeouts = { headersTimeout: greetingMs, requestTimeout: greetingMs, connectionsCheckingInterval: 1_000 }
-    this.#server = tls ? createTlsServer({ ...tls, ...timeouts }) : createServer(timeouts)
+    this.#server = tls ? createTlsServer({ ...tls, ...timeouts, handshakeTimeout: greetingMs }) : createServer(timeouts)
     this.#server.maxConnections = mostConnections
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
+      const { remoteAddress = '', remotePort = 0 } = socket
+      this.#meet(socket, remoteAddress, remotePort)
+      socket.once('close', () => {
+        this.#sockets.delete(socket)
+        this.#know(remoteAddress, remotePort)
+      })
     })
     this.#server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#onUpgrade(request, socket, head),
@@ -80,6 +89,11 @@ export class LinkServer {
     })
     void this.#endPeersOfFormerPlaces()
     return (this.#server.address() as AddressInfo).port
+  }
+
+  /** Shows another certificate to those who connect from now on. */
+  renew(tls: Tls): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(tls)
   }
 
   /** The replicas as this one sees them: all, while it is active. */
@@ -111,11 +125,34 @@ export class LinkServer {
     }
   }
 
+  /** Where an address has too many, its oldest one makes room: who belongs to this cluster proves it soon. */
+  #meet(socket: Socket, address: string, port: number): void {
+    const strangers = this.#strangers.get(address) ?? new Map<number, Socket>()
+    this.#strangers.set(address, strangers)
+    strangers.set(port, socket)
+    const [oldest] = strangers
+    if (!oldest || strangers.size <= mostStrangers) return
+    strangers.delete(oldest[0])
+    oldest[1].destroy()
+  }
+
+  /** By its port: over TLS, the socket that is upgraded is another one than that which was accepted. */
+  #know(address: string, port: number): void {
+    const strangers = this.#strangers.get(address)
+    strangers?.delete(port)
+    if (strangers?.size === 0) this.#strangers.delete(address)
+  }
+
   #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const { clusterId, secret, clock } = this.#options
     socket.on('error', () => {})
     const { headers } = request
-    const refuse = (status: string) => void socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`)
+    const { remoteAddress = '', remotePort = 0 } = socket
+    const refuse = (status: string) => {
+      socket.write(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`)
+      // Not only this half of it: the other one may never end its own.
+      socket.destroySoon()
+    }
     if (request.url !== linkPath) return refuse('404 Not Found')
     if (headers.upgrade !== protocol) return refuse(`426 This replica speaks ${protocol}`)
     const keys = linkKeys(secret())
@@ -140,6 +177,7 @@ export class LinkServer {
       proof: proofOf('caller', found.key, greeting),
       greetingMs,
       replicas: () => this.view(),
+      onKnown: () => this.#know(remoteAddress, remotePort),
       onClose: () => this.#peers.delete(peer),
     })
     this.#peers.add(peer)

@@ -5,8 +5,9 @@ import type { Change, Entry, KeptChange } from '../watch/feed.ts'
 import type { LinkConnection } from './link-connection.ts'
 import type { LinkChanges } from './link-server.ts'
 
-/** What a follower is told: a change, a renewal, or that something is missing in between. */
+/** What a follower is told: where its stream begins, a change, a renewal, or that something is missing in between. */
 export type Told =
+  | { readonly after: string }
   | { readonly at: string; readonly change: Change }
   | { readonly renewal: Change }
   | { readonly at: string; readonly changed: readonly string[] | null }
@@ -43,6 +44,7 @@ export class LinkStream {
 
   async begin(after: Position): Promise<void> {
     this.#position = after
+    this.#tell({ after: textOf(after) })
     await this.#catchUp()
   }
 

@@ -2,6 +2,7 @@
 import { Type, type Static, type TSchema, type TTuple } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import type { GroupStanding, MaybePromise } from '../groups/groups.ts'
+import { fitting } from '../groups/listing.ts'
 import type { LocalGroups } from '../groups/local-groups.ts'
 import type { Position } from '../storage/position.ts'
 
@@ -10,6 +11,9 @@ export interface Standings {
   readonly standings: readonly GroupStanding[]
   readonly position: Position
 }
+
+/** The newest change, and the newest write. */
+export type Newest = Pick<LocalGroups, 'position' | 'durable'>
 
 interface Verb<Args, Answer> {
   isSound(args: unknown): args is Args
@@ -79,12 +83,12 @@ export const verbs = {
   idsAfter: verb([Type.Union([text, Type.Null()]), count], (groups, [after, most]) =>
     groups.idsAfter(after ?? undefined, Math.min(most, 2_000)),
   ),
-  views: verb([ids], (groups, [groupIds]) => groups.views(groupIds)),
+  views: verb([ids], async (groups, [groupIds]) => fitting(await groups.views(groupIds))),
   heartbeat: verb([text, text, text], (groups, [groupId, nodeId, metadata]) =>
     groups.heartbeat(groupId, nodeId, metadata),
   ),
   members: verb([text], (groups, [groupId]) => groups.members(groupId)),
-  position: verb([], (groups) => groups.position),
+  newest: verb([], ({ position, durable }): Newest => ({ position, durable })),
   check: verb([], (groups) => groups.check()),
 }
 

@@ -108,6 +108,7 @@ export class GroupDriver {
   /** Of the whole storage, after a loss of confirmed data. Counted from 0 before it serves. */
   #hold: Hold | undefined
   #position: Position
+  #durable: Position
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
   #stopped: Promise<void> | undefined
 
@@ -123,6 +124,7 @@ export class GroupDriver {
     })
     this.#restores = head.restores
     this.#position = positionOf(head)
+    this.#durable = this.#position
     this.#endings = new Endings(clock, async ({ group }) => this.look(group.id, noAnswer, () => undefined))
     this.#versionPrefix = clock.randomId()
     this.#patience = new Patience(options.storageClock ?? systemClock)
@@ -147,6 +149,11 @@ export class GroupDriver {
   /** Of the newest change that followers were told of; before the first, what had been durable when the groups were read. */
   get position(): Position {
     return this.#position
+  }
+
+  /** Of the newest write, whether it changed who leads or not: followers were told of all that there is up to it. */
+  get durable(): Position {
+    return this.#durable
   }
 
   /** From now on questions are answered, and every lease that was found counts from this one moment. */
@@ -258,7 +265,10 @@ export class GroupDriver {
         group.writing = undefined
         group.seq = written.head.seq
         this.#doubtful.delete(group)
-        this.#apply(group, step, positionsOf(written))
+        const positions = positionsOf(written)
+        this.#apply(group, step, positions)
+        // Whoever is told nothing any more knows nothing of it either.
+        if (!this.#authority.isLost()) this.#durable = positions[1]
         onWrite?.(tookMs, true)
         this.#authority.assert()
         return answer()

@@ -12,7 +12,7 @@ const mostPageBytes = 256 * 1024
 export interface Listing {
   /** Those that are kept, in order; deleted ones too. */
   idsAfter(groupId: string | undefined, most: number): MaybePromise<readonly string[]>
-  /** In the order of the ids; undefined for groups that do not exist. */
+  /** In the order of the ids; undefined for groups that do not exist. The last ones may be left out, but not all. */
   views(groupIds: readonly string[]): Promise<readonly (GroupView | undefined)[]>
 }
 
@@ -53,6 +53,16 @@ export async function pageOf(listing: Listing, { after, limit, isShown = () => t
     }
     if (pace.isOver) await pace.pause()
   }
+}
+
+/** The first ones, as many as a page may hold: more of them may be too large to be passed on. */
+export function fitting<T extends GroupView | undefined>(views: readonly T[]): readonly T[] {
+  let bytes = 0
+  const last = views.findIndex((view) => {
+    bytes += view ? textBytes(view) : 0
+    return bytes >= mostPageBytes
+  })
+  return last === -1 ? views : views.slice(0, last + 1)
 }
 
 function textBytes({ lease, definition }: GroupView): number {

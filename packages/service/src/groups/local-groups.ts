@@ -262,12 +262,17 @@ export class LocalGroups implements Groups, Listing {
   }
 
   reaches(position: Position): boolean {
-    return !isAfter(position, this.position)
+    return !isAfter(position, this.durable)
   }
 
   /** Of the newest change. */
   get position(): Position {
     return this.#driver.position
+  }
+
+  /** Of the newest write. A replica that is started begins there, whether it was a change or not. */
+  get durable(): Position {
+    return this.#driver.durable
   }
 
   /** The groups whose record was written after a position; undefined if they are more than `most`, or not known. */

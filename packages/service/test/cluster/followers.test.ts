@@ -1,12 +1,13 @@
 /** Watchers of a follower: told of the same changes in the same order, whoever is active. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { Place } from '../../src/cluster/place.ts'
 import type { Break } from '../../src/groups/groups.ts'
 import { isAfter, textOf, type Position } from '../../src/storage/position.ts'
 import type { Change } from '../../src/watch/feed.ts'
 import { RolledBack } from '../storage/rolled-back.ts'
 import { EventSource } from '../watch/event-source.ts'
 import { serveGroups } from './serve-replica.ts'
-import { claimOf, here, openThree, type Replica, type ReplicaOptions } from './test-cluster.ts'
+import { claimOf, here, openThree, policy, type Replica, type ReplicaOptions } from './test-cluster.ts'
 
 interface Heard {
   readonly changes: (Change & { readonly position: Position })[]
@@ -41,7 +42,55 @@ async function caughtUp(active: Replica, ...others: readonly Replica[]): Promise
 const textsOfAll = ({ changes }: Heard) =>
   changes.map(({ type, groupId, lease, position }) => `${textOf(position)} ${type} ${groupId} ${lease.term}`)
 
+test('a cursor that one replica gave out is taken by every other one', async () => {
+  const { cluster, active, next } = await openThree()
+  await lead(active, 'jobs', 'a', { ttlMs: 60_000 })
+  // A write that changes nobody's leadership: the head is ahead of the newest change.
+  await active.groups.define('other', { policy, allowedNodes: undefined }, { replace: false })
+  // It begins at the head.
+  const late = await cluster.add()
+  late.places.set(next.places.now())
+  const { secret } = await cluster.storage.head()
+  const urlOf = async ({ groups: state, hub, replicas }: Replica) =>
+    (await serveGroups({ state, hub, secret, replicas })).url
+  const urls = await Promise.all([late, active, next].map(urlOf))
+  const watch = async (url: string | undefined, cursor = '') => {
+    const response = await fetch(`${url}/v1/groups/jobs/watch?wait_ms=0${cursor}`)
+    return { status: response.status, ...((await response.json()) as { cursor: string }) }
+  }
+  const { cursor } = await watch(urls[0])
+  for (const url of urls) {
+    expect(await watch(url, `&cursor=${cursor}`)).toMatchObject({ status: 200, events: [] })
+  }
+  await leave(active, 'jobs', 1)
+  for (const url of urls) {
+    const events = [{ type: 'LEADER_LOST' }]
+    await vi.waitFor(async () => expect(await watch(url, `&cursor=${cursor}`)).toMatchObject({ status: 200, events }))
+  }
+})
+
 describe('the changes that a follower tells of', () => {
+  test('miss none that was told while it did not know who is active, over the same connection', async () => {
+    const { active, next, follower } = await openThree()
+    await caughtUp(active, next, follower)
+    const heard = listen(follower)
+    const place = follower.places.now() as Place & { readonly kind: 'elsewhere' }
+    follower.places.set({ kind: 'nowhere' })
+    await lead(active, 'first')
+    const link = follower.groups.linkTo(place)
+    // Whatever is answered comes after what was told of the first.
+    await Promise.allSettled([link.call('leader', ['first'], { deadlineMs: 5_000 })])
+    active.proxy.set('hold', 'to-client')
+    await lead(active, 'second')
+    const { sent } = active.proxy
+    follower.places.set(place)
+    await vi.waitFor(() => expect(active.proxy.sent).toBeGreaterThan(sent))
+    active.proxy.set('pass')
+    await caughtUp(active, follower)
+    expect(heard.changes.map(({ groupId }) => groupId)).toEqual(['first', 'second'])
+    expect(follower.groups.linkTo(place)).toBe(link)
+  })
+
   test('are those of the active replica, with the same positions, however often the connection is cut', async () => {
     const { active, next, follower } = await openThree()
     const heard = [active, next, follower].map((replica) => listen(replica))

@@ -1,6 +1,6 @@
 /** Who may connect to the link, and what becomes of those who say what they should not. */
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { LinkClient, type LinkClientOptions } from '../../src/cluster/link-client.ts'
@@ -100,9 +100,36 @@ describe('a replica', () => {
     const issued = authority.issue({ names: [dns('localhost')], usages: [serverAuth] })
     const active = await openActive({ server: { tls: issued } })
     const at = { ...active, address: active.address.replace('127.0.0.1', 'localhost') }
-    expect(await ask(clientOf(at, { ca: authority.cert }))).toMatchObject({ highestTerm: 0 })
+    expect(await ask(clientOf(at, { ca: () => authority.cert }))).toMatchObject({ highestTerm: 0 })
     await expect(ask(clientOf(at))).rejects.toMatchObject({ mayBeDone: false })
-    await expect(ask(clientOf(at, { ca: makeAuthority().cert }))).rejects.toMatchObject({ mayBeDone: false })
+    await expect(ask(clientOf(at, { ca: () => makeAuthority().cert }))).rejects.toMatchObject({ mayBeDone: false })
+  })
+
+  test('shows a renewed certificate to those who connect from then on, who may know another authority by then', async () => {
+    const [former, later] = [makeAuthority(), makeAuthority()]
+    const wish = { names: [dns('localhost')], usages: [serverAuth] }
+    const active = await openActive({ server: { tls: former.issue(wish) } })
+    const at = { ...active, address: active.address.replace('127.0.0.1', 'localhost') }
+    let ca = former.cert
+    const connected = clientOf(at, { ca: () => ca })
+    await ask(connected)
+    active.server.renew(later.issue(wish))
+    await expect(ask(clientOf(at, { ca: () => ca }))).rejects.toMatchObject({ mayBeDone: false })
+    ca = later.cert
+    expect(await ask(clientOf(at, { ca: () => ca }))).toMatchObject({ highestTerm: 0 })
+    expect(await ask(connected)).toMatchObject({ highestTerm: 0 })
+  })
+
+  test('is not asked for a caller who left while it was being connected', async () => {
+    const active = await openActive()
+    active.proxy.set({ delayMs: 200 })
+    const client = clientOf(active)
+    const caller = new AbortController()
+    const ghost = client.call('campaign', [claimOf('ghost')], { ...soon, signal: caller.signal })
+    const other = ask(client)
+    caller.abort()
+    await expect(ghost).rejects.toMatchObject({ name: 'LinkError', mayBeDone: false })
+    expect(await other).toMatchObject({ highestTerm: 0 })
   })
 })
 
@@ -160,6 +187,26 @@ describe('somebody who connects', () => {
     expect(await ask(other)).toMatchObject({ highestTerm: 0 })
   })
 
+  test('and says nothing keeps nobody else from connecting', async () => {
+    const active = await openActive()
+    const port = Number(new URL(active.address).port)
+    const other = clientOf(active)
+    await ask(other)
+    const silent = Array.from({ length: 300 }, () => connect({ port, host: '127.0.0.1' }).on('error', () => {}))
+    onTestFinished(() => silent.forEach((socket) => void socket.destroy()))
+    await Promise.all(silent.slice(0, 280).map((socket) => once(socket, 'close')))
+    expect(await ask(clientOf(active))).toMatchObject({ highestTerm: 0 })
+    expect(await ask(other)).toMatchObject({ highestTerm: 0 })
+  })
+
+  test('over TLS and never begins the handshake is cut off', async () => {
+    const tls = makeAuthority().issue({ names: [dns('localhost')], usages: [serverAuth] })
+    const { address } = await openActive({ server: { tls } })
+    const socket = connect({ port: Number(new URL(address).port), host: '127.0.0.1' }).resume()
+    onTestFinished(() => void socket.destroy())
+    await once(socket, 'close')
+  }, 10_000)
+
   test('and asks for what this version does not know hears that, and goes on', async () => {
     const active = await openActive()
     const peer = await connectRaw(active.address)
@@ -205,8 +252,21 @@ describe('somebody who connects', () => {
     peer.socket.resume()
     const told = () => peer.heard.flatMap(({ told: some = [] }) => some as { change?: { groupId: string } }[])
     await vi.waitFor(() => expect(told().at(-1)).toMatchObject({ change: { groupId: ids.at(-1) } }), 10_000)
-    expect(told().map(({ change }) => change?.groupId)).toEqual(ids)
+    expect(told().flatMap(({ change }) => change?.groupId ?? [])).toEqual(ids)
   })
+})
+
+test('changes are followed however many calls are under way', async () => {
+  const active = await openActive()
+  active.proxy.set('hold')
+  const client = clientOf(active)
+  const calls = Array.from({ length: 50_000 }, () => ask(client))
+  const outcomes = Promise.allSettled(calls)
+  const followed = client.follow(textOf(active.hub.feed.position), false, 5_000).catch((error: unknown) => error)
+  await expect(ask(client)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
+  client.close()
+  expect(await followed).toMatchObject({ name: 'LinkError' })
+  await outcomes
 })
 
 test('a call that is not answered in time fails, and what came of it is not known', async () => {
