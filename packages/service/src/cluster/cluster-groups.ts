@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from 'tenure'
 import { ServiceError } from '../errors.ts'
 import type {
@@ -79,6 +80,8 @@ export class ClusterGroups implements Groups {
     this.#options = options
     this.#places = options.places
     this.#clock = options.clock
+    // Every call that is held listens to it.
+    setMaxListeners(0, this.#closed.signal)
     this.changes = new FollowedChanges({ ...options, link: (place) => this.linkTo(place) })
     this.#listing = {
       idsAfter: (after, most) =>
