@@ -241,7 +241,8 @@ async function benchSizes() {
     const empty = await active.heapUsed()
     await fill(active.url, size)
     const stored = (await bytesInUse()) - before
-    const heap = (await active.heapUsed()) - empty
+    const { active: filled } = await replicas.roles()
+    const heap = (await filled.heapUsed()) - empty
     const failoverMs = await replicas.handOverMs('SIGKILL')
     rows.push({
       groups: size,

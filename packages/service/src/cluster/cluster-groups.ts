@@ -85,6 +85,7 @@ export class ClusterGroups implements Groups {
     this.#options = options
     this.#places = options.places
     this.#clock = options.clock
+    // Every call that is held listens to it.
     setMaxListeners(0, this.#closed.signal)
     this.changes = new FollowedChanges({ ...options, link: (place) => this.linkTo(place) })
     this.#listing = {
