@@ -17,6 +17,7 @@ await benchManyElectors(quick ? 200 : 10_000, 1, 'each leads its own election')
 await benchManyElectors(quick ? 100 : 5_000, 2, 'half lead, half stand by')
 await benchTakeOvers()
 await benchExpiry()
+await benchJobs(quick ? 10 : 300, quick ? 100 : 1_000)
 benchFootprint()
 figures.finish()
 
@@ -105,6 +106,33 @@ async function benchExpiry() {
     unit: '%',
     goal: 1,
     detail: `of a lease of ${leaseDurationMs} ms: the slowest of ${rounds}, ${format(Math.max(...lateMs))} ms; median ${format(median(lateMs))} ms`,
+  })
+}
+
+/**
+ * @param {number} times
+ * @param {number} count
+ */
+async function benchJobs(times, count) {
+  const steadyMs = quick ? 1_000 : 20_000
+  const jobs = await runJson('job-start.js', [times, count, steadyMs].map(String))
+  const late = jobs.lateMs.toSorted((/** @type {number} */ one, /** @type {number} */ other) => one - other)
+  figures.add({
+    name: 'file store: due time of a job to its start, p99',
+    value: late[Math.floor(late.length * 0.99)],
+    unit: 'ms',
+    goal: 50,
+    detail: `of ${times}, median ${format(median(late))} ms, slowest ${format(late.at(-1))} ms; its time is on the disk by then`,
+  })
+  const name = `${count} jobs that wait, each with its own leader`
+  const detail = `of one core over ${steadyMs / 1000} s, lease 15 s`
+  figures.add({ name: `${name}: CPU`, value: jobs.cpuShare * 100, unit: '%', goal: 10, detail })
+  figures.add({
+    name: `${name}: heap`,
+    value: jobs.heapBytesEach / 1024,
+    unit: 'KB',
+    goal: 16,
+    detail: 'each, with its record',
   })
 }
 

@@ -22,6 +22,7 @@ import { redisMutations } from '../packages/tenure/test/stores/redis-mutants.ts'
 import { serviceMutations } from '../packages/tenure/test/stores/service/mutants.ts'
 import { replicaMutants } from '../packages/service/test/simulation/replica-mutants.ts'
 import { readDocument, root } from './documents.ts'
+import { jobMutants } from './jobs/mutants.ts'
 
 const document = readDocument('docs/explanation/robustness.md')
 
@@ -114,6 +115,7 @@ test('docs/explanation/robustness.md lists all mutants, and no other', () => {
     return [...(section.split('\n## ')[0] ?? '').matchAll(/^- (.+)$/gm)].map((match) => match[1] ?? '')
   }
   expect(listed('Mutants of the engine').toSorted()).toEqual(engineMutants.map(({ name }) => name).toSorted())
+  expect(listed('Mutants of jobs').toSorted()).toEqual(jobMutants.map(({ name }) => name).toSorted())
   expect(listed('Mutants of the stores').toSorted()).toEqual(storeMutations.map(({ name }) => name).toSorted())
   expect(listed('Mutants of the file store').toSorted()).toEqual(powerMutants.map(({ name }) => name).toSorted())
   const onKubernetes = kubernetesMutations.map(({ name }) => name)

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { checkRuns, slotKey, type RunLine } from './check.ts'
+
+const line = (event: RunLine['event'], slotMs: number, at: number, by = 'a', term = 1): RunLine => ({
+  event,
+  slotMs,
+  at,
+  by,
+  term,
+  job: 'sync',
+})
+const check = (lines: RunLine[], noted: string[] = []) =>
+  checkRuns({ lines, jobs: ['sync'], slots: [1_000, 2_000], noted: new Set(noted) })
+
+const sound = [line('begin', 1_000, 1), line('works', 1_000, 2), line('end', 1_000, 3), line('begin', 2_000, 4, 'b', 2)]
+
+test('runs that are in order are', () => {
+  expect(check(sound)).toEqual({ violations: [], ran: 2, lostBeforeBegin: 0, lostInTheMiddle: 1 })
+})
+
+test('a time that ran twice, was left out, or worked on beside the next is found', () => {
+  expect(check([...sound, line('begin', 1_000, 9, 'c', 3)]).violations).toEqual(['sync 1000 ran 2 times: a, c'])
+  expect(check(sound.slice(0, 3)).violations).toEqual(['sync 2000 was left out'])
+  expect(check([...sound, line('works', 1_000, 5)]).violations).toEqual(['sync 1000 still worked when 2000 had begun'])
+})
+
+test('a time that was noted and never begun is counted, and is not left out', () => {
+  expect(check(sound.slice(0, 3), [slotKey('sync', 2_000)])).toMatchObject({ violations: [], lostBeforeBegin: 1 })
+})

@@ -1,0 +1,146 @@
+/** Processes that run the jobs of a fleet, while they are killed and paused. */
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { onTestFinished } from 'vitest'
+import { jobStatus } from 'tenure/jobs'
+import { openStore } from 'tenure/stores'
+import { Random } from '../../packages/tenure/src/simulation/random.ts'
+import { checkRuns, slotKey, type RunLine, type Verdict } from './check.ts'
+
+/** What a process gets at its start. */
+export interface RunnerOptions {
+  readonly url: string
+  readonly identity: string
+  readonly jobs: readonly string[]
+  readonly intervalMs: number
+  readonly leaseDurationMs: number
+  readonly logPath: string
+  /** How far its wall clock is ahead. */
+  readonly aheadMs: number
+  readonly library: string | undefined
+  readonly sharedLeader: string | undefined
+}
+
+export interface JobFleetOptions {
+  readonly url: string
+  /** How many times of the schedule are gone through, over all jobs. */
+  readonly times: number
+  readonly sharedLeader?: string
+  /** A folder with another build of the library. */
+  readonly library?: string | undefined
+  /** How far the wall clock of each process is ahead. */
+  readonly aheadMs?: (index: number) => number
+  /** Nobody is killed, and who is paused is paused over the moment at which the jobs are due. */
+  readonly onlyPauses?: boolean | undefined
+  /** Ends early when this is true of what was seen so far. */
+  readonly isEnough?: (verdict: Verdict) => boolean
+  readonly seed?: number
+}
+
+export interface JobFleetReport extends Verdict {
+  readonly kills: number
+  readonly pauses: number
+}
+
+const size = 3
+const jobs = Array.from({ length: 16 }, (_, index) => `job-${index + 1}`)
+/** Longer than a take-over, so that every time finds a leader. */
+const intervalMs = 4_000
+const leaseDurationMs = 1_800
+
+/** Runs the fleet through its times, with one process at a time killed or paused at random. */
+export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetReport> {
+  const { url, times, library, sharedLeader, aheadMs = () => 0, isEnough = () => false, onlyPauses = false } = options
+  const seed = options.seed ?? Date.now() & 0xffff
+  const random = new Random(seed)
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-jobs-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
+  const store = await openStore(url)
+  const noted = new Set<string>()
+  let lives = 0
+  const begin = async (index: number): Promise<ChildProcess> => {
+    const identity = `runner-${index + 1}-${(lives += 1)}`
+    const logPath = join(folder, identity)
+    const runner: RunnerOptions = {
+      url,
+      identity,
+      jobs,
+      intervalMs,
+      leaseDurationMs,
+      logPath,
+      library,
+      sharedLeader,
+      aheadMs: aheadMs(index),
+    }
+    const child = fork(join(import.meta.dirname, 'runner.mjs'), [JSON.stringify(runner)])
+    onTestFinished(() => void child.kill('SIGKILL'))
+    await once(child, 'message')
+    return child
+  }
+  const members = await Promise.all(Array.from({ length: size }, (_, index) => begin(index)))
+  // The first leader of each job notes where it begins, and may need a little time for all of them.
+  const firstMs = (Math.floor(Date.now() / intervalMs) + 2) * intervalMs
+  const lastMs = firstMs + (Math.ceil(times / jobs.length) - 1) * intervalMs
+  const slots = () => {
+    const all: number[] = []
+    // The newest may still be run.
+    const untilMs = Math.min(lastMs, Date.now() - 2 * intervalMs)
+    for (let ms = firstMs; ms <= untilMs; ms += intervalMs) all.push(ms)
+    return all
+  }
+  const look = async () => {
+    for (const job of jobs) {
+      const record = await store.read(job, { signal: AbortSignal.timeout(10_000) })
+      for (const run of (record && jobStatus(record)?.runs) ?? []) noted.add(slotKey(job, run.scheduledAt.getTime()))
+    }
+    return checkRuns({ lines: linesIn(folder), jobs, slots: slots(), noted })
+  }
+  let [kills, pauses] = [0, 0]
+  let verdict = await look()
+  await delay(Math.max(0, firstMs - Date.now()))
+  while (Date.now() < lastMs + 2 * intervalMs && !isEnough(verdict)) {
+    // Around the moment at which the jobs are due, when there is most to go wrong.
+    const nextMs = (Math.floor(Date.now() / intervalMs) + 1) * intervalMs
+    await delay(Math.max(0, nextMs + random.between(-300, onlyPauses ? -100 : 500) - Date.now()))
+    const index = Math.floor(random.next() * size)
+    const victim = members[index]
+    if (!victim) continue
+    if (!onlyPauses && random.chance(0.5)) {
+      kills += 1
+      const exited = once(victim, 'exit')
+      victim.kill('SIGKILL')
+      await exited
+      members[index] = await begin(index)
+    } else {
+      pauses += 1
+      victim.kill('SIGSTOP')
+      await delay(random.between(onlyPauses ? leaseDurationMs : 200, 1.4 * leaseDurationMs))
+      victim.kill('SIGCONT')
+    }
+    verdict = await look()
+  }
+  await Promise.all(
+    members.map(async (child) => {
+      const exited = once(child, 'exit')
+      child.kill('SIGTERM')
+      await exited
+    }),
+  )
+  const last = await look()
+  await store.close?.()
+  return { ...last, kills, pauses }
+}
+
+function linesIn(folder: string): RunLine[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder).flatMap((name) =>
+    readFileSync(join(folder, name), 'utf8')
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as RunLine),
+  )
+}
