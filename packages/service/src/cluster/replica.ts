@@ -174,10 +174,13 @@ export class Replica implements Places {
     this.#confirmed.heard(position)
   }
 
+  /** Whoever asks may be the first to find another place, as when the lease has just run out: all who wait hear of it. */
   now(): Place {
     const place = this.#find()
-    if (!isSamePlace(place, this.#place)) this.#place = place
-    return this.#place
+    if (isSamePlace(place, this.#place)) return this.#place
+    this.#place = place
+    for (const wake of this.#wakes) wake()
+    return place
   }
 
   async changed(known: Place, signal: AbortSignal): Promise<void> {
@@ -207,9 +210,7 @@ export class Replica implements Places {
   }
 
   #announce(): void {
-    const before = this.#place
-    if (this.now() === before) return
-    for (const wake of this.#wakes) wake()
+    this.now()
   }
 
   #heard(event: ElectionEvent): void {

@@ -333,6 +333,19 @@ describe('a place', () => {
     expect(two.now()).toMatchObject({ kind: 'here', term: 2 })
   })
 
+  test('wakes those who wait for another one, whoever finds it first', async () => {
+    const { clock, start } = open()
+    let stalledMs = 0
+    const one = start('one', { clock: { ...clock, monotonicMs: () => clock.monotonicMs() + stalledMs } })
+    await clock.advance(10)
+    const changed = one.changed(one.now(), signal).then(() => 'changed')
+    // No timer of this process has run yet.
+    stalledMs = 60_000
+    expect(one.now().kind).toBe('nowhere')
+    for (let turns = 0; turns < 5; turns += 1) await Promise.resolve()
+    expect(await Promise.race([changed, Promise.resolve('unheard')])).toBe('changed')
+  })
+
   test('is nowhere once a higher term was seen than the one that is known', async () => {
     const { clock, start } = open()
     start('one')
