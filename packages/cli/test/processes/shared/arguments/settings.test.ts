@@ -13,7 +13,12 @@ describe('the command', () => {
 
   test.for([
     [['serve', '--min-tll', '1s'], /unknown option '--min-tll'\n\(Did you mean --min-ttl\?\)/],
-    [['serve', '--store', 'memory:'], /unknown option '--store'/],
+    [['serve', '--url', 'http://127.0.0.1'], /unknown option '--url'/],
+    [['serve', '--store', 'etcd://127.0.0.1:2379/tenure'], /--store needs --advertise too/],
+    [
+      ['serve', '--data', '.', '--store', 'etcd://127.0.0.1:2379/tenure', '--advertise', 'http://127.0.0.1:7071'],
+      /--data and --store exclude each other/,
+    ],
     [['serve', 'now'], /too many arguments/],
     [['srve'], /unknown command 'srve'\n\(Did you mean serve\?\)/],
     [['serve', '--listen', '7070'], /--listen must be HOST:PORT.*not "7070"\. Did you mean "127\.0\.0\.1:7070"\?/],
