@@ -89,7 +89,8 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
         server = new LinkServer({
           ...link,
           ...listenerOf(advertise),
-          tls: tls && { cert: tls.cert, key: tls.key },
+          // Clients may need TLS where the replicas, all on this machine, do not.
+          tls: tls && advertise.protocol === 'https:' ? { cert: tls.cert, key: tls.key } : undefined,
           changes: {
             feed: hub.feed,
             follow: (follower) => groups.follow(follower),
