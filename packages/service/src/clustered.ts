@@ -115,7 +115,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
         server = new LinkServer({
           ...link,
           ...listenerOf(advertise),
-          tls: linkTls(tls),
+          tls: linkTls(advertise, tls),
           changes: {
             feed: hub.feed,
             follow: (follower) => groups.follow(follower),
@@ -134,7 +134,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
       renew(nextTls, nextCa) {
         tls = nextTls
         ca = nextCa
-        const shown = linkTls(tls)
+        const shown = linkTls(advertise, tls)
         if (shown) server?.renew(shown)
       },
       async close() {
@@ -150,9 +150,12 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
   }
 }
 
-/** Other replicas prove themselves by the secret, not by certificates. */
-function linkTls(tls: Tls | undefined): Tls | undefined {
-  return tls && { cert: tls.cert, key: tls.key }
+/**
+ * Other replicas prove themselves by the secret, not by certificates. Clients may need TLS where the replicas, all on this
+ * machine, do not.
+ */
+function linkTls({ protocol }: URL, tls: Tls | undefined): Tls | undefined {
+  return tls && protocol === 'https:' ? { cert: tls.cert, key: tls.key } : undefined
 }
 
 /** A name may be that of a proxy or a Service: then all addresses of this machine are listened on. */

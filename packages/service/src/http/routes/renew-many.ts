@@ -42,6 +42,13 @@ export function renewManyRoute(app: App, service: Service): void {
   )
 }
 
+/** A renewal that was not answered at once. */
+interface Pending {
+  readonly term: number
+  readonly extendByMs: number
+  readonly result: Promise<schema.RenewResult>
+}
+
 async function renewAll(
   service: Service,
   request: FastifyRequest,
@@ -49,16 +56,19 @@ async function renewAll(
 ): Promise<schema.RenewResult[]> {
   const { state, clock } = service
   const pace = new Pace()
-  /** Groups whose renewal waits for the disk. */
-  const written = new Set<string>()
+  /** Of groups whose renewal waits for the disk, or for another replica. */
+  const waitingFor = new Map<string, Pending>()
   let wallMs = clock.wallMs()
   // Ten thousand of them come in one request: nothing is made here that is not needed.
   const renew = (group_id: string, term: number, extendByMs: number): MaybePromise<schema.RenewResult> => {
     if (!request.identity.mayJoin(group_id)) {
       return { group_id, ok: false, error: 'UNAUTHORIZED', message: notJoined(group_id) }
     }
+    const earlier = waitingFor.get(group_id)
+    // The same once more changes nothing.
+    if (earlier?.term === term && earlier.extendByMs === extendByMs) return earlier.result
     // Longer promises of one group wait for each other's writes: a batch full of them would never end.
-    if (written.has(group_id)) {
+    if (earlier) {
       const message = 'This batch makes the lease of this group longer already.'
       return { group_id, ok: false, error: 'INVALID_REQUEST', message }
     }
@@ -66,8 +76,9 @@ async function renewAll(
     try {
       const verdict = state.renew({ groupId: group_id, nodeId, term, extendByMs })
       if (!(verdict instanceof Promise)) return itemOf(group_id, verdict, wallMs)
-      written.add(group_id)
-      return verdict.then((later) => itemOf(group_id, later, wallMs), failed)
+      const result = verdict.then((later) => itemOf(group_id, later, wallMs), failed)
+      waitingFor.set(group_id, { term, extendByMs, result })
+      return result
     } catch (error) {
       return failed(error)
     }
