@@ -44,7 +44,7 @@ function start(name: string, folder: string, env: Record<string, string> = {}) {
 }
 
 /** Runs one to its end. */
-async function run(name: string, env: Record<string, string> = {}): Promise<string[]> {
+async function runExample(name: string, env: Record<string, string> = {}): Promise<string[]> {
   const example = start(name, newFolder(), env)
   await example.ends()
   return example.lines()
@@ -59,6 +59,7 @@ test('every example has a test here or, if it needs a cluster, the service or th
     'service/cron-example.test.ts',
     'service/python-example.test.ts',
     'kubernetes/leader-service.test.ts',
+    'jobs/schedulers.test.ts',
     ...recipes,
   ]
   const tested = [join(import.meta.dirname, 'examples.test.ts'), ...others.map((file) => join(programs, file))]
@@ -96,7 +97,7 @@ test("first-program: it is the README's, has at most ten lines, leads, and is fo
 })
 
 test('elector: the work settles before the lease goes to the other one, who finds the carry', async () => {
-  const lines = await run('elector')
+  const lines = await runExample('elector')
   expect(lines.filter((line) => line.startsWith('a '))).toEqual([
     'a is elected, term 1',
     expect.stringMatching(/^a explains: Leads "payments" in term 1; /),
@@ -179,7 +180,7 @@ test('manager-wait: SIGTERM ends the wait', async () => {
 })
 
 test('elections: one of two leads a key until it releases it', async () => {
-  expect(await run('elections')).toEqual([
+  expect(await runExample('elections')).toEqual([
     'first leads: true',
     'second leads: false',
     'first still leads, for it was renewed: true',
@@ -219,14 +220,102 @@ test('leader-elector: its callbacks come in order, and a standby takes over on S
 })
 
 test('leader-elector: it ends by itself', async () => {
-  expect((await run('leader-elector', { POD_NAME: 'pod-a', RUN_SECONDS: '0.5' })).at(-1)).toBe('pod-a leads: false')
+  expect((await runExample('leader-elector', { POD_NAME: 'pod-a', RUN_SECONDS: '0.5' })).at(-1)).toBe(
+    'pod-a leads: false',
+  )
 })
 
 test('fencing: the late write of a former leader is refused', async () => {
-  expect(await run('fencing')).toEqual([
+  expect(await runExample('fencing')).toEqual([
     'term 1 wrote "draft of a"',
     'term 2 wrote "final of b"',
     expect.stringMatching(/^refused with STALE_TERM: /),
     'the report is "final of b"',
   ])
+})
+
+/** Another program, and what it says. */
+function run(program: string, args: readonly string[], options: { readonly env: NodeJS.ProcessEnv }) {
+  const child = spawn(program, args, options)
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  }
+  const said = () => text.split('\n').filter((line) => line !== '')
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number, said: said() }))
+  return { child, said, ended }
+}
+
+/** Lines that several processes wrote, once they are so many. */
+async function linesOfAll(all: readonly ReturnType<typeof start>[], pattern: RegExp, count: number): Promise<string[]> {
+  const lines = () => all.flatMap((example) => example.lines()).filter((line) => pattern.test(line))
+  await vi.waitUntil(() => lines().length >= count, { timeout: 40_000, interval: 20 })
+  return lines()
+}
+
+const endAll = async (all: readonly ReturnType<typeof start>[]) => {
+  for (const example of all) example.kill('SIGTERM')
+  await Promise.all(all.map((example) => example.ends()))
+}
+
+test('jobs: each time is run by one process, also after one was killed, and the migration once', async () => {
+  const folder = newFolder()
+  const [first, ...others] = Array.from({ length: 3 }, () => start('jobs', folder))
+  if (!first) return
+  const all = [first, ...others]
+  await linesOfAll(all, /syncs/, 3)
+  first.kill('SIGKILL')
+  const lines = await linesOfAll(all, /syncs/, 8)
+  const times = lines.map((line) => line.split(' ')[3])
+  expect(new Set(times).size).toBe(times.length)
+  expect(all.flatMap((example) => example.lines()).filter((line) => line === 'migrates')).toHaveLength(1)
+  await endAll(others)
+})
+
+test('jobs-croner: what croner starts in each process runs in one of them, and so does what tenure starts', async () => {
+  const folder = newFolder()
+  const all = Array.from({ length: 2 }, () => start('jobs-croner', folder))
+  await linesOfAll(all, /reports by tenure/, 2)
+  const ran = await linesOfAll(all, /: ran$/, 2)
+  const skipped = await linesOfAll(all, /: skipped$/, 1)
+  expect([ran.length, skipped.length].every((count) => count > 0)).toBe(true)
+  await endAll(all)
+})
+
+test('jobs-fastify: the job runs in one of two servers, which shows what became of it', async () => {
+  const folder = newFolder()
+  const all = Array.from({ length: 2 }, () => start('jobs-fastify', folder))
+  await linesOfAll(all, /: syncs$/, 3)
+  const [listens = ''] = (await linesOfAll(all, /listens at/, 1)) ?? []
+  const [, url] = /listens at (\S+)$/.exec(listens) ?? []
+  const status = (await (await fetch(`${url}/jobs`)).json()) as { name: string; runs: { result?: string }[] }[]
+  expect(status).toMatchObject([{ name: 'sync', schedule: 'every second' }])
+  expect(status[0]?.runs.some(({ result }) => result === 'succeeded')).toBe(true)
+  await endAll(all)
+})
+
+test('jobs-nextjs: the hook begins the job in a server of Node, and nowhere else', async () => {
+  const folder = newFolder()
+  const hook = new URL('../../examples/jobs-nextjs/instrumentation.mjs', import.meta.url).href
+  const server = (env: Record<string, string>) => {
+    const code = `await (await import(${JSON.stringify(hook)})).register()`
+    const more = { ...env, TENURE_STORE: `file://${folder}/leases` }
+    return run(process.execPath, ['--input-type=module', '--eval', code], { env: { ...process.env, ...more } })
+  }
+  for (const env of [{ NEXT_RUNTIME: 'edge' }, { NEXT_RUNTIME: 'nodejs', NEXT_PHASE: 'phase-production-build' }]) {
+    expect(await server(env).ended).toEqual({ code: 0, said: [] })
+  }
+  const both = [server({ NEXT_RUNTIME: 'nodejs' }), server({ NEXT_RUNTIME: 'nodejs' })]
+  await vi.waitUntil(() => both.flatMap(({ said }) => said()).length >= 3, { timeout: 40_000 })
+  for (const { child } of both) child.kill('SIGTERM')
+  for (const { ended } of both) expect((await ended).code).toBe(0)
+})
+
+test('jobs-worker-threads: each time is run by one thread of two processes', async () => {
+  const folder = newFolder()
+  const all = Array.from({ length: 2 }, () => start('jobs-worker-threads', folder))
+  const lines = await linesOfAll(all, /^thread \d+ syncs/, 5)
+  const times = lines.map((line) => line.split(' ').at(-1))
+  expect(new Set(times).size).toBe(times.length)
 })

@@ -100,7 +100,7 @@ class FleetJobs implements Jobs {
     const { schedule, limits } = scheduledOf(when, options, { leaseDurationMs, leases })
     checkWork(work)
     const { name } = options
-    if (this.#scheduled.has(name) || this.#called.has(name)) throw takenName(name)
+    if (this.#scheduled.has(name) || this.#called.has(name) || name === this.#sharedLeader) throw takenName(name)
     this.#workshop.throwIfClosed()
     const ending = new AbortController()
     const job: ScheduledWork = { name, schedule, limits, work, ended: ending.signal }
@@ -161,7 +161,7 @@ class FleetJobs implements Jobs {
   #call(taker: string, name: string, work: JobWork, options: RunNowOptions): Call {
     const limits = callOf(taker, name, options)
     checkWork(work)
-    if (this.#scheduled.has(name)) throw takenName(name)
+    if (this.#scheduled.has(name) || name === this.#sharedLeader) throw takenName(name)
     this.#called.add(name)
     return { name, work, limits, signal: options.signal }
   }
@@ -183,5 +183,5 @@ class FleetJobs implements Jobs {
 
 /** Two jobs of one name would share one record. */
 function takenName(name: string): TypeError {
-  return invalidOption('name', name, 'another job of these has it')
+  return invalidOption('name', name, 'another job of these, or their shared leader, has it')
 }

@@ -55,6 +55,12 @@ describe('one leader for all jobs', () => {
     await on.close()
   })
 
+  test('does not share its name with a job', async () => {
+    const { jobs } = fleet().member('a', { sharedLeader })
+    expect(() => jobs.every({ hours: 1 }, { name: sharedLeader }, () => undefined)).toThrow(/shared leader, has it/)
+    await expect(jobs.once(sharedLeader, () => undefined)).rejects.toThrow(/shared leader, has it/)
+  })
+
   test('finishes a run in good order when it is closed', async () => {
     const on = fleet()
     const a = on.member('a', { sharedLeader })

@@ -77,3 +77,24 @@ test.each([
     message: `This store needs the package "${name}": npm install ${name} ${where}`,
   })
 })
+
+test('without croner, intervals work, and a cron expression names it with its npm install', async () => {
+  const place = install()
+  const job = (schedule: string) =>
+    `jobs.every(${schedule}, { name: 'job-' + (jobs.count = (jobs.count ?? 0) + 1) }, () => {})`
+  writeFileSync(
+    place.script,
+    `import { memoryStore } from 'tenure'
+    import { createJobs } from 'tenure/jobs'
+    const jobs = createJobs({ store: memoryStore() })
+    ${job('{ hours: 1 }')}
+    try { ${job("'@daily'")} } catch ({ code, message }) { console.log(JSON.stringify({ code, message })) }
+    await jobs.close()`,
+  )
+  expect(await openIn(place)).toEqual({
+    code: 'DRIVER_MISSING',
+    message: `A cron expression needs the package "croner": npm install croner ${where}. Intervals such as { minutes: 5 } work without it.`,
+  })
+  symlinkSync(join(own, '../../node_modules/croner'), join(place.project, 'node_modules/croner'))
+  await expect(openIn(place)).rejects.toThrow('Unexpected end of JSON input')
+})

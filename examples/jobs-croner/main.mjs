@@ -1,0 +1,23 @@
+// Croner in every process, and a job that one of them runs. With jobs.every, which uses croner too, it is one line.
+import { Cron } from 'croner'
+import { createJobs } from 'tenure/jobs'
+import { fileStore } from 'tenure/stores/file'
+
+const jobs = createJobs({ store: fileStore({ directory: './leases' }) })
+
+const own = new Cron('*/2 * * * * *', async () => {
+  const outcome = await jobs.atMostOncePer({ milliseconds: 1_500 }, 'report', async () => report('croner'))
+  console.log(`${process.pid}: ${outcome}`)
+})
+
+jobs.every('*/2 * * * * *', { name: 'other-report' }, async () => report('tenure'))
+
+process.once('SIGTERM', () => {
+  own.stop()
+  void jobs.close()
+})
+
+/** @param {string} by */
+function report(by) {
+  console.log(`${process.pid}: reports by ${by}`)
+}

@@ -1,0 +1,9 @@
+// One of the processes that pm2 starts in cluster mode: each has the job, and one of them runs it.
+import { createJobs } from 'tenure/jobs'
+import { fileStore } from 'tenure/stores/file'
+
+const jobs = createJobs({ store: fileStore({ directory: './leases' }), leaseDurationMs: 3_000 })
+jobs.every({ seconds: 1 }, { name: 'sync' }, async () => console.log(`${process.pid}: syncs`))
+
+// pm2 sends SIGINT, and kills after kill_timeout.
+process.once('SIGINT', () => void jobs.close().then(() => process.exit()))

@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import ts from 'typescript'
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { findBlocks, readDocument, root } from '../../documents.ts'
+import type { Found } from '../../servers/find.ts'
+import { npmPackages } from '../../servers/npm-packages.ts'
+import { redis } from '../../servers/redis.ts'
+import { noteUntested } from '../../servers/report.ts'
+import { describeWith } from '../../servers/suite.ts'
+
+const packages =
+  '@nestjs/common@12 @nestjs/core@12 @nestjs/schedule@12 reflect-metadata@0.2 rxjs@7 bullmq@6 ioredis@5 node-cron@4 pm2@7'
+const patience = { timeout: 60_000, interval: 50 }
+const unhurried = { timeout: 180_000 }
+
+let found: Found
+beforeAll(async () => {
+  found = await npmPackages('schedulers', packages.split(' '))
+  if ('missing' in found) noteUntested('tenure beside other schedulers', found.missing)
+}, 320_000)
+
+/** A copy of an example, in a folder where it finds what it imports. */
+function copyOf(name: string): string {
+  if ('missing' in found) throw new Error(found.missing)
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-schedulers-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  const modules = join(folder, 'node_modules')
+  mkdirSync(modules)
+  const installed = join(found.path, 'node_modules')
+  for (const each of readdirSync(installed)) symlinkSync(join(installed, each), join(modules, each))
+  symlinkSync(join(root, 'packages/tenure'), join(modules, 'tenure'))
+  const example = join(root, 'examples', name)
+  for (const file of readdirSync(example)) {
+    if (file.endsWith('.ts')) writeFileSync(join(folder, file.replace(/ts$/, 'mjs')), compiled(join(example, file)))
+    else copyFileSync(join(example, file), join(folder, file))
+  }
+  return folder
+}
+
+/** As a project of NestJS compiles it. */
+function compiled(file: string): string {
+  const options = {
+    module: ts.ModuleKind.ESNext,
+    target: ts.ScriptTarget.ES2022,
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
+  }
+  return ts.transpileModule(`import 'reflect-metadata'\n${readFileSync(file, 'utf8')}`, { compilerOptions: options })
+    .outputText
+}
+
+function start(folder: string, args: readonly string[] = ['main.mjs'], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, args, { cwd: folder, env: { ...process.env, ...env } })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  }
+  return { child, closed: once(child, 'close'), text: () => text }
+}
+
+async function linesOf(all: readonly ReturnType<typeof start>[], pattern: RegExp, count: number): Promise<string[]> {
+  const lines = () => all.flatMap(({ text }) => text().split('\n')).filter((line) => pattern.test(line))
+  await vi
+    .waitUntil(() => lines().length >= count, patience)
+    .catch(() => {
+      throw new Error(all.map(({ text }) => text()).join('\n'))
+    })
+  return lines()
+}
+
+async function endAll(all: readonly ReturnType<typeof start>[]): Promise<void> {
+  for (const { child } of all) child.kill('SIGTERM')
+  await Promise.all(all.map(({ closed }) => closed))
+}
+
+test('jobs-node-cron: what node-cron starts in each process runs in one of them', unhurried, async ({ skip }) => {
+  if ('missing' in found) return skip(found.missing)
+  const folder = copyOf('jobs-node-cron')
+  const all = [start(folder), start(folder)]
+  const ran = await linesOf(all, /: reports$/, 3)
+  const skipped = await linesOf(all, /: skipped$/, 1)
+  expect(skipped.length).toBeGreaterThan(0)
+  const said = all.flatMap(({ text }) => text().split('\n'))
+  expect(said.filter((line) => line.endsWith(': ran')).length).toBeLessThanOrEqual(ran.length)
+})
+
+test('jobs-nestjs: what @Cron starts runs in one process, and it ends cleanly', unhurried, async ({ skip }) => {
+  if ('missing' in found) return skip(found.missing)
+  const folder = copyOf('jobs-nestjs')
+  const all = [start(folder), start(folder)]
+  await linesOf(all, /: reports$/, 3)
+  expect(await linesOf(all, /: skipped$/, 1)).not.toEqual([])
+  await endAll(all)
+})
+
+test('jobs-pm2: in cluster mode one of three processes runs the job', unhurried, async ({ skip }) => {
+  if ('missing' in found) return skip(found.missing)
+  const folder = copyOf('jobs-pm2')
+  const pm2 = join(folder, 'node_modules/pm2/bin/pm2-runtime')
+  const running = start(folder, [pm2, 'start', 'ecosystem.config.cjs'], { PM2_HOME: join(folder, 'pm2') })
+  const lines = await linesOf([running], /\d+: syncs$/, 4)
+  expect(lines.length).toBeGreaterThan(3)
+  await linesOf([running], /App \[my-app:2\] online/, 1)
+  await endAll([running])
+})
+
+describeWith(redis, 'a schedule before a queue', (server) => {
+  test('jobs-queue: each time is in the queue once, and a worker does it', unhurried, async ({ skip }) => {
+    if ('missing' in found) return skip(found.missing)
+    const folder = copyOf('jobs-queue')
+    const env = { REDIS_URL: server().url }
+    const all = [start(folder, ['main.mjs'], env), start(folder, ['main.mjs'], env)]
+    const lines = await linesOf(all, /sends invoices-\d+$/, 4)
+    const ids = lines.map((line) => line.split(' ').at(-1))
+    expect(new Set(ids).size).toBe(ids.length)
+    await endAll(all)
+  })
+})
+
+test('what the page shows is what the examples do', () => {
+  const document = 'docs/how-to/schedulers.md'
+  const blocks = findBlocks(document, readDocument(document)).filter(({ info }) => info[0] === 'javascript')
+  const sources = readdirSync(join(root, 'examples'))
+    .filter((name) => name.startsWith('jobs'))
+    .flatMap((name) => readdirSync(join(root, 'examples', name)).map((file) => join(root, 'examples', name, file)))
+    .map((file) => readFileSync(file, 'utf8'))
+  expect(blocks.length).toBeGreaterThan(6)
+  const missing = blocks.filter(({ code }) => !sources.some((source) => source.includes(code)))
+  expect(missing.map(({ line, code }) => `${document}:${line}\n${code}`)).toEqual([])
+})
