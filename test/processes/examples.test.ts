@@ -297,7 +297,7 @@ test('jobs-fastify: the job runs in one of two servers, which shows what became 
 
 test('jobs-nextjs: the hook begins the job in a server of Node, and nowhere else', async () => {
   const folder = newFolder()
-  const hook = new URL('../../examples/jobs-nextjs/instrumentation.mjs', import.meta.url).href
+  const hook = new URL('../../examples/jobs-nextjs/instrumentation.js', import.meta.url).href
   const server = (env: Record<string, string>) => {
     const code = `await (await import(${JSON.stringify(hook)})).register()`
     const more = { ...env, TENURE_STORE: `file://${folder}/leases` }

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   copyFileSync,
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -16,6 +17,7 @@ import ts from 'typescript'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { findBlocks, readDocument, root } from '../../documents.ts'
 import type { Found } from '../../servers/find.ts'
+import { freePort } from '../../servers/free-port.ts'
 import { npmPackages } from '../../servers/npm-packages.ts'
 import { redis } from '../../servers/redis.ts'
 import { noteUntested } from '../../servers/report.ts'
@@ -48,6 +50,17 @@ function copyOf(name: string): string {
     else copyFileSync(join(example, file), join(folder, file))
   }
   return folder
+}
+
+/** A package of the project and all that it needs. */
+function neededBy(name: string, known = new Set<string>()): Set<string> {
+  if (known.has(name)) return known
+  known.add(name)
+  const manifest = JSON.parse(readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8')) as {
+    readonly dependencies?: Readonly<Record<string, string>>
+  }
+  for (const each of Object.keys(manifest.dependencies ?? {})) neededBy(each, known)
+  return known
 }
 
 /** As a project of NestJS compiles it. */
@@ -116,6 +129,37 @@ test('jobs-pm2: in cluster mode one of three processes runs the job', unhurried,
   expect(lines.length).toBeGreaterThan(3)
   await linesOf([running], /App \[my-app:2\] online/, 1)
   await endAll([running])
+})
+
+test('jobs-nextjs: two servers of Next.js have the job, and one of them runs it', unhurried, async ({ skip }) => {
+  const next = await npmPackages('next-16', ['next@16', 'react@19', 'react-dom@19'])
+  if ('missing' in next) return skip(next.missing)
+  // Its bundler wants everything below one root, and no links that lead out of it.
+  const folder = mkdtempSync(join(next.path, 'project-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  const modules = join(folder, 'node_modules')
+  for (const part of ['dist', 'package.json']) {
+    cpSync(join(root, 'packages/tenure', part), join(modules, 'tenure', part), { recursive: true })
+  }
+  for (const name of neededBy('fs-native-extensions')) {
+    cpSync(join(root, 'node_modules', name), join(modules, name), { recursive: true })
+  }
+  copyFileSync(join(root, 'examples/jobs-nextjs/instrumentation.js'), join(folder, 'instrumentation.js'))
+  const config = readFileSync(join(root, 'examples/jobs-nextjs/next.config.mjs'), 'utf8')
+  const turbopack = `turbopack: { root: ${JSON.stringify(next.path)} }`
+  writeFileSync(join(folder, 'next.config.mjs'), config.replace('{ serverExternal', `{ ${turbopack}, serverExternal`))
+  mkdirSync(join(folder, 'app'))
+  writeFileSync(join(folder, 'app/layout.js'), 'export default ({ children }) => <html><body>{children}</body></html>')
+  writeFileSync(join(folder, 'app/page.js'), 'export default () => <p>hello</p>')
+  const program = join(next.path, 'node_modules/next/dist/bin/next')
+  const env = { NEXT_TELEMETRY_DISABLED: '1', NODE_ENV: 'production', TENURE_STORE: `file://${folder}/leases` }
+  const built = start(folder, [program, 'build'], env)
+  expect(await built.closed, built.text()).toEqual([0, null])
+  const ports = [await freePort(), await freePort()]
+  const all = ports.map((port) => start(folder, [program, 'start', '--port', String(port)], env))
+  await linesOf(all, /\d+: revalidates$/, 4)
+  await linesOf(all, /Ready in/, 2)
+  await endAll(all)
 })
 
 describeWith(redis, 'a schedule before a queue', (server) => {

@@ -2,7 +2,7 @@ import { messageOf } from '@tenure/internal/message'
 import type { Clock } from '../clock.ts'
 import type { Leadership } from '../leadership.ts'
 import type { JobHappening } from './events.ts'
-import { readNote, withLostRuns, writeNote, type JobNote, type JobResult, type JobRun } from './note.ts'
+import { mostRuns, readNote, withLostRuns, writeNote, type JobNote, type JobResult, type JobRun } from './note.ts'
 
 /** How a run went. */
 export interface RunReport {
@@ -51,7 +51,7 @@ export class Book {
   /** A time that is left out is noted with the next run: without one, the next leader comes to the same. */
   leaveOut(scheduledMs: number): void {
     const scheduledAt = new Date(scheduledMs)
-    this.#note = { ...this.#note, runs: [{ scheduledAt, result: 'missed' }, ...this.#note.runs] }
+    this.#keep({ ...this.#note, runs: [{ scheduledAt, result: 'missed' }, ...this.#note.runs] })
     this.#tell({ type: 'missed', scheduledAt })
   }
 
@@ -60,7 +60,7 @@ export class Book {
     const note = { ...this.#note, ...change }
     try {
       await this.#leadership.setCarry(writeNote(note))
-      this.#note = note
+      this.#keep(note)
       return true
     } catch (error) {
       // A process that was kept from running learns of its loss here, and only later by the signal.
@@ -86,6 +86,11 @@ export class Book {
     const isEndNoted = await this.write({ ...planned.headAfter?.(report), runs: [ended, ...runs] })
     this.#tell({ type: 'ended', run: ended, ...(report.error !== undefined && { error: report.error }) })
     return { report, isNoted: isEndNoted }
+  }
+
+  /** A leadership may last for months. */
+  #keep(note: JobNote): void {
+    this.#note = { ...note, runs: note.runs.slice(0, mostRuns) }
   }
 
   #ended(run: JobRun, startMs: number, { result, error, tries = 1 }: RunReport): JobRun {

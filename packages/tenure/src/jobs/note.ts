@@ -49,7 +49,8 @@ export interface JobNote {
 
 /** The bound of a carry. */
 const limitBytes = 4096
-const mostRuns = 10
+/** Of more, the oldest are forgotten. */
+export const mostRuns = 10
 const longestError = 300
 const longestSchedule = 200
 const results: readonly string[] = ['succeeded', 'failed', 'timed-out', 'stopped', 'lost', 'missed']

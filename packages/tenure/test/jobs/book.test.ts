@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { Book } from '../../src/jobs/book.ts'
+import { noteOf } from '../../src/jobs/note.ts'
+import { fakeClock, fakeLeadership } from '../../src/testing/index.ts'
+
+const nothing = () => undefined
+
+test('a leadership that lasts for thousands of runs keeps the newest ten, here as in the record', async () => {
+  const leadership = fakeLeadership()
+  const book = new Book(leadership, fakeClock(), nothing)
+  for (let slot = 1; slot <= 2_000; slot += 1) {
+    if (slot % 3 === 0) book.leaveOut(slot)
+    await book.run({ scheduledMs: slot, head: { lastRunMs: slot }, perform: async () => ({ result: 'succeeded' }) })
+  }
+  expect(book.note.runs).toHaveLength(10)
+  expect(noteOf(leadership.carry)?.runs).toHaveLength(10)
+  expect(noteOf(leadership.carry)?.lastRunMs).toBe(2_000)
+})
+
+test('a run whose leadership is over does not begin', async () => {
+  const leadership = fakeLeadership()
+  const book = new Book(leadership, fakeClock(), nothing)
+  leadership.lose()
+  const perform = () => expect.unreachable('it began')
+  expect(await book.run({ scheduledMs: 1, perform })).toBeUndefined()
+})
