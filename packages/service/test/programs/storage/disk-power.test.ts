@@ -111,9 +111,10 @@ describeWithPrograms([programs.cc], 'when the power fails', () => {
   test.each<Edit & { name: string }>([
     {
       name: 'answers before the commit',
-      file: 'groups/group-driver.ts',
-      find: 'this.#journal.write(group.id, kept).then(',
-      replace: 'Promise.resolve(void this.#journal.write(group.id, kept)).then(',
+      file: 'storage/journal.ts',
+      find: 'if (writes.length > 0) this.#answer(writes, await this.#append(writes))',
+      replace:
+        'if (writes.length > 0) { const done = this.#append(writes); this.#answer(writes, undefined); await done }',
     },
     { name: 'never syncs', file: 'storage/lmdb-storage.ts', find: 'overlappingSync: false', replace: 'noSync: true' },
     {
