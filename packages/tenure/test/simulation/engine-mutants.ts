@@ -68,8 +68,8 @@ export const engineMutants: readonly EngineMutant[] = [
     also: [
       {
         file: 'elector.ts',
-        find: 'atMs - this.#clock.monotonicMs()',
-        replace: 'atMs - this.#clock.wallMs()',
+        find: 'this.#clock.setTimer(atMs - nowMs, callback)',
+        replace: 'this.#clock.setTimer(atMs - this.#clock.wallMs(), callback)',
       },
       {
         file: 'elector.ts',
