@@ -6,7 +6,9 @@ import type { AuthenticationOptions } from './auth/authenticator.ts'
 import type { CertificateOptions } from './auth/certificate.ts'
 import type { JwtOptions } from './auth/jwt.ts'
 import type { TlsOptions } from './auth/tls.ts'
+import { isPattern } from './auth/rights.ts'
 import { wrongOption } from './errors.ts'
+import { mostShown } from './groups/shown-groups.ts'
 import type { LimitOptions } from './http/limit-options.ts'
 import type { Policy } from './groups/groups.ts'
 
@@ -31,6 +33,11 @@ export interface ServiceOptions {
   readonly implicitGroups?: boolean | undefined
   readonly maxGroups?: number | undefined
   readonly maxWatchers?: number | undefined
+  /**
+   * Groups that have metrics of their own, by id: `['payments', 'reports-*']`, where `*` stands for any run of characters.
+   * At most 1,000 groups have them; a metric tells how many were left out. Default: none.
+   */
+  readonly metricsGroups?: readonly string[] | undefined
   readonly limits?: Partial<LimitOptions> | undefined
   /**
    * Host names, without ports, to which the service answers. Default without authentication: localhost and the address
@@ -63,6 +70,7 @@ const names: OptionNames<ServiceOptions> = {
   implicitGroups: true,
   maxGroups: true,
   maxWatchers: true,
+  metricsGroups: true,
   limits: true,
   allowedHosts: true,
   afterRestore: true,
@@ -89,6 +97,7 @@ export function checkServiceOptions(options: ServiceOptions): void {
   checkOptions('startService()', options, names)
   const { policy, tls, authentication } = options
   checkPlace(options)
+  checkMetricsGroups(options)
   if (policy) checkOptions('policy', policy, policyNames)
   if (tls) checkOptions('tls', tls, tlsNames)
   if (!authentication) return
@@ -96,6 +105,14 @@ export function checkServiceOptions(options: ServiceOptions): void {
   const { jwt, certificates } = authentication
   if (jwt) checkOptions('authentication.jwt', jwt, jwtNames)
   if (certificates) checkOptions('authentication.certificates', certificates, certificateNames)
+}
+
+function checkMetricsGroups({ metricsGroups = [] }: ServiceOptions): void {
+  const isList = Array.isArray(metricsGroups) && metricsGroups.length <= mostShown
+  const wrong = isList ? metricsGroups.find((each) => !isPattern(each)) : metricsGroups
+  if (wrong === undefined) return
+  const rule = `must be at most ${mostShown} ids of groups, in which * stands for anything.`
+  throw wrongOption('metricsGroups', isList ? ` has ${JSON.stringify(wrong)}; it ` : ' ', rule)
 }
 
 /** One directory for one process, or one server for many. */

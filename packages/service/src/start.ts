@@ -117,8 +117,8 @@ interface Opened {
   readonly position: Position
   readonly warnings: readonly string[]
   readonly replicas: Replicas
-  /** How many are kept here. */
-  groupCount(): number
+  /** The groups, if this process answers for them. */
+  local(): LocalGroups | undefined
   /** From now on questions are answered. */
   serve(hub: Hub): void | Promise<void>
   /** Of the link between replicas. */
@@ -140,17 +140,19 @@ async function openService(
   const { clock, limits, logger } = given
   const policy = options.policy ?? { minTtlMs: 1_000, maxTtlMs: 3_600_000 }
   const metrics = new Metrics({
-    groups: () => opened.groupCount(),
+    groups: () => opened.local()?.groupCount ?? 0,
     watchers: () => hub.watchers,
     waiting: () => limits.waitingCount,
     storeHealthy: () => readiness.isHealthy(),
     replicas: () => opened.replicas.ownView(),
     lostLogLines: () => lostLines(logger),
+    ...(options.metricsGroups && { namedGroups: () => opened.local()?.figures() }),
   })
   const groups = {
     policy,
     implicitGroups: options.implicitGroups ?? true,
     maxGroups: options.maxGroups ?? 2_000_000,
+    metricsGroups: options.metricsGroups,
     maxMembersPerGroup: 1_000,
     memberTtlMs: 600_000,
     chargeNewGroup: (subject: string) => limits.newGroup(subject),
@@ -210,7 +212,7 @@ async function openDirectory(
     position: state.position,
     warnings: storage.warnings,
     replicas: theOnlyReplica(state, clock),
-    groupCount: () => state.groupCount,
+    local: () => state,
     serve: () => state.serve(),
     close: () => state.close(),
   }
@@ -239,9 +241,9 @@ async function openCluster(
     position: clustered.position,
     warnings: clustered.warnings,
     replicas: clustered.replicas,
-    groupCount() {
+    local() {
       const place = clustered.place()
-      return place.kind === 'here' ? place.groups.groupCount : 0
+      return place.kind === 'here' ? place.groups : undefined
     },
     serve: (hub) => clustered.serve(hub),
     renew: (nextTls, nextCa) => clustered.renew(nextTls, nextCa),

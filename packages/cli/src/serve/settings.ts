@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { parseAddress } from '../shared/arguments/addresses.ts'
 import { formatDuration, parseDuration } from '../shared/arguments/durations.ts'
 import { usageError } from '../shared/arguments/errors.ts'
-import { listSetting, setting, toggle, type Chosen } from '../shared/arguments/settings.ts'
+import { commaSetting, listSetting, setting, toggle, type Chosen } from '../shared/arguments/settings.ts'
 import { countOf, fileOf, hostOf, oneOf, pathOf, textOf } from '../shared/arguments/values.ts'
 
 /** For what is counted by subject. */
@@ -47,6 +47,13 @@ export const serveSettings = {
     { placeholder: 'number', help: 'how many may watch at once; 50 groups count as one' },
     countOf,
     20_000,
+  ),
+  metricsGroups: commaSetting(
+    {
+      placeholder: 'ids',
+      help: "groups with metrics of their own, such as 'payments,reports-*'; at most 1000 groups have them",
+    },
+    textOf,
   ),
   afterRestore: toggle(
     'deprecated: use "tenure restore". The data come from a backup: skip terms, once for a directory',

@@ -55,7 +55,8 @@ function nodesOf({ node, nodePrefix }: Record<string, unknown>, defaultNode: str
   return (nodeId) => nodeId.startsWith(nodePrefix)
 }
 
-function isPattern(value: unknown): value is string {
+/** Whether it is an id of groups in which `*` stands for any run of characters. */
+export function isPattern(value: unknown): value is string {
   return typeof value === 'string' && pattern.test(value)
 }
 

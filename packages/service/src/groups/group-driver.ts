@@ -14,6 +14,7 @@ import { loadGroups } from './load.ts'
 import { Patience } from './patience.ts'
 import * as rules from './rules.ts'
 import type { ServingClock } from './serving-clock.ts'
+import { ShownGroups, type ShownFigures } from './shown-groups.ts'
 
 /** Whether this process may answer for the groups: it owns their storage, or is the active one of its replicas. */
 export interface Authority {
@@ -40,6 +41,8 @@ export interface DriverOptions {
   /** For groups that nobody defined. */
   readonly policy: Policy
   readonly maxGroups: number
+  /** Groups that have figures of their own, by id; `*` stands for any run of characters. Default: none. */
+  readonly metricsGroups?: readonly string[] | undefined
   /** Called in the step in which it is known that another replica has appended to the storage. */
   readonly onFenced?: (() => void) | undefined
   /** Called after each write of a group, whether it succeeded or not. */
@@ -93,6 +96,7 @@ export const noAnswer = () => ({ otherwise: undefined })
  */
 export class GroupDriver {
   readonly table: GroupTable
+  readonly #shown: ShownGroups
   readonly followers = new Set<Follower>()
   readonly #options: DriverOptions
   readonly #clock: ServingClock
@@ -128,7 +132,8 @@ export class GroupDriver {
     this.#endings = new Endings(clock, async ({ group }) => this.look(group.id, noAnswer, () => undefined))
     this.#versionPrefix = clock.randomId()
     this.#patience = new Patience(options.storageClock ?? systemClock)
-    this.table = new GroupTable(head.restores, options.maxGroups)
+    this.#shown = new ShownGroups(options.metricsGroups ?? [], clock)
+    this.table = new GroupTable(head.restores, options.maxGroups, this.#shown)
   }
 
   /** Reads all groups. Nobody else may append to the storage by then. Nothing is answered before {@link serve}. */
@@ -168,6 +173,7 @@ export class GroupDriver {
       group.lease?.begin(nowMs)
     }
     this.#endings.start(nowMs)
+    this.#shown.start(nowMs)
     this.#phase = 'serving'
   }
 
@@ -225,6 +231,12 @@ export class GroupDriver {
   assert(): void {
     this.#requireActive()
     this.#authority.assert()
+  }
+
+  /** Of the groups that were named; nothing while this process may not answer. */
+  figures(): ShownFigures | undefined {
+    const mayAnswer = this.#phase === 'serving' && !this.#journal.fenced && this.#authority.isProven()
+    return mayAnswer ? this.#shown.figures() : undefined
   }
 
   /** Whether this process will never answer again. */
@@ -404,6 +416,7 @@ export class GroupDriver {
   #tell(type: Change['type'], lease: GroupLease, position: Position, reason?: EndReason): void {
     // What is durable is true, but no longer the newest by necessity: its readers hear of it from the next active one.
     if (this.#authority.isLost()) return
+    this.#shown.changed(lease.group)
     const change = { ...this.#change(type, lease, reason), position }
     this.#position = position
     for (const follower of this.followers) follower.onChange(change)

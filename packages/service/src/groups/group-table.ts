@@ -2,6 +2,7 @@ import { ServiceError } from '../errors.ts'
 import type { RefusalData } from './groups.ts'
 import { Group, type Hold } from './group.ts'
 import { OrderedIds } from './ordered-ids.ts'
+import type { ShownGroups } from './shown-groups.ts'
 
 /** After a restored backup, each time. */
 export const skippedTerms = 1_000_000
@@ -20,13 +21,15 @@ export class GroupTable {
   readonly #keptIds = new OrderedIds()
   readonly #firstTerm: number
   readonly #maxGroups: number
+  readonly #shown: ShownGroups | undefined
   /** Of every group that comes into being. */
   hold: Hold | undefined
   #deleted = 0
 
-  constructor(restores: number, maxGroups: number) {
+  constructor(restores: number, maxGroups: number, shown?: ShownGroups) {
     this.#firstTerm = firstTerm(restores)
     this.#maxGroups = maxGroups
+    this.#shown = shown
   }
 
   get(groupId: string): Group | undefined {
@@ -72,16 +75,19 @@ export class GroupTable {
     this.#groups.set(group.id, group)
     this.#keptIds.add(group.id)
     if (group.deleted) this.#deleted += 1
+    else this.#shown?.add(group)
   }
 
   /** The storage has the group from now on. */
   keep(group: Group): void {
     this.#keptIds.add(group.id)
+    this.#shown?.add(group)
   }
 
   setDeleted(group: Group, deleted: boolean): void {
     if (group.deleted !== deleted) this.#deleted += deleted ? 1 : -1
     group.deleted = deleted
+    if (deleted) this.#shown?.remove(group)
   }
 
   /** What came to nothing leaves no group behind. */

@@ -28,6 +28,7 @@ import type { Loaded } from '../storage/storage.ts'
 import * as rules from './rules.ts'
 import { isAfter, isWrittenAfter, type Position } from '../storage/position.ts'
 import type { ServingClock } from './serving-clock.ts'
+import type { ShownFigures } from './shown-groups.ts'
 
 /** What {@link LocalGroups.open} takes. */
 export interface LocalGroupsOptions extends DriverOptions {
@@ -292,6 +293,11 @@ export class LocalGroups implements Groups, Listing {
 
   get groupCount(): number {
     return this.#table.count
+  }
+
+  /** Of the groups that were named; undefined while this process may not answer for them. */
+  figures(): ShownFigures | undefined {
+    return this.#driver.figures()
   }
 
   check(): Promise<void> {

@@ -1,4 +1,6 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { GroupFigures, ShownFigures } from '../groups/shown-groups.ts'
+import { version } from '../version.ts'
 import type { Change } from '../watch/feed.ts'
 import { Durations, figure } from './histogram.ts'
 import { largestLagMs, type ReplicasView } from './replicas.ts'
@@ -14,9 +16,11 @@ export interface Gauges {
   /** As this replica knows them by itself. */
   replicas(): ReplicasView
   lostLogLines(): number
+  /** Of the groups that have series of their own. Undefined here: none was named; as an answer: it is not known here. */
+  readonly namedGroups?: (() => ShownFigures | undefined) | undefined
 }
 
-/** Figures for Prometheus. Labels take a few fixed values only: no group, no node. */
+/** Figures for Prometheus. Labels take a few fixed values only: no node, and no group but those that the operator named. */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #campaigns = { granted: 0, refused: 0 }
@@ -31,6 +35,8 @@ export class Metrics {
   constructor(gauges: Gauges) {
     // The process and its event loop: nodejs_eventloop_lag_seconds and its like.
     collectDefaultMetrics({ register: this.#registry })
+    const build = [{ labels: { version }, value: 1 }]
+    this.#registry.registerMetric(figure('tenure_build_info', 'gauge', 'The version of Tenure that runs.', () => build))
     this.#count('tenure_grants_total', 'Terms that were granted.', () => this.#grants)
     this.#countBy('tenure_campaigns_total', 'Campaigns, by result.', 'result', this.#campaigns)
     this.#countBy('tenure_renewals_total', 'Renewals, by result.', 'result', this.#renewals)
@@ -72,6 +78,34 @@ export class Metrics {
     const writes = 'tenure_store_write_seconds'
     this.#histogram(writes, 'Time until a write was durable.', () => this.#writes.values(writes, {}))
     this.#count('tenure_store_write_failures_total', 'Writes that failed.', () => this.#failedWrites)
+    if (gauges.namedGroups) this.#groups(gauges.namedGroups)
+  }
+
+  /** Where they are not known there are no series: another replica has them, or nobody knows how the groups stand. */
+  #groups(figures: () => ShownFigures | undefined): void {
+    const each = (name: string, help: string, value: (group: GroupFigures) => number) => {
+      const values = () =>
+        figures()?.shown.map((group) => ({ labels: { group: group.groupId }, value: value(group) })) ?? []
+      this.#registry.registerMetric(figure(name, 'gauge', help, values))
+    }
+    each('tenure_group_has_leader', 'Whether somebody leads the group: 1 or 0.', ({ hasLeader }) => Number(hasLeader))
+    each('tenure_group_term', 'The newest term of the group.', ({ term }) => term)
+    each(
+      'tenure_group_lease_remaining_seconds',
+      'Until the lease runs out unless it is renewed; 0 while nobody leads.',
+      ({ remainingMs }) => remainingMs / 1000,
+    )
+    each(
+      'tenure_group_since_change_seconds',
+      'Since a term of the group began or ended.',
+      ({ sinceChangeMs }) => sinceChangeMs / 1000,
+    )
+    const leftOut = () => {
+      const known = figures()
+      return known ? [{ labels: {}, value: known.leftOut }] : []
+    }
+    const help = 'Groups that were named for metrics and have none, because there are too many.'
+    this.#registry.registerMetric(figure('tenure_metrics_groups_left_out', 'gauge', help, leftOut))
   }
 
   campaign(granted: boolean): void {

@@ -1,12 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { startService } from '../../src/index.ts'
+import { startService, type ServiceOptions } from '../../src/index.ts'
 
-async function start() {
+async function start(more: Partial<ServiceOptions> = {}) {
   const data = mkdtempSync(join(tmpdir(), 'tenure-metrics-'))
-  const service = await startService({ data, port: 0, policy: { minTtlMs: 20, maxTtlMs: 60_000 } })
+  const service = await startService({ data, port: 0, policy: { minTtlMs: 20, maxTtlMs: 60_000 }, ...more })
   onTestFinished(async () => {
     await service.close()
     rmSync(data, { recursive: true })
@@ -149,6 +149,54 @@ test('what happens is counted, in text that keeps to the rules of Prometheus', a
   expect(valueOf(after, writes, {}, `${writes}_count`)).toBeGreaterThanOrEqual(4)
   expect(count('tenure_store_write_failures_total')).toBe(0)
   expect(after.has('nodejs_eventloop_lag_seconds')).toBe(true)
+})
+
+test('the version is shown', async () => {
+  const { scrape } = await start()
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as Described
+  expect((await scrape()).get('tenure_build_info')?.samples).toEqual([
+    { name: 'tenure_build_info', labels: { version }, value: 1 },
+  ])
+})
+
+interface Described {
+  readonly version: string
+}
+
+test('groups that were named have series of their own', async () => {
+  const { ask, scrape } = await start({ metricsGroups: ['payments', 'reports-*'] })
+  const campaign = (group: string) => ask(`/v1/groups/${group}/campaign`, { node_id: 'a', lease_ttl_ms: 30_000 })
+  for (const group of ['reports-a', 'secret', 'my-reports-a']) await campaign(group)
+  const of = (families: Map<string, Family>, group: string) =>
+    ['has_leader', 'term', 'lease_remaining_seconds', 'since_change_seconds'].map(
+      (name) => families.get(`tenure_group_${name}`)?.samples.find(({ labels }) => labels['group'] === group)?.value,
+    )
+  const families = await scrape()
+  const [payments, reports] = [of(families, 'payments'), of(families, 'reports-a')]
+  expect(payments.slice(0, 3)).toEqual([0, 0, 0])
+  expect(reports.slice(0, 2)).toEqual([1, 1])
+  expect(reports[2]).toBeGreaterThan(20)
+  expect(reports[2]).toBeLessThanOrEqual(30)
+  expect(reports[3]).toBeLessThan(10)
+  expect(families.get('tenure_group_has_leader')?.samples).toHaveLength(2)
+  expect(valueOf(families, 'tenure_metrics_groups_left_out')).toBe(0)
+  await ask('/v1/groups/reports-a/resign', { node_id: 'a', term: 1 })
+  expect(of(await scrape(), 'reports-a').slice(0, 3)).toEqual([0, 1, 0])
+})
+
+test('a service without named groups has no series of groups', async () => {
+  const { scrape } = await start()
+  expect([...(await scrape()).keys()].filter((name) => name.startsWith('tenure_group_'))).toEqual([])
+})
+
+test.each([
+  { metricsGroups: ['"} 1'], named: String.raw`has "\"} 1"` },
+  { metricsGroups: ['pay ments'], named: 'has "pay ments"' },
+  { metricsGroups: ['ok', ''], named: 'has ""' },
+  { metricsGroups: Array.from({ length: 1_001 }, (_, index) => `g${index}`), named: 'at most 1000' },
+  { metricsGroups: 'payments' as unknown as string[], named: 'must be at most 1000 ids' },
+])('what is not the id of a group or a pattern is refused: $named', async ({ metricsGroups, named }) => {
+  await expect(start({ metricsGroups })).rejects.toThrow(named)
 })
 
 test('no label has a value that somebody sent', async () => {

@@ -65,6 +65,12 @@ export function listSetting(look: Look, parse: (text: string) => string): Settin
   return { ...plain, ...look, fallback: [], parse: (texts) => texts.map((text) => parse(text)), many: true }
 }
 
+/** A list with commas in between, wherever it is given. */
+export function commaSetting(look: Look, parse: (text: string) => string): Setting<readonly string[]> {
+  const split = (texts: readonly string[]) => texts.flatMap((text) => text.split(',')).map((part) => part.trim())
+  return { ...listSetting(look, parse), parse: (texts) => split(texts).map((text) => parse(text)) }
+}
+
 /** A setting that is on or off. */
 export function toggle(
   help: string,

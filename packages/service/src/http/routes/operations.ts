@@ -51,7 +51,7 @@ function metricsRoute(app: App, { metrics }: Service): void {
         operationId: 'metrics',
         tags: ['operation'],
         summary: 'Figures for Prometheus',
-        description: 'Its text format. Labels take a few fixed values only.',
+        description: 'Its text format. Labels take a few fixed values, and the groups that the operator named.',
         response: {
           200: { description: 'The figures.', content: { 'text/plain': { schema: Type.String() } } },
         },

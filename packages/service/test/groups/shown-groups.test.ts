@@ -1,0 +1,93 @@
+import { fakeClock } from 'tenure/testing'
+import { expect, test } from 'vitest'
+import { Group, GroupLease } from '../../src/groups/group.ts'
+import { mostShown, ShownGroups } from '../../src/groups/shown-groups.ts'
+import { held, open, pass } from './scene.ts'
+
+const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
+
+function groupWithLease(id: string, untilMs: number): GroupLease {
+  const group = new Group(id, 1)
+  const grant = { term: 1, nodeId: 'a', attempt: 'x', metadata: '{}', acquiredAtMs: 0, ttlMs: 5_000 }
+  group.lease = new GroupLease(group, grant, untilMs, { stalledMs: 0 })
+  return group.lease
+}
+
+test('a group that was named has figures before anybody campaigns, and they follow its leader', async () => {
+  const scene = await open({ metricsGroups: ['jobs'] })
+  const shown = () => scene.state.figures()?.shown
+  await pass(scene, 3_000)
+  const nobody = { groupId: 'jobs', hasLeader: false, remainingMs: 0 }
+  expect(shown()).toEqual([{ ...nobody, term: 0, sinceChangeMs: 3_000 }])
+  await scene.campaign('a')
+  await scene.clock.advance(2_000)
+  expect(shown()).toEqual([{ groupId: 'jobs', hasLeader: true, term: 1, remainingMs: 3_000, sinceChangeMs: 2_000 }])
+  await scene.state.renew({ ...held(1), extendByMs: 5_000 })
+  await scene.clock.advance(1_000)
+  expect(shown()).toEqual([{ groupId: 'jobs', hasLeader: true, term: 1, remainingMs: 4_000, sinceChangeMs: 3_000 }])
+  await scene.state.resign(held(1))
+  await scene.clock.advance(500)
+  expect(shown()).toEqual([{ ...nobody, term: 1, sinceChangeMs: 500 }])
+  await scene.campaign('b', { groupId: 'another' })
+  expect(shown()).toHaveLength(1)
+})
+
+test('a lease that has run out is over by the clock, and its end counts from then even if it is written later', async () => {
+  const clock = fakeClock()
+  const shown = new ShownGroups(['jobs'], clock)
+  const lease = groupWithLease('jobs', clock.monotonicMs() + 5_000)
+  shown.add(lease.group)
+  shown.changed(lease.group)
+  await clock.advance(5_400)
+  const over = { groupId: 'jobs', hasLeader: false, term: 1, remainingMs: 0, sinceChangeMs: 400 }
+  expect(shown.figures().shown).toEqual([over])
+  lease.end = 'expired'
+  shown.changed(lease.group)
+  expect(shown.figures().shown).toEqual([over])
+})
+
+test('after a restart, a lease that goes on counts from its grant, and an end that was before from the start', async () => {
+  const scene = await open({ metricsGroups: ['*'] })
+  await scene.campaign('a')
+  await scene.campaign('b', { groupId: 'ended' })
+  await scene.state.resign({ ...held(1, 'b'), groupId: 'ended' })
+  await scene.clock.advance(4_000)
+  await scene.restart()
+  await scene.clock.advance(700)
+  const shown = new Map(scene.state.figures()?.shown.map((each) => [each.groupId, each]))
+  expect(shown.get('jobs')).toMatchObject({ hasLeader: true, term: 1, sinceChangeMs: 4_700 })
+  expect(shown.get('ended')).toMatchObject({ hasLeader: false, term: 1, sinceChangeMs: 700 })
+})
+
+test('a group that was defined is shown although nobody ever led it, and a deleted one is not', async () => {
+  const scene = await open({ metricsGroups: ['reports-*'] })
+  await scene.state.define('reports-a', { policy, allowedNodes: undefined }, { replace: false })
+  expect(scene.state.figures()?.shown).toMatchObject([{ groupId: 'reports-a', hasLeader: false, term: 0 }])
+  await scene.campaign('a', { groupId: 'reports-a' })
+  await scene.state.remove('reports-a', { force: true })
+  expect(scene.state.figures()).toEqual({ shown: [], leftOut: 0 })
+  await scene.restart()
+  expect(scene.state.figures()).toEqual({ shown: [], leftOut: 0 })
+})
+
+test('a thousand groups have figures; more are left out and counted until there is room', () => {
+  const shown = new ShownGroups(['all-*', 'named'], fakeClock())
+  // Not in the order of their names: those that came first stay.
+  const groups = Array.from({ length: mostShown + 3 }, (_, index) => new Group(`all-${9_999 - index}`, 1))
+  for (const group of [...groups, ...groups]) shown.add(group)
+  const idsOf = () => shown.figures().shown.map(({ groupId }) => groupId)
+  expect(shown.figures().leftOut).toBe(4)
+  expect(idsOf()).toEqual(['named', ...groups.slice(0, mostShown - 1).map(({ id }) => id)])
+  shown.remove(groups[0] as Group)
+  shown.remove(groups.at(-1) as Group)
+  expect(shown.figures().leftOut).toBe(2)
+  expect(idsOf()).toEqual(['named', ...groups.slice(1, mostShown).map(({ id }) => id)])
+})
+
+test('nothing is shown once it is not known any more who leads', async () => {
+  const scene = await open({ metricsGroups: ['jobs'] })
+  await scene.campaign('a')
+  expect(scene.state.figures()?.shown).toHaveLength(1)
+  await scene.state.close()
+  expect(scene.state.figures()).toBeUndefined()
+})
