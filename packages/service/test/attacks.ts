@@ -1,27 +1,8 @@
 /** A service to attack, and raw bytes to attack it with. */
-import { mkdtempSync, rmSync } from 'node:fs'
 import { connect as connectTcp, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { expect } from 'vitest'
 import { errorStatus } from '../src/errors.ts'
-import { startService, type RunningService, type ServiceOptions } from '../src/index.ts'
-
-/** Starts a service on a free port with a directory of its own. `stop` ends both. */
-export async function serve(
-  options: Omit<ServiceOptions, 'data'> = {},
-): Promise<RunningService & { stop(): Promise<void> }> {
-  const data = mkdtempSync(join(tmpdir(), 'tenure-attacks-'))
-  const service = await startService({ data, port: 0, ...options })
-  return {
-    ...service,
-    async stop() {
-      await service.close()
-      rmSync(data, { recursive: true })
-    },
-  }
-}
 
 export function open(url: string): Socket {
   const { hostname, port, protocol } = new URL(url)

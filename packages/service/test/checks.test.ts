@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { campaign, expectRefused, json, request, send, serve } from './attacks.ts'
+import { campaign, expectRefused, json, request, send } from './attacks.ts'
+import { serve } from './served.ts'
 
 let service: Awaited<ReturnType<typeof serve>>
 let url: string
@@ -7,7 +8,7 @@ beforeAll(async () => {
   service = await serve()
   url = service.url
 })
-afterAll(() => service.stop())
+afterAll(() => service.close())
 
 const inherited = ['constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf', 'then', 'length', 'null']
 

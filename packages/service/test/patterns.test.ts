@@ -3,7 +3,7 @@ import { isSoundNodeId, unseenCharacter } from '../src/checks.ts'
 import { newFeed } from './watch/new-feed.ts'
 import { jsonType } from '../src/http/head.ts'
 import { isQuicklyParsed } from '../src/http/json.ts'
-import { serve } from './attacks.ts'
+import { serve } from './served.ts'
 
 /** What is read from a request, each with pieces of which a long input may be made, and an end that does not match. */
 const readers: Readonly<Record<string, { read(text: string): unknown; pieces: readonly string[] }>> = {
@@ -51,7 +51,7 @@ describe.each(Object.entries(readers))('%s', (_what, { read, pieces }) => {
 test('every pattern in the document of the service takes ten times as long for ten times as much', async () => {
   const service = await serve()
   const text = await (await fetch(`${service.url}/openapi.json`)).text()
-  await service.stop()
+  await service.close()
   const patterns = new Set<string>()
   JSON.parse(text, (key: string, value: unknown) => {
     if (key === 'pattern' && typeof value === 'string') patterns.add(value)

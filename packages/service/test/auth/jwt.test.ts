@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
+import { isOneProcess } from '../served.ts'
 import { ask, startTestService, type TestService } from './service.ts'
 import {
   audience,
@@ -260,7 +261,8 @@ describe('a forged token is refused:', () => {
     }
   })
 
-  test('kid of a megabyte', async () => {
+  // A front that is still sending hears that its server hung up, and not what it said before.
+  test.skipIf(!isOneProcess())('kid of a megabyte', async () => {
     const { port } = new URL(service.url)
     const socket = connect(Number(port), '127.0.0.1')
     socket.on('error', () => {})

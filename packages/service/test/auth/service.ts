@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { startService, type RunningService, type ServiceOptions } from '../../src/index.ts'
+import { serve, type Entry, type Served, type ServeOptions } from '../served.ts'
 
 /** A service with a directory for its data and the files that it reads. */
 export interface TestService {
-  readonly running: RunningService
+  readonly running: Served
   readonly url: string
   /** What it logged, line by line. */
   readonly log: string[]
@@ -17,7 +17,8 @@ export interface TestService {
 
 /** Starts it with options that may name files it has just been given. */
 export async function startTestService(
-  optionsOf: (write: TestService['write']) => Omit<ServiceOptions, 'data'>,
+  optionsOf: (write: TestService['write']) => ServeOptions,
+  entry: Entry = 'any',
 ): Promise<TestService> {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-auth-'))
   const write = (name: string, content: unknown) => {
@@ -29,7 +30,7 @@ export async function startTestService(
   const logger = pino({ level: 'info' }, { write: (line: string) => void log.push(line) })
   try {
     const options = optionsOf(write)
-    const running = await startService({ data: join(directory, 'data'), port: 0, logger, ...options })
+    const running = await serve({ logger, ...options }, entry)
     const close = async () => {
       await running.close()
       rmSync(directory, { recursive: true })
@@ -59,6 +60,8 @@ export async function ask(
   const response = await fetch(url + path, {
     method,
     headers: {
+      // Each request on a connection of its own, so that any process may answer it.
+      connection: 'close',
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },

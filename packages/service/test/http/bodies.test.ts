@@ -1,25 +1,15 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  type Answer,
-  answers,
-  campaign,
-  expectRefused,
-  json,
-  open,
-  renewing,
-  request,
-  send,
-  serve,
-} from '../attacks.ts'
+import { type Answer, answers, campaign, expectRefused, json, open, renewing, request, send } from '../attacks.ts'
+import { serve } from '../served.ts'
 
 let service: Awaited<ReturnType<typeof serve>>
 let url: string
 beforeAll(async () => {
-  service = await serve()
+  service = await serve({}, 'one')
   url = service.url
 })
-afterAll(() => service.stop())
+afterAll(() => service.close())
 
 let groups = 0
 const post = (body: string | Buffer, ...headers: string[]) =>

@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { answers, campaign, expectRefused, json, open, request, send, serve } from '../attacks.ts'
+import { answers, campaign, expectRefused, json, open, request, send } from '../attacks.ts'
+import { serve } from '../served.ts'
 
 let service: Awaited<ReturnType<typeof serve>>
 let url: string
 beforeAll(async () => {
-  service = await serve()
+  service = await serve({}, 'one')
   url = service.url
 })
-afterAll(() => service.stop())
+afterAll(() => service.close())
 
 const path = '/v1/groups/g/campaign'
 const host = () => `Host: ${new URL(url).host}`

@@ -1,11 +1,11 @@
 /** A reader that comes back is told of metadata that are still there. */
 import { expect, onTestFinished, test } from 'vitest'
 import { ask } from '../auth/service.ts'
-import { serve } from '../attacks.ts'
+import { serve } from '../served.ts'
 
 test('what was missed comes with the metadata of the newest term, and without those of terms before it', async () => {
   const service = await serve()
-  onTestFinished(() => service.stop())
+  onTestFinished(() => service.close())
   const at = (path: string, body?: object) => ask(service.url, undefined, body ? 'POST' : 'GET', path, body)
   const group = '/v1/groups/jobs'
   const { body: begin } = await at(`${group}/watch`)

@@ -37,10 +37,13 @@ const path = '/v1/groups/payments-1'
 const statusOf = async (token: string) => (await ask(service.url, token, 'GET', `${path}/leader`)).status
 
 async function startWith(keys: unknown, more: Partial<ServiceOptions> = {}): Promise<void> {
-  service = await startTestService((write) => ({
-    authentication: { jwt: { keysFile: write('keys.json', keys), issuer, audience, clockToleranceMs: 0 } },
-    ...more,
-  }))
+  service = await startTestService(
+    (write) => ({
+      authentication: { jwt: { keysFile: write('keys.json', keys), issuer, audience, clockToleranceMs: 0 } },
+      ...more,
+    }),
+    'one',
+  )
 }
 
 const openStream = (token: string) =>

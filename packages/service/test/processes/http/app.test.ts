@@ -1,16 +1,17 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { answers, campaign, expectRefused, json, open, request, send, serve, type Answer } from '../../attacks.ts'
+import { answers, campaign, expectRefused, json, open, request, send, type Answer } from '../../attacks.ts'
+import { serve } from '../../served.ts'
 
 let service: Awaited<ReturnType<typeof serve>>
 let url: string
 let port: string
 beforeAll(async () => {
-  service = await serve()
+  service = await serve({}, 'one')
   url = service.url
   port = new URL(url).port
   await send(url, request(url, 'POST /v1/groups/led/campaign', [json], forLong))
 })
-afterAll(() => service.stop())
+afterAll(() => service.close())
 
 const forLong = JSON.stringify({ node_id: 'a', lease_ttl_ms: 3_600_000 })
 const ask = (line: string, ...headers: string[]) => send(url, request(url, line, headers))
@@ -149,7 +150,7 @@ describe('without authentication, a page in a browser on this machine', () => {
 
   test('may ask under a name that was configured, and then no other one', async () => {
     const other = await serve({ allowedHosts: ['elections.example'] })
-    onTestFinished(() => other.stop())
+    onTestFinished(() => other.close())
     const as = (host: string) => send(other.url, `GET /healthz HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
     expect(await as('elections.example')).toMatchObject({ status: 200 })
     expect(await as('Elections.Example:443')).toMatchObject({ status: 200 })

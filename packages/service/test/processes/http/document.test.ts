@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { newDirectory, serveProcess } from '../../service-process.ts'
+import { isOneProcess, serve } from '../../served.ts'
 
 /** As they stand in the document. */
 const documents = {
@@ -83,7 +84,7 @@ function like(example: string): Record<string, unknown> {
 
 /** The examples of the document byte for byte, sent to the service as it was built. */
 test('every example of the document is taken, and answered in its words', { timeout: 60_000 }, async () => {
-  const ask = asking((await serveProcess(newDirectory())).url)
+  const ask = asking(await startedUrl())
   const group = '/v1/groups/payments-coordinator'
   const created = await ask('POST', '/v1/groups', documents.createGroup)
   expect(created).toMatchObject({ status: 201, body: { ok: true, group: like(documents.createGroup) } })
@@ -128,7 +129,7 @@ test('every example of the document is taken, and answered in its words', { time
 })
 
 test('every error of the document is answered by its name', { timeout: 60_000 }, async () => {
-  const ask = asking((await serveProcess(newDirectory())).url)
+  const ask = asking(await startedUrl())
   await ask('POST', '/v1/groups', documents.createGroup)
   const post = (verb: string, body: object) =>
     ask('POST', `/v1/groups/payments-coordinator/${verb}`, JSON.stringify(body))
@@ -143,9 +144,17 @@ test('every error of the document is answered by its name', { timeout: 60_000 },
   expect(await post('campaign', { ...claim, node_id: 'node_09' })).toMatchObject(fails(403, 'UNAUTHORIZED'))
 })
 
+/** The service as it was built, where it is a single process. */
+async function startedUrl(): Promise<string> {
+  if (isOneProcess()) return (await serveProcess(newDirectory())).url
+  const service = await serve()
+  onTestFinished(() => service.close())
+  return service.url
+}
+
 function asking(url: string) {
   return async (method: string, path: string, body?: string) => {
-    const headers = { 'content-type': 'application/json' }
+    const headers = { 'content-type': 'application/json', connection: 'close' }
     const response = await fetch(url + path, { method, ...(body !== undefined && { headers, body }) })
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }

@@ -3,7 +3,8 @@ import { Members } from '../../../src/groups/members.ts'
 import type { LimitOptions } from '../../../src/index.ts'
 import { ask, startTestService } from '../../auth/service.ts'
 import { audience, claimsOf, ecKeys, issuer, jwkOf, tokenOf } from '../../auth/tokens.ts'
-import { answers, campaign, closed, expectRefused, json, open, request, send, serve } from '../../attacks.ts'
+import { answers, campaign, closed, expectRefused, json, open, request, send } from '../../attacks.ts'
+import { figureOf, serve } from '../../served.ts'
 
 const keys = ecKeys()
 const header = { alg: 'ES256', kid: 'one' }
@@ -15,7 +16,7 @@ async function authenticated(limits: Partial<LimitOptions>): Promise<string> {
   const service = await startTestService((write) => {
     const keysFile = write('keys.json', { keys: [jwkOf(keys.publicKey, { kid: 'one', alg: 'ES256' })] })
     return { authentication: { jwt: { keysFile, issuer, audience } }, limits }
-  })
+  }, 'one')
   onTestFinished(() => service.close())
   return service.url
 }
@@ -154,15 +155,12 @@ describe('without authentication', () => {
   let service: Awaited<ReturnType<typeof serve>>
   let url: string
   beforeAll(async () => {
-    service = await serve({ maxGroups, limits: { maxWaiting: 3 } })
+    service = await serve({ maxGroups, limits: { maxWaiting: 3 } }, 'one')
     url = service.url
   })
-  afterAll(() => service.stop())
+  afterAll(() => service.close())
 
-  const groupCount = async () => {
-    const text = await (await fetch(`${url}/metrics`)).text()
-    return Number(/^tenure_groups (\d+)$/m.exec(text)?.[1])
-  }
+  const groupCount = () => figureOf(service, 'tenure_groups')
   /** One connection, request after request. */
   async function inOrder(requests: readonly Buffer[]): Promise<number[]> {
     const statuses: number[] = []
@@ -236,8 +234,8 @@ describe('without authentication', () => {
 })
 
 test('bodies that are not sent to their end take a bounded part of the memory', async () => {
-  const service = await serve({ limits: { maxBodyBytes: 1_000_000 } })
-  onTestFinished(() => service.stop())
+  const service = await serve({ limits: { maxBodyBytes: 1_000_000 } }, 'one')
+  onTestFinished(() => service.close())
   const { url } = service
   const batch = JSON.stringify({ node_id: 'a', renewals: [] }).padEnd(400_000)
   const half = () => {

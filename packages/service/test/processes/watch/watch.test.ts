@@ -1,33 +1,21 @@
-import { mkdtempSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
-import { startService, type RunningService, type ServiceOptions } from '../../../src/index.ts'
+import { figureOf, isOneProcess, serve, type Entry, type Served, type ServeOptions } from '../../served.ts'
 import { EventSource, type Told } from '../../watch/event-source.ts'
 
 /** Others may use this machine too. */
 const patienceMs = 10_000
-let service: RunningService
+let service: Served
 beforeAll(async () => {
   service = await start({})
 })
 afterAll(() => service.close())
 
-async function start(options: Partial<ServiceOptions>): Promise<RunningService> {
-  const data = mkdtempSync(join(tmpdir(), 'tenure-watch-'))
-  const running = await startService({ data, port: 0, policy: { minTtlMs: 20, maxTtlMs: 60_000 }, ...options })
-  return {
-    ...running,
-    async close() {
-      await running.close()
-      rmSync(data, { recursive: true })
-    },
-  }
-}
+const start = (options: ServeOptions, entry?: Entry) =>
+  serve({ policy: { minTtlMs: 20, maxTtlMs: 60_000 }, ...options }, entry)
 
 let groups = 0
 const newGroup = () => `watched-${++groups}`
@@ -35,7 +23,9 @@ const newGroup = () => `watched-${++groups}`
 async function ask(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
   const response = await fetch(service.url + path, {
     method,
-    ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    // Each on a connection of its own, so that any process may answer it.
+    headers: { connection: 'close', ...(body && { 'content-type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
   })
   return (await response.json()) as Record<string, unknown>
 }
@@ -54,10 +44,7 @@ function watch(path: string, options: { lastEventId?: string } = {}): EventSourc
 }
 const types = (told: readonly Told[]) => told.map(({ data }) => data.type)
 
-async function watchers(): Promise<number> {
-  const text = await (await fetch(`${service.url}/metrics`)).text()
-  return Number(/^tenure_watchers (\d+)$/m.exec(text)?.[1])
-}
+const watchers = () => figureOf(service, 'tenure_watchers')
 
 test('a stream tells how things stand, then every change', async () => {
   const group = newGroup()
@@ -191,10 +178,14 @@ test('renewals are told only to those who ask, and have no id', async () => {
   const term = await campaign(group)
   const [all, some] = [watch(`/v1/groups/${group}/watch?renewals=true`), watch(`/v1/groups/${group}/watch`)]
   await Promise.all([all, some].map((source) => source.until((told) => told.length === 1)))
-  await ask('POST', `/v1/groups/${group}/renew`, { node_id: 'a', term, extend_by_ms: 60_000 })
+  // A replica that is not active has yet to say that somebody here wants them.
+  await vi.waitFor(async () => {
+    await ask('POST', `/v1/groups/${group}/renew`, { node_id: 'a', term, extend_by_ms: 60_000 })
+    expect(types(all.told)).toContain('RENEWED')
+  }, patienceMs)
   await resign(group, term)
   await Promise.all([all, some].map((source) => source.until((told) => told.at(-1)?.data.type === 'LEADER_LOST')))
-  expect(types(all.told)).toEqual(['STATE', 'RENEWED', 'LEADER_LOST'])
+  expect([...new Set(types(all.told))]).toEqual(['STATE', 'RENEWED', 'LEADER_LOST'])
   expect(types(some.told)).toEqual(['STATE', 'LEADER_LOST'])
   // The id of what came before it.
   expect(all.told[1]?.id).toBe(all.told[0]?.id)
@@ -249,7 +240,8 @@ test('a poll of much that was missed answers with a part of it, and the next one
   expect(await poll(group, { cursor: String(cursor), wait_ms: '0' })).toMatchObject({ events: [] })
 })
 
-test('a poll is not told of more renewals at once than of anything else', async () => {
+// From another process they come in pieces, and the first one answers the poll.
+test.skipIf(!isOneProcess())('a poll is not told of more renewals at once than of anything else', async () => {
   const group = newGroup()
   const term = await campaign(group)
   const { cursor } = await poll(group, {})
@@ -293,7 +285,7 @@ test('who goes before the first word is forgotten, and so are streams that stand
 })
 
 test('there is a limit to watchers', async () => {
-  const small = await start({ maxWatchers: 2 })
+  const small = await start({ maxWatchers: 2 }, 'one')
   onTestFinished(() => small.close())
   const sources = [1, 2].map(() => new EventSource(`${small.url}/v1/groups/g/watch`))
   onTestFinished(() => sources.forEach((source) => source.close()))
@@ -306,7 +298,7 @@ test('there is a limit to watchers', async () => {
 })
 
 test('a watch of many groups takes the place of several', async () => {
-  const small = await start({ maxWatchers: 3 })
+  const small = await start({ maxWatchers: 3 }, 'one')
   onTestFinished(() => small.close())
   const many = Array.from({ length: 101 }, (_, at) => `g${at}`).join()
   const source = new EventSource(`${small.url}/v1/watch?groups=${many}`)
@@ -318,7 +310,8 @@ test('a watch of many groups takes the place of several', async () => {
   await vi.waitFor(async () => expect((await fetch(`${small.url}/v1/groups/g/watch`)).status).toBe(200), patienceMs)
 })
 
-test('a quiet stream shows that it lives, and keeps its cursor young', async () => {
+// On a clock that runs fast the active one of several processes would lose its lease all the time.
+test.skipIf(!isOneProcess())('a quiet stream shows that it lives, and keeps its cursor young', async () => {
   const speed = 50
   const quick = await start({
     clock: {

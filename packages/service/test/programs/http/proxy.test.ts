@@ -8,7 +8,8 @@ import { pathOf } from '../../../../../test/servers/find.ts'
 import { end } from '../../../../../test/servers/process.ts'
 import { programs } from '../../../../../test/servers/programs.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
-import { answers, campaign, json, open, request, send, serve } from '../../attacks.ts'
+import { answers, campaign, json, open, request, send } from '../../attacks.ts'
+import { serve } from '../../served.ts'
 
 /** A proxy that lets nobody near one group, and shares its connections to the service among all clients. */
 const configuration = (port: number, service: string) => `
@@ -40,7 +41,7 @@ describeWithPrograms([programs.haproxy], 'behind HAProxy', () => {
     stop = async () => {
       await end(child, 'SIGTERM')
       rmSync(directory, { recursive: true })
-      await service.stop()
+      await service.close()
     }
     proxy = `http://127.0.0.1:${port}`
     const isUp = async () => (await send(proxy, request(proxy, 'GET /healthz')))?.status === 200

@@ -6,24 +6,14 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../../../../../tenure/test/kubernetes/certificate.ts'
 import type { ServiceOptions } from '../../../../src/index.ts'
-import {
-  answers,
-  campaign,
-  closed,
-  expectRefused,
-  json,
-  open,
-  renewing,
-  request,
-  send,
-  serve,
-} from '../../../attacks.ts'
+import { answers, campaign, closed, expectRefused, json, open, renewing, request, send } from '../../../attacks.ts'
+import { serve } from '../../../served.ts'
 
 const limits = { headersTimeoutMs: 1_000, requestTimeoutMs: 2_000 }
 
 async function start(more: ServiceOptions['limits'] = {}, tls?: ServiceOptions['tls']) {
   const service = await serve({ limits: { ...limits, ...more }, tls })
-  onTestFinished(() => service.stop())
+  onTestFinished(() => service.close())
   return service.url
 }
 

@@ -1,0 +1,11 @@
+import { describeOnReplicas } from '../../cluster/describe-on-replicas.ts'
+
+describeOnReplicas({
+  rights: () => import('../../auth/access.test.ts'),
+  tokens: () => import('../../auth/jwt.test.ts'),
+  certificates: () => import('../../processes/auth/certificate.test.ts'),
+})
+describeOnReplicas(
+  { 'files that are read again': () => import('../../processes/auth/reload.test.ts') },
+  { replaces: false },
+)
