@@ -2,10 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { startService, type RunningService, type ServiceOptions } from '../src/index.ts'
 
 /** What a case says of its service. Where its data are is not its business. */
-export type ServeOptions = Omit<ServiceOptions, 'data' | 'store' | 'advertise'>
+export interface ServeOptions extends Omit<ServiceOptions, 'data' | 'store' | 'advertise' | 'logger'> {
+  /** Called with each line that it logs. */
+  readonly onLine?: ((line: string) => void) | undefined
+}
 
 export interface Served extends Pick<RunningService, 'url' | 'clusterId' | 'reload' | 'close'> {
   /** The URL of each process that answers. */
@@ -20,13 +24,19 @@ export type Entry = 'any' | 'one'
 
 export type ServicePlace = (options: ServeOptions, entry: Entry) => Promise<Served>
 
-const onDirectory: ServicePlace = async (options) => {
+export function loggerOf(onLine: ServeOptions['onLine']): ServiceOptions['logger'] {
+  return onLine && pino({ level: 'info' }, { write: onLine })
+}
+
+const onDirectory: ServicePlace = async ({ onLine, ...options }) => {
   const data = mkdtempSync(join(tmpdir(), 'tenure-service-'))
   const remove = () => rmSync(data, { recursive: true, force: true })
-  const running = await startService({ data, port: 0, ...options }).catch((error: unknown) => {
-    remove()
-    throw error
-  })
+  const running = await startService({ data, port: 0, logger: loggerOf(onLine), ...options }).catch(
+    (error: unknown) => {
+      remove()
+      throw error
+    },
+  )
   return {
     ...running,
     entries: [running.url],

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pino } from 'pino'
 import { serve, type Entry, type Served, type ServeOptions } from '../served.ts'
 
 /** A service with a directory for its data and the files that it reads. */
@@ -27,10 +26,9 @@ export async function startTestService(
     return path
   }
   const log: string[] = []
-  const logger = pino({ level: 'info' }, { write: (line: string) => void log.push(line) })
   try {
     const options = optionsOf(write)
-    const running = await serve({ logger, ...options }, entry)
+    const running = await serve({ onLine: (line) => void log.push(line), ...options }, entry)
     const close = async () => {
       await running.close()
       rmSync(directory, { recursive: true })

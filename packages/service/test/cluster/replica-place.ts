@@ -6,17 +6,26 @@ import { askEtcd, base64 } from '../../../../test/servers/etcd.ts'
 import { vi } from 'vitest'
 import type { RunningServer } from '../../../../test/servers/server.ts'
 import { startService, type RunningService } from '../../src/index.ts'
-import type { Entry, Served, ServeOptions } from '../served.ts'
+import { loggerOf, type Entry, type Served, type ServeOptions } from '../served.ts'
+import { forkService, type ForkedService } from './forked-service.ts'
 
 interface Replica {
   readonly advertise: string
-  running: RunningService | undefined
+  running: RunningService | ForkedService | undefined
 }
 
 const size = 3
 
+/** How the active one goes: in good order, or killed. Where it runs in the test's own process it is not killed. */
+export type Leaving = 'stopped' | 'killed'
+
 /** Services of three replicas each, on one etcd. */
 export class ReplicaPlace {
+  /**
+   * Whether each replica has a process of its own, if nobody gives it a clock. That pays for services that several cases
+   * ask: others are never replaced.
+   */
+  forks = false
   readonly #server: () => RunningServer
   readonly #open = new Set<ReplicatedService>()
 
@@ -25,7 +34,7 @@ export class ReplicaPlace {
   }
 
   serve = async (options: ServeOptions, entry: Entry): Promise<Served> => {
-    const service = new ReplicatedService(this.#server(), options, entry)
+    const service = new ReplicatedService(this.#server(), options, entry, this.forks && !options.clock)
     try {
       await service.start()
     } catch (error) {
@@ -49,25 +58,28 @@ export class ReplicaPlace {
     }
   }
 
-  /** Stops and starts the active one of each service. With a change after it, no reader misses anything by that. */
-  async replaceActive({ withChange }: { readonly withChange: boolean }): Promise<void> {
-    for (const service of this.#open) {
-      await service.replaceActive()
+  /** Ends and starts the active one of each service. With a change after it, no reader misses anything by that. */
+  async replaceActive(leaving: Leaving, { withChange }: { readonly withChange: boolean }): Promise<void> {
+    const replacements = [...this.#open].map(async (service) => {
+      await service.replaceActive(leaving)
       if (withChange) await service.change()
-    }
+    })
+    await Promise.all(replacements)
   }
 }
 
 class ReplicatedService {
   readonly #etcd: RunningServer
   readonly #options: ServeOptions
+  readonly #forks: boolean
   readonly #prefix = randomUUID()
   readonly #front: Front
   #replicas: Replica[] = []
 
-  constructor(etcd: RunningServer, options: ServeOptions, entry: Entry) {
+  constructor(etcd: RunningServer, options: ServeOptions, entry: Entry, forks: boolean) {
     this.#etcd = etcd
     this.#options = options
+    this.#forks = forks
     const one = randomInt(size)
     this.#front = new Front(() => {
       const there = this.#replicas.filter(({ running }) => running)
@@ -91,16 +103,20 @@ class ReplicatedService {
   async start(): Promise<void> {
     await this.#front.listen()
     for (let count = 0; count < size; count++) {
-      const replica = { advertise: `http://127.0.0.1:${await freePort()}`, running: undefined }
-      this.#replicas.push(replica)
-      await this.#start(replica)
+      this.#replicas.push({ advertise: `http://127.0.0.1:${await freePort()}`, running: undefined })
     }
+    const started = await Promise.allSettled(this.#replicas.map((replica) => this.#start(replica)))
+    for (const one of started) if (one.status === 'rejected') throw one.reason
     await this.#active()
   }
 
   async #start(replica: Replica): Promise<void> {
     const store = `${this.#etcd.url.replace('http:', 'etcd:')}/${this.#prefix}`
-    replica.running = await startService({ ...this.#options, port: 0, store, advertise: replica.advertise })
+    const { onLine, ...options } = this.#options
+    const all = { ...options, port: 0, store, advertise: replica.advertise }
+    replica.running = await (this.#forks
+      ? forkService({ ...all, onLine })
+      : startService({ ...all, logger: loggerOf(onLine) }))
   }
 
   /** The one that had the lease last. */
@@ -115,11 +131,13 @@ class ReplicatedService {
     return vi.waitUntil(() => this.#holder(), { timeout: 30_000 })
   }
 
-  async replaceActive(): Promise<void> {
+  async replaceActive(leaving: Leaving): Promise<void> {
     const active = await this.#active()
     const { running } = active
+    if (!running) return
     active.running = undefined
-    await running?.close()
+    await (leaving === 'killed' && 'kill' in running ? running.kill() : running.close())
+    await vi.waitUntil(async () => (await this.#holder()) !== active, { timeout: 30_000 })
     await this.#start(active)
   }
 

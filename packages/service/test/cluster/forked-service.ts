@@ -1,0 +1,60 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { RunningService } from '../../src/index.ts'
+import type { ServeOptions } from '../served.ts'
+
+/** A service that can be killed, because it runs in a process of its own. */
+export interface ForkedService extends RunningService {
+  kill(): Promise<void>
+}
+
+/** Starts the built service with options that are data. */
+export async function forkService({ onLine, ...options }: ServeOptions & { readonly store: string }) {
+  const child = fork(join(import.meta.dirname, 'serve-options.mjs'), [JSON.stringify(options)], {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+  if (child.stderr) createInterface(child.stderr).on('line', (line) => onLine?.(line))
+  const end = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exited
+  }
+  try {
+    const { url = '', clusterId = '' } = await nextOf(child)
+    const service: ForkedService = {
+      url,
+      clusterId,
+      kill: end,
+      async reload() {
+        child.send('reload')
+        await nextOf(child)
+      },
+      async close() {
+        child.send('close')
+        await nextOf(child)
+        await end()
+      },
+    }
+    return service
+  } catch (error) {
+    await end()
+    throw error
+  }
+}
+
+interface Told {
+  readonly url?: string
+  readonly clusterId?: string
+  readonly failed?: string
+}
+
+async function nextOf(child: ChildProcess): Promise<Told> {
+  const left = once(child, 'exit').then(([code]) => ({ failed: `the service ended with ${String(code)}` }))
+  const told = once(child, 'message').then(([message]) => message as Told)
+  const { failed, ...message } = await Promise.race<Told>([told, left])
+  if (failed !== undefined) throw new Error(failed)
+  return message
+}

@@ -1,0 +1,24 @@
+// A service in a process of its own, with options as JSON: serve-options.mjs OPTIONS. It tells its parent where it is,
+// reads its files again and stops when it is asked to, and ends with its parent. It logs to standard error.
+import { createLogger, startService } from '@tenure/service'
+
+/** @param {object} message */
+const tell = (message) => void process.send?.(message)
+/** @param {unknown} error */
+const failure = (error) => ({ failed: error instanceof Error ? error.message : String(error) })
+
+process.once('disconnect', () => process.exit())
+try {
+  const logger = createLogger({ level: 'info', json: true })
+  const service = await startService({ logger, ...JSON.parse(process.argv[2] ?? '') })
+  process.on('message', (asked) => {
+    const done = asked === 'reload' ? service.reload() : service.close()
+    done.then(
+      () => tell({}),
+      (error) => tell(failure(error)),
+    )
+  })
+  tell({ url: service.url, clusterId: service.clusterId })
+} catch (error) {
+  tell(failure(error))
+}
