@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -176,9 +176,9 @@ test('dead links, scripts and blocks are found where they are planted', () => {
 test('ARCHITECTURE.md names every file and folder of the library, and nothing that is not there', () => {
   const listing = findBlocks('ARCHITECTURE.md', readDocument('ARCHITECTURE.md')).find(({ info }) => info[0] === 'text')
   const named = [...(listing?.code ?? '').matchAll(/^ {2}([\w/.-]+)/gm)].map((match) => match[1] ?? '')
-  const files = ts.sys
-    .readDirectory(join(root, 'packages/tenure/src'), ['.ts'])
-    .map((path) => path.split('/src/')[1] ?? '')
+  const files = readdirSync(join(root, 'packages/tenure/src'), { recursive: true, encoding: 'utf8' }).filter((path) =>
+    path.endsWith('.ts'),
+  )
   const covers = (entry: string, file: string) => file === entry || (entry.endsWith('/') && file.startsWith(entry))
   expect(files.filter((file) => !named.some((entry) => covers(entry, file)))).toEqual([])
   expect(named.filter((entry) => !files.some((file) => covers(entry, file)))).toEqual([])
