@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { backupData, createLogger, restoreData, startService } from '@tenure/service'
+import { backupData, createLogger, createTokenKey, restoreData, signToken, startService } from '@tenure/service'
 import {
   casStore,
   createElections,
@@ -289,6 +289,11 @@ const calls: Readonly<Record<string, Call>> = {
     with: async (options) => (await startService(options)).close(),
     valid: { data: join(folder, 'data'), port: 0 },
     near: ['allowedHost', 'allowedHosts'],
+  },
+  '@tenure/service: signToken': {
+    with: async (options) => signToken((await createTokenKey()).privateKey, options),
+    valid: { node: 'node-17', admin: true },
+    near: ['group', 'groups'],
   },
   '@tenure/service: backupData': {
     with: async (options) => {

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
 import { backupCommand } from './backup/command.ts'
 import { campaignCommand } from './campaign/command.ts'
+import { certCommand } from './cert/command.ts'
 import { completionCommand } from './completion/command.ts'
 import { controllerCommand } from './controller/command.ts'
 import { demoCommand } from './demo/command.ts'
@@ -15,12 +16,13 @@ import { resignCommand } from './resign/command.ts'
 import { restoreCommand } from './restore/command.ts'
 import { runCommand } from './run/command.ts'
 import { serveCommand } from './serve/command.ts'
-import { declare } from './shared/arguments/declare.ts'
+import { declare, declareFamily } from './shared/arguments/declare.ts'
 import { CommandError, exitCodes } from './shared/arguments/errors.ts'
 import { withOtherCase } from './shared/arguments/suggestions.ts'
 import { tell, writeError, writeOut } from './shared/output.ts'
 import { sidecarCommand } from './sidecar/command.ts'
 import { statusCommand } from './status/command.ts'
+import { tokenCommands } from './token/command.ts'
 import { watchCommand } from './watch/command.ts'
 
 /** In the order of the help, after `run`. */
@@ -31,6 +33,8 @@ const declarations = [
   sidecarCommand,
   doctorCommand,
   serveCommand,
+  tokenCommands,
+  certCommand,
   statusCommand,
   controllerCommand,
   backupCommand,
@@ -50,8 +54,10 @@ export async function main(): Promise<void> {
     .description('Leader election that stays right when machines stall, networks split and clocks lie.')
     .version(versionOf())
   program.addCommand(runCommand())
-  for (const declaration of declarations) program.addCommand(declare(declaration))
-  for (const command of [program, ...program.commands]) {
+  for (const declaration of declarations) {
+    program.addCommand('members' in declaration ? declareFamily(declaration) : declare(declaration))
+  }
+  for (const command of [program, ...program.commands.flatMap((each) => [each, ...each.commands])]) {
     command.exitOverride().configureOutput({
       writeOut,
       writeErr: writeError,

@@ -1,5 +1,6 @@
 import { backupSettings } from '../src/backup/settings.ts'
 import { campaignSettings } from '../src/campaign/settings.ts'
+import { certSettings } from '../src/cert/settings.ts'
 import { controllerSettings } from '../src/controller/settings.ts'
 import { demoSettings } from '../src/demo/settings.ts'
 import { doctorSettings } from '../src/doctor/settings.ts'
@@ -15,6 +16,7 @@ import { flagOf, type Table } from '../src/shared/arguments/settings.ts'
 import { serviceSettings, storeSettings } from '../src/shared/arguments/store-settings.ts'
 import { sidecarSettings } from '../src/sidecar/settings.ts'
 import { statusSettings } from '../src/status/settings.ts'
+import { keySettings, signSettings } from '../src/token/settings.ts'
 import { watchSettings } from '../src/watch/settings.ts'
 
 /** What each command of the document can be told; what all of them can is shown once. `serve` has a page of its own. */
@@ -29,6 +31,9 @@ export const tables: Readonly<Record<string, Table>> = {
   campaign: campaignSettings,
   resign: resignSettings,
   members: membersSettings,
+  'token key': keySettings,
+  'token sign': signSettings,
+  cert: certSettings,
   status: statusSettings,
   groups: groupsSettings,
   backup: backupSettings,

@@ -2,6 +2,7 @@
 export type { AuthenticationOptions } from './auth/authenticator.ts'
 export type { CertificateOptions } from './auth/certificate.ts'
 export type { JwtOptions } from './auth/jwt.ts'
+export { createTokenKey, signToken, type SignedToken, type TokenKey, type TokenOptions } from './auth/own-tokens.ts'
 export type { TlsOptions } from './auth/tls.ts'
 export { backupData, restoreData, type BackupOptions, type RestoreOptions } from './storage/backup.ts'
 export { migrateData, restoreShared, type MigrateOptions, type RestoreSharedOptions } from './storage/migrate.ts'

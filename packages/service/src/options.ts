@@ -82,7 +82,7 @@ const names: OptionNames<ServiceOptions> = {
 }
 const policyNames: OptionNames<Policy> = { minTtlMs: true, maxTtlMs: true }
 const tlsNames: OptionNames<TlsOptions> = { certFile: true, keyFile: true, clientCaFile: true }
-const authenticationNames: OptionNames<AuthenticationOptions> = { jwt: true, certificates: true }
+const authenticationNames: OptionNames<AuthenticationOptions> = { jwt: true, tokenKeyFile: true, certificates: true }
 const certificateNames: OptionNames<CertificateOptions> = { rightsFile: true }
 const jwtNames: OptionNames<JwtOptions> = {
   keysFile: true,

@@ -8,7 +8,7 @@ import { createAuthenticator } from './auth/authenticator.ts'
 import { isLoopback } from '@tenure/internal/loopback'
 import { isReadByAll, readNamed } from './auth/files.ts'
 import { addressOf } from './auth/loopback.ts'
-import { readTls, type Tls, type TlsOptions } from './auth/tls.ts'
+import { readTls, warnOfEnd, type Tls, type TlsOptions } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
 import { openClustered } from './clustered.ts'
 import type { GroupsOptions } from './cluster/reign.ts'
@@ -78,10 +78,12 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     throw error
   }
   const { port: bound } = app.server.address() as AddressInfo
-  if (authentication?.jwt && !tls && !isLoopback(address)) {
+  const takesTokens = authentication?.jwt !== undefined || authentication?.tokenKeyFile !== undefined
+  if (takesTokens && !tls && !isLoopback(address)) {
     logger.warn('tokens are accepted without TLS: anyone who sees the traffic can use them')
   }
   await warnOfLooseKey(logger, tlsOptions)
+  const watching = warnOfEnd(logger, clock, () => tls)
   let closing: Promise<void> | undefined
   return {
     clusterId: state.clusterId,
@@ -95,6 +97,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       opened.renew?.(next, linkCa)
       tls = next
       await warnOfLooseKey(logger, tlsOptions)
+      watching.look()
       streams.endPresent()
       // A connection was judged by the authorities of its handshake.
       if (authoritiesChanged) connections.closeAll()
@@ -103,6 +106,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   }
 
   async function close(): Promise<void> {
+    watching.stop()
     const closed = app.close()
     streams.endAll()
     await connections.drain(closed, graceMs)

@@ -21,7 +21,8 @@ async function run(commands: string, files: Record<string, string> = {}): Promis
   const tenure = `"${process.execPath}" "${join(root, 'packages/cli/bin/tenure.js')}"`
   const port = await freePort()
   const script = commands
-    .replaceAll('tenure serve', `${tenure} serve --listen 127.0.0.1:${port}`)
+    .replaceAll(/^tenure /gm, `${tenure} `)
+    .replaceAll(`${tenure} serve`, `${tenure} serve --listen 127.0.0.1:${port}`)
     .replaceAll('127.0.0.1:7070', `127.0.0.1:${port}`)
   const { stdout } = await promisify(execFile)('bash', ['-e', '-c', `trap 'kill $(jobs -p)' EXIT\n${script}`], {
     cwd: folder,
@@ -30,9 +31,12 @@ async function run(commands: string, files: Record<string, string> = {}): Promis
 }
 
 describeWithPrograms([programs.openssl], 'the commands of the guide about identity', () => {
-  test('a token made by hand is taken', async () => {
-    const answer = await run(blockWith('> token', 'sh'))
-    expect(JSON.parse(answer)).toMatchObject({ is_leader: true, leader: { node_id: 'node_17', term: 1 } })
+  test('a token of a key of one’s own is taken, over TLS with a certificate that signs itself', async () => {
+    const answer = await run(blockWith('tenure token key', 'sh'))
+    expect(JSON.parse(answer.slice(answer.indexOf('{')))).toMatchObject({
+      is_leader: true,
+      leader: { node_id: 'node_17', term: 1 },
+    })
   })
 
   test('a certificate made by hand is taken, with the rights that the file gives to its name', async () => {

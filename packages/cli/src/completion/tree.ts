@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command, Help } from 'commander'
 import { missedPolicies, restartPolicies } from '../run/settings.ts'
 import { logLevels } from '../serve/settings.ts'
 
@@ -51,13 +51,21 @@ export function branchesOf(program: Command): Branch[] {
   return help.visibleCommands(program).map((command) => ({
     name: command.name(),
     help: help.subcommandDescription(command),
-    flags: help.visibleOptions(command).map(({ long, short, flags, description }) => {
-      const [, placeholder] = /[<[]([\w.-]+)[>\]]/.exec(flags) ?? []
-      return { name: long ?? short ?? '', help: description, values: valuesOf(placeholder) }
-    }),
+    flags: flagsOf(command, help),
     words: wordsOf(command, program),
     takesProgram: command.registeredArguments.some(({ variadic }) => variadic),
   }))
+}
+
+/** Those of all its members where it has some, each once. */
+function flagsOf(command: Command, help: Help): Flag[] {
+  const all = [command, ...command.commands].flatMap((each) => help.visibleOptions(each))
+  const flags = all.map(({ long, short, flags: text, description }): [string, Flag] => {
+    const [, placeholder] = /[<[]([\w.-]+)[>\]]/.exec(text) ?? []
+    const name = long ?? short ?? ''
+    return [name, { name, help: description, values: valuesOf(placeholder) }]
+  })
+  return [...new Map(flags).values()]
 }
 
 function valuesOf(placeholder: string | undefined): Values | undefined {
@@ -66,5 +74,5 @@ function valuesOf(placeholder: string | undefined): Values | undefined {
 
 function wordsOf(command: Command, program: Command): readonly string[] {
   if (command.name() === 'completion') return shells
-  return command.name() === 'help' ? program.commands.map((each) => each.name()) : []
+  return (command.name() === 'help' ? program : command).commands.map((each) => each.name())
 }

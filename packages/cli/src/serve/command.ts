@@ -13,11 +13,11 @@ export const serveCommand: Declaration = {
   examples: [
     'tenure serve',
     'tenure serve --listen :7070 --data /var/lib/tenure --tls-cert service.pem --tls-key service.key \\',
-    '  --jwt-keys keys.json --jwt-issuer https://issuer.example --jwt-audience tenure',
+    '  --token-key tenure.key.pub',
     'tenure serve --store etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/tenure --advertise https://10.0.0.7:7071 ...',
   ],
   notes: [
-    'Without authentication (--jwt-keys or --tls-client-ca) it listens on loopback only.',
+    'Without authentication (--token-key, --jwt-keys or --tls-client-ca) it listens on loopback only.',
     'SIGHUP reads keys, certificates and rights again. SIGTERM and SIGINT end it without losing anything.',
     'Options can be set in the file too, by other names: --min-ttl is minTtl there.',
     '',

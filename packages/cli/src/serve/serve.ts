@@ -59,7 +59,7 @@ function optionsOf(settings: ServeSettings): ServiceOptions {
         }
       : undefined
   const certificates = certificateRights === undefined ? undefined : { rightsFile: certificateRights }
-  const { store, advertise, advertiseCa, data = defaultData } = settings
+  const { store, advertise, advertiseCa, data = defaultData, tokenKey: tokenKeyFile } = settings
   return {
     ...(store === undefined ? { data } : { store, advertise, advertiseCaFile: advertiseCa }),
     host: listen.host,
@@ -73,7 +73,7 @@ function optionsOf(settings: ServeSettings): ServiceOptions {
     allowNetworkFilesystem: settings.allowNetworkFilesystem,
     limits: limitsOf(settings),
     ...(settings.allowedHost.length > 0 && { allowedHosts: [...ownNames, ...settings.allowedHost] }),
-    ...((jwt || certificates) && { authentication: { jwt, certificates } }),
+    ...((tokenKeyFile !== undefined || jwt || certificates) && { authentication: { tokenKeyFile, jwt, certificates } }),
     ...(tlsCert !== undefined &&
       tlsKey !== undefined && { tls: { certFile: tlsCert, keyFile: tlsKey, clientCaFile: tlsClientCa } }),
   }
@@ -112,6 +112,7 @@ const flagsByOption: Readonly<Record<string, string>> = {
   'tls.keyFile': '--tls-key',
   'tls.clientCaFile': '--tls-client-ca',
   'authentication.certificates.rightsFile': '--certificate-rights',
+  'authentication.tokenKeyFile': '--token-key',
   'authentication.jwt.keysFile': '--jwt-keys',
   'authentication.jwt.issuer': '--jwt-issuer',
   'authentication.jwt.audience': '--jwt-audience',
@@ -127,7 +128,7 @@ const networkAdvice =
 function translate(error: unknown, { listen, store }: ServeSettings, place: string): CommandError {
   const { code, message, cause, option, rule } = error as NodeJS.ErrnoException & ErrorDetails
   if (option === 'host') {
-    const text = `--listen ${formatAddress(listen)} needs --jwt-keys or --tls-client-ca: ${rule}`
+    const text = `--listen ${formatAddress(listen)} needs --token-key, --jwt-keys or --tls-client-ca: ${rule}`
     return new CommandError(text, exitCodes.usage, { cause: error })
   }
   if (option !== undefined) {

@@ -63,6 +63,10 @@ export const serveSettings = {
   tlsKey: setting({ placeholder: 'file', help: 'its key, PEM' }, fileOf),
   tlsClientCa: setting({ placeholder: 'file', help: 'the authorities of certificates that clients show, PEM' }, fileOf),
   certificateRights: setting({ placeholder: 'file', help: 'what each of these certificates may do, JSON' }, fileOf),
+  tokenKey: setting(
+    { placeholder: 'file', help: 'the public key, FILE.pub, of tokens that "tenure token sign" made' },
+    fileOf,
+  ),
   jwtKeys: setting({ placeholder: 'file', help: 'the public keys of the issuer of tokens, JWKS or PEM' }, fileOf),
   jwtIssuer: setting({ placeholder: 'text', help: 'what "iss" of a token must be' }, textOf),
   jwtAudience: setting({ placeholder: 'text', help: 'what "aud" of a token must be or hold' }, textOf),
@@ -112,7 +116,7 @@ export const defaultData = resolve('tenure-data')
 
 /** Checks settings that depend on each other. */
 export function checkServeSettings(settings: ServeSettings): void {
-  const { data, store, advertise, advertiseCa } = settings
+  const { data, store, advertise, advertiseCa, tokenKey } = settings
   const { minTtl, maxTtl, tlsCert, tlsKey, tlsClientCa, certificateRights, jwtKeys, jwtIssuer, jwtAudience } = settings
   const problems: string[] = []
   const need = (what: string, given: unknown, needed: string, present: unknown) => {
@@ -129,6 +133,7 @@ export function checkServeSettings(settings: ServeSettings): void {
   need('--tls-client-ca', tlsClientCa, '--tls-cert', tlsCert)
   need('--tls-client-ca', tlsClientCa, '--certificate-rights', certificateRights)
   need('--certificate-rights', certificateRights, '--tls-client-ca', tlsClientCa)
+  if (tokenKey !== undefined && jwtKeys !== undefined) problems.push('--token-key and --jwt-keys exclude each other.')
   need('--jwt-keys', jwtKeys, '--jwt-issuer', jwtIssuer)
   need('--jwt-keys', jwtKeys, '--jwt-audience', jwtAudience)
   need('--jwt-issuer', jwtIssuer, '--jwt-keys', jwtKeys)

@@ -5,11 +5,15 @@ import { systemClock } from '../clock.ts'
 import { ServiceError, wrongOption } from '../errors.ts'
 import { CertificateVerifier, type CertificateOptions } from './certificate.ts'
 import { TokenVerifier, type JwtOptions } from './jwt.ts'
+import { ownTokens } from './own-tokens.ts'
 import { Refusal } from './refusal.ts'
 
 /** How the service identifies callers: by tokens, by certificates, or by either. */
 export interface AuthenticationOptions {
+  /** Tokens of an issuer. */
   readonly jwt?: JwtOptions | undefined
+  /** Instead of `jwt`: the public key, PEM, of tokens that `tenure token sign` or `signToken` made. */
+  readonly tokenKeyFile?: string | undefined
   readonly certificates?: CertificateOptions | undefined
 }
 
@@ -23,8 +27,13 @@ export async function createAuthenticator(
   options: AuthenticationOptions,
   clock: Clock = systemClock,
 ): Promise<Authenticator> {
-  if (!options.jwt && !options.certificates) {
-    throw wrongOption('authentication', ' is empty; ', 'it must have jwt, certificates or both.')
+  const { jwt, tokenKeyFile, certificates } = options
+  if (!jwt && tokenKeyFile === undefined && !certificates) {
+    throw wrongOption('authentication', ' is empty; ', 'it must have tokenKeyFile or jwt, or certificates, or both.')
+  }
+  // Of two issuers one could speak in the name of the other.
+  if (jwt && tokenKeyFile !== undefined) {
+    throw wrongOption('authentication.tokenKeyFile', ' ', 'excludes authentication.jwt: tokens have one issuer.')
   }
   let verifiers = await read(options, clock)
   let generation = 0
@@ -58,9 +67,12 @@ export async function createAuthenticator(
   return authenticator
 }
 
-async function read({ jwt, certificates }: AuthenticationOptions, clock: Clock): Promise<Verifiers> {
+async function read({ jwt, tokenKeyFile, certificates }: AuthenticationOptions, clock: Clock): Promise<Verifiers> {
+  const own = tokenKeyFile === undefined ? undefined : ownTokens(tokenKeyFile)
   return {
-    tokens: jwt && (await TokenVerifier.open(jwt, clock)),
+    tokens: own
+      ? await TokenVerifier.open(own, clock, 'authentication.tokenKeyFile')
+      : jwt && (await TokenVerifier.open(jwt, clock)),
     certificates: certificates && (await CertificateVerifier.open(certificates, clock)),
   }
 }

@@ -27,7 +27,8 @@ export interface JwtOptions {
   readonly clockToleranceMs?: number | undefined
 }
 
-const longestToken = 8_192
+/** A token may not be longer. */
+export const longestToken = 8_192
 const claimRefusals: Readonly<Record<string, string>> = {
   iss: 'the token is of another issuer',
   aud: 'the token is for another audience',
@@ -59,13 +60,14 @@ export class TokenVerifier {
     this.#keys = keys
   }
 
-  static async open(options: JwtOptions, clock: Clock): Promise<TokenVerifier> {
+  /** `option` is what names the file of keys. */
+  static async open(options: JwtOptions, clock: Clock, option = 'authentication.jwt.keysFile'): Promise<TokenVerifier> {
     checkOptions(options)
-    const text = await readNamed('authentication.jwt.keysFile', options.keysFile)
+    const text = await readNamed(option, options.keysFile)
     try {
       return new TokenVerifier(options, clock, await parseKeys(text))
     } catch (error) {
-      throw wrongOption('authentication.jwt.keysFile', ': ', `${messageOf(error)}.`, error)
+      throw wrongOption(option, ': ', `${messageOf(error)}.`, error)
     }
   }
 

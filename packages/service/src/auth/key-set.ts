@@ -54,14 +54,14 @@ function isJwk(value: unknown): value is JWK {
 
 function pemKeysOf(text: string): JWK[] {
   return pemBlocks(text).map(({ label, pem }) => {
-    if (label.endsWith('PRIVATE KEY')) throw new Error('it holds a private key; public ones are enough here')
+    if (label.endsWith('PRIVATE KEY')) throw new Error('it holds a private key; give the public half of it')
     return createPublicKey(pem).export({ format: 'jwk' })
   })
 }
 
 function algorithmOf(jwk: JWK): string {
   if (jwk.kty === 'oct') throw new Error('a secret that is shared with the issuer (kty oct) is not accepted')
-  if (jwk.d !== undefined) throw new Error('it holds a private key; public ones are enough here')
+  if (jwk.d !== undefined) throw new Error('it holds a private key; give the public half of it')
   if (jwk.key_ops && !jwk.key_ops.includes('verify'))
     throw new Error('it holds a key that is not for verifying (key_ops)')
   if (jwk.kty === 'RSA' && Buffer.from(jwk.n ?? '', 'base64url').length < 256) {

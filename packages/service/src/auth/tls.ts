@@ -1,5 +1,7 @@
 import { constants, X509Certificate } from 'node:crypto'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
+import type { Logger } from 'pino'
+import type { Clock } from 'tenure'
 import { wrongOption } from '../errors.ts'
 import { naming, pemBlocks, readNamed } from './files.ts'
 
@@ -52,4 +54,27 @@ function checkAuthorities(ca: string): void {
     const { ca: isAuthority } = naming(option, () => new X509Certificate(pem))
     if (!isAuthority) throw wrongOption(option, ': ', 'it holds a certificate that is not an authority (CA:TRUE).')
   }
+}
+
+const dayMs = 86_400_000
+const noticeMs = 30 * dayMs
+
+/** Warns of a certificate that ends soon: now, and every day. With it all clients would end. */
+export function warnOfEnd(logger: Logger, clock: Clock, present: () => Tls | undefined) {
+  const look = () => {
+    const tls = present()
+    if (!tls) return
+    const { validTo } = new X509Certificate(tls.cert)
+    const leftMs = Date.parse(validTo) - clock.wallMs()
+    if (leftMs > noticeMs) return
+    const text = leftMs > 0 ? 'the certificate of the service ends soon' : 'the certificate of the service has ended'
+    logger.warn({ validTo }, `${text}: clients do not connect after that`)
+  }
+  const everyDay = () => {
+    look()
+    timer = clock.setTimer(dayMs, everyDay, { background: true })
+  }
+  let timer = clock.setTimer(dayMs, everyDay, { background: true })
+  look()
+  return { look, stop: () => timer.cancel() }
 }

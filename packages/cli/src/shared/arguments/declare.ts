@@ -38,3 +38,24 @@ export function declare({ name, argument, summary, settings, ...rest }: Declarat
     .addHelpText('after', text.join('\n'))
     .action(() => rest.run(command.opts(), command.args[0] ?? '', command.parent ?? command))
 }
+
+/** Commands with a first word in common, such as `tenure token sign`. */
+export interface FamilyDeclaration {
+  readonly name: string
+  readonly summary: string
+  readonly members: readonly Declaration[]
+}
+
+/** Makes a command whose first argument is one of its members. */
+export function declareFamily({ name, summary, members }: FamilyDeclaration): Command {
+  const command = new Command(name).description(summary)
+  for (const member of members) command.addCommand(declare(member))
+  const text = [
+    '',
+    'Examples:',
+    ...members.flatMap(({ examples }) => examples.slice(0, 1).map((example) => `  ${example}`)),
+    '',
+    `Exit codes: see "tenure ${name} ${members[0]?.name} --help".`,
+  ]
+  return command.addHelpText('after', text.join('\n'))
+}

@@ -42,3 +42,15 @@ export function formatDuration(ms: number): string {
   }
   return `${ms}ms`
 }
+
+const dayMs = 86_400_000
+
+/** Milliseconds of what is counted in days, such as `30d`, or of a duration. */
+export function lifetimeOf({ mostDays }: { readonly mostDays: number }): (text: string) => number {
+  return (text) => {
+    const [, days] = /^(\d{1,5})d$/.exec(text) ?? []
+    const ms = days === undefined ? parseDuration(text) : Number(days) * dayMs
+    if (ms < 60_000 || ms > mostDays * dayMs) throw new Refusal(`must be from 1m to ${mostDays}d, such as 12h or 30d`)
+    return ms
+  }
+}

@@ -179,9 +179,15 @@ function parse<T>(setting: Setting<T>, { name, texts, from }: Given): T {
     return setting.parse(texts, from)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    const shown = texts.map((text) => JSON.stringify(text)).join(', ')
+    const shown = texts.map(shownText).join(', ')
     throw new Refusal(`${name} ${error.message}, not ${shown}.${didYouMean(error.meant)}`)
   }
+}
+
+/** A key or a token where the name of its file was meant: what is reported must not hold it. */
+function shownText(text: string): string {
+  const isSecret = /-----BEGIN|^ey[\w-]+\.[\w-]+\.[\w-]*$/.test(text)
+  return isSecret ? 'what looks like a secret' : JSON.stringify(text)
 }
 
 function unknownKeys(table: Table, { path, values }: NonNullable<Sources['file']>): string[] {
@@ -221,7 +227,9 @@ export function mistypedVariables(
   const known = Object.entries(table).flatMap(([key, { alias }]) =>
     (alias === undefined ? [key] : [key, alias]).map(variableOf),
   )
-  const others = program?.commands.flatMap(({ options }) => options.map((each) => variableOf(each.attributeName())))
+  const others = program?.commands
+    .flatMap((each) => [each, ...each.commands])
+    .flatMap(({ options }) => options.map((each) => variableOf(each.attributeName())))
   const meaningful = new Set([...known, ...(others ?? []), ...otherVariables])
   return Object.keys(environment)
     .filter((name) => name.startsWith('TENURE_') && !meaningful.has(name))

@@ -1,0 +1,42 @@
+import type { FamilyDeclaration } from '../shared/arguments/declare.ts'
+import { keySettings, signSettings } from './settings.ts'
+
+const fileCodes = '0, 1 if a file exists already or others can read the key, 2 for a wrong command'
+
+/** `tenure token`: identities for machines, without an issuer of tokens beside the service. */
+export const tokenCommands: FamilyDeclaration = {
+  name: 'token',
+  summary: 'Make a key, and sign tokens with it for "tenure serve --token-key".',
+  members: [
+    {
+      name: 'key',
+      summary: 'Make a key that signs tokens.',
+      settings: keySettings,
+      examples: ['tenure token key --out tenure.key'],
+      notes: [
+        'It writes two files. tenure.key signs tokens: keep it where only you can read it.',
+        'tenure.key.pub checks them: give it to every replica, as --token-key. It is no secret.',
+        'To replace a key, put both public ones into one file until all tokens are replaced.',
+      ],
+      exitCodes: fileCodes,
+      run: async (flags) => (await import('./key.ts')).makeKey(flags),
+    },
+    {
+      name: 'sign',
+      summary: 'Sign a token for a machine, a reader or an administrator.',
+      settings: signSettings,
+      examples: [
+        'tenure token sign --key tenure.key --node machine-2 --groups my-job --out machine-2.token',
+        "tenure token sign --key tenure.key --node web --groups 'payments,reports-*' --lifetime 90d --out web.token",
+        'tenure token sign --key tenure.key --node prometheus --reader --out prometheus.token',
+        'tenure token sign --key tenure.key --node me --admin --lifetime 12h --out admin.token',
+      ],
+      notes: [
+        'The file has mode 600. Bring it to its machine by scp, and name it there with --token-file.',
+        'Note the id that is printed: by it the token can be revoked.',
+      ],
+      exitCodes: fileCodes,
+      run: async (flags) => (await import('./sign.ts')).sign(flags),
+    },
+  ],
+}

@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { program, run, serve, temporaryFolder } from '../../tenure.ts'
+
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+
+/** A folder with a key, and how to sign with it. */
+async function withKey() {
+  const folder = temporaryFolder()
+  const made = await run(['token', 'key', '--out', 'tenure.key'], { cwd: folder })
+  expect(made).toMatchObject({ code: 0, error: '' })
+  const sign = (...args: string[]) => run(['token', 'sign', '--key', 'tenure.key', ...args], { cwd: folder })
+  return { folder, sign, path: (name: string) => join(folder, name) }
+}
+
+describe('what tenure token writes', () => {
+  test('is for its owner alone where it is a secret, whatever the umask is', async () => {
+    const folder = temporaryFolder()
+    const script = ['umask 0', '"$@" token key --out tenure.key', 'umask 277', '"$@" token key --out other.key'].join(
+      '\n',
+    )
+    const shell = spawn('sh', ['-e', '-c', script, 'sh', process.execPath, program], { cwd: folder })
+    expect(await once(shell, 'close')).toEqual([0, null])
+    const modes = ['tenure.key', 'tenure.key.pub', 'other.key', 'other.key.pub'].map((name) =>
+      modeOf(join(folder, name)),
+    )
+    expect(modes).toEqual(['600', '644', '600', '644'])
+  })
+
+  test('is never printed, and the id by which a token is revoked is', async () => {
+    const { sign, path } = await withKey()
+    const signed = await sign('--node', 'm-2', '--groups', 'my-job', '--out', 'm-2.token')
+    const token = readFileSync(path('m-2.token'), 'utf8').trim()
+    const [, claims = ''] = token.split('.')
+    const { jti, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { jti: string; exp: number }
+    const until = new Date(exp * 1000).toISOString()
+    const out = `${path('m-2.token')} is for m-2, until ${until}. Its id is ${jti}\n`
+    expect(signed).toEqual({ code: 0, out, error: '' })
+    expect(modeOf(path('m-2.token'))).toBe('600')
+    const asJson = await sign('--node', 'm-3', '--admin', '--lifetime', '12h', '--out', 'm-3.token', '--json')
+    expect(JSON.parse(asJson.out)).toMatchObject({ node: 'm-3', file: path('m-3.token') })
+    expect(asJson.out).not.toContain(readFileSync(path('m-3.token'), 'utf8').trim())
+  })
+
+  test('replaces nothing, follows no link, and leaves nothing behind where one of two cannot be written', async () => {
+    const folder = temporaryFolder()
+    const make = (out: string) => run(['token', 'key', '--out', out], { cwd: folder })
+    writeFileSync(join(folder, 'mine'), 'mine')
+    symlinkSync(join(folder, 'elsewhere'), join(folder, 'link'))
+    writeFileSync(join(folder, 'half.pub'), 'mine')
+    for (const name of ['mine', 'link', 'half']) {
+      const { code, error } = await make(name)
+      expect(code).toBe(1)
+      expect(error).toMatch(/^tenure: There is something at .* already, and nothing is ever overwritten/)
+    }
+    expect(readFileSync(join(folder, 'mine'), 'utf8')).toBe('mine')
+    expect(lstatSync(join(folder, 'link')).isSymbolicLink()).toBe(true)
+    expect([existsSync(join(folder, 'elsewhere')), existsSync(join(folder, 'half'))]).toEqual([false, false])
+    expect(readFileSync(join(folder, 'half.pub'), 'utf8')).toBe('mine')
+    mkdirSync(join(folder, 'folder'))
+    expect((await make('folder')).code).toBe(1)
+  })
+})
+
+describe('tenure token sign', () => {
+  test('refuses a key that others can read or write, and says what to do', async () => {
+    const { sign, path } = await withKey()
+    for (const mode of [0o640, 0o604, 0o620]) {
+      chmodSync(path('tenure.key'), mode)
+      const { code, error } = await sign('--node', 'm', '--admin', '--out', 'm.token')
+      expect(code).toBe(1)
+      expect(error).toContain(`chmod 600 ${path('tenure.key')}`)
+      expect(existsSync(path('m.token'))).toBe(false)
+    }
+  })
+
+  test('names everything that is missing at once', async () => {
+    const { code, error } = await run(['token', 'sign', '--admin'])
+    expect({ code, error }).toEqual({
+      code: 2,
+      error: 'tenure: --key is missing.\ntenure: --node is missing.\ntenure: --out is missing.\n',
+    })
+  })
+
+  test.each([
+    [['--node', 'm'], '--groups must name a group'],
+    [['--node', 'm', '--groups', 'a b'], '--groups: groups must be'],
+    [['--node', 'm', '--admin', '--lifetime', '367d'], '--lifetime must be from 1m to 366d'],
+    [['--node', 'm', '--admin', '--lifetime', '30s'], '--lifetime must be from 1m to 366d'],
+  ])('refuses %j', async (args, message) => {
+    const { sign, path } = await withKey()
+    const { code, error } = await sign(...args, '--out', 'm.token')
+    expect({ code, error }).toMatchObject({ code: 2, error: expect.stringContaining(message) })
+    expect(existsSync(path('m.token'))).toBe(false)
+  })
+
+  test('shows nothing of a key or a token that was given instead of the name of its file', async () => {
+    const { folder, path, sign } = await withKey()
+    await sign('--node', 'm', '--admin', '--out', 'm.token')
+    const key = readFileSync(path('tenure.key'), 'utf8')
+    const token = readFileSync(path('m.token'), 'utf8').trim()
+    const args = ['token', 'sign', '--node', 'm', '--admin', '--out', 'n.token']
+    for (const env of [{ TENURE_KEY: key }, { TENURE_KEY: token }]) {
+      const { code, error } = await run(args, { cwd: folder, env })
+      expect({ code, error }).toEqual({
+        code: 2,
+        error: 'tenure: TENURE_KEY must be a file that can be read, not what looks like a secret.\n',
+      })
+    }
+  })
+})
+
+test('a machine with its token and the certificate of the service takes part over TLS, and nobody else does', async () => {
+  const { folder, sign, path } = await withKey()
+  expect((await run(['cert', '--host', '127.0.0.1', '--out', '.'], { cwd: folder })).code).toBe(0)
+  await sign('--node', 'm-2', '--groups', 'my-job', '--out', 'm-2.token')
+  const files = ['--tls-cert', 'service.pem', '--tls-key', 'service.key', '--token-key', 'tenure.key.pub']
+  const { url, output } = await serve(join(folder, 'data'), files, { cwd: folder })
+  expect(url).toMatch(/^https:/)
+  const campaign = (...args: string[]) =>
+    run(['campaign', 'my-job', '--url', url, '--identity', 'm-2', ...args], { cwd: folder })
+  const token = ['--token-file', 'm-2.token']
+  const trust = ['--ca-file', 'service.pem']
+  expect(await campaign(...trust, ...token)).toMatchObject({ code: 0, out: expect.stringContaining('m-2 leads') })
+  expect((await campaign(...trust)).error).toContain('401')
+  expect((await campaign(...token)).error).toMatch(/certificate/)
+  // Another service under the same address: its certificate is another one.
+  await run(['cert', '--host', '127.0.0.1', '--out', 'other'], { cwd: folder })
+  expect((await campaign('--ca-file', 'other/service.pem', ...token)).error).toMatch(/certificate/)
+  const secret = readFileSync(path('m-2.token'), 'utf8').trim()
+  expect(output.error).not.toContain(secret.split('.')[2])
+})

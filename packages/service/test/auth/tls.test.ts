@@ -1,0 +1,26 @@
+import { pino } from 'pino'
+import { fakeClock } from 'tenure/testing'
+import { expect, test } from 'vitest'
+import { makeCertificate } from '../../../tenure/test/kubernetes/certificate.ts'
+import { warnOfEnd } from '../../src/auth/tls.ts'
+
+const dayMs = 86_400_000
+
+test('a certificate that ends soon is reported every day from 30 days before, until it is replaced', async () => {
+  const clock = fakeClock()
+  const lines: string[] = []
+  const logger = pino({}, { write: (line: string) => void lines.push((JSON.parse(line) as { msg: string }).msg) })
+  let tls = makeCertificate({ endsMs: clock.wallMs() + 31 * dayMs })
+  const { stop } = warnOfEnd(logger, clock, () => tls)
+  expect(lines).toEqual([])
+  await clock.advance(3 * dayMs)
+  const soon = 'the certificate of the service ends soon: clients do not connect after that'
+  expect(lines).toEqual([soon, soon, soon])
+  await clock.advance(29 * dayMs)
+  expect(lines.at(-1)).toBe('the certificate of the service has ended: clients do not connect after that')
+  const { length } = lines
+  tls = makeCertificate({ endsMs: clock.wallMs() + 90 * dayMs })
+  await clock.advance(2 * dayMs)
+  expect(lines).toHaveLength(length)
+  stop()
+})
