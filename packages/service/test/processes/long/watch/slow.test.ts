@@ -90,7 +90,8 @@ function begun(told: readonly Told[]): Map<string, unknown[]> {
 const all = new Map(groups.map((group) => [group, Array.from({ length: 10 }, (_, index) => index + 1)]))
 
 test('a reader that stands still for a while is told everything afterwards', { timeout: 90_000 }, async () => {
-  const { url } = await start()
+  // All those terms take seconds on a busy machine.
+  const { url } = await start({ answerTimeoutMs: 60_000 })
   const reader = new Reader(url, path)
   await vi.waitFor(async () => expect(await figure(url, 'tenure_watchers')).toBe(1), 10_000)
   await tenTermsOfEach(url)
