@@ -11,6 +11,8 @@ import type {
   GroupView,
   HolderClaim,
   LeaseView,
+  ManyRenewal,
+  ManyRenewed,
   MaybePromise,
   MemberView,
   MetadataText,
@@ -163,6 +165,11 @@ export class ClusterGroups implements Groups {
 
   renew(claim: RenewClaim): MaybePromise<GroupStanding> {
     return this.#read('renew', [claim], (groups) => groups.renew(claim))
+  }
+
+  renewMany(nodeId: string, renewals: readonly ManyRenewal[]): MaybePromise<readonly ManyRenewed[]> {
+    const args = [nodeId, renewals as ArgsOf<'renewMany'>[1]] satisfies ArgsOf<'renewMany'>
+    return this.#read('renewMany', args, (groups) => groups.renewMany(nodeId, renewals))
   }
 
   async resign(claim: HolderClaim): Promise<GroupStanding> {

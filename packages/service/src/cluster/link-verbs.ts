@@ -45,6 +45,8 @@ const definition = Type.Object({
   policy: Type.Object({ minTtlMs: count, maxTtlMs: count }),
   allowedNodes: Type.Optional(Type.Unsafe<readonly string[] | undefined>(Type.Array(text))),
 })
+/** In one call: they are answered in one step. */
+export const mostRenewals = 512
 const ids = Type.Array(text, { maxItems: 2_000 })
 
 export const verbs = {
@@ -67,6 +69,10 @@ export const verbs = {
   ),
   renew: verb([Type.Object({ ...holder, extendByMs: Type.Number(), carry: maybeText })], (groups, [claim]) =>
     groups.renew(claim),
+  ),
+  renewMany: verb(
+    [text, Type.Array(Type.Tuple([text, count, Type.Number()]), { maxItems: mostRenewals })],
+    (groups, [nodeId, renewals]) => groups.renewMany(nodeId, renewals),
   ),
   resign: verb([Type.Object(holder)], (groups, [claim]) => groups.resign(claim)),
   leader: verb([text], (groups, [groupId]) => groups.leader(groupId)),

@@ -363,10 +363,10 @@ export class GroupDriver {
     wakeLine(lease.group)
   }
 
-  /** A renewal that needs no write, or whose write is done. */
-  extended(group: Group, { extendByMs, mark }: RenewClaim, now: rules.Now): GroupStanding {
+  /** A renewal that needs no write, or whose write is done. Gives how long the lease lasts from now. */
+  extend(group: Group, { extendByMs, mark }: Pick<RenewClaim, 'extendByMs' | 'mark'>, now: rules.Now): number {
     const { lease } = group
-    if (!lease) return this.standing(group, false)
+    if (!lease) return 0
     // Never sooner than was promised before.
     lease.extend(Math.max(lease.expiresAtMs, now.monotonicMs + extendByMs), extendByMs)
     lease.mark = mark
@@ -375,7 +375,7 @@ export class GroupDriver {
     for (const follower of this.followers) {
       if (follower.wantsRenewals?.()) follower.onRenewal?.(this.#change('RENEWED', lease))
     }
-    return this.standing(group, true)
+    return lease.expiresAtMs - now.monotonicMs
   }
 
   /** How a group stands, in words that survive a crash: a term that has run out is over once that is durable. */

@@ -79,6 +79,18 @@ export interface RenewClaim extends HolderClaim {
   readonly carry?: string | undefined
 }
 
+/** One of many renewals: the group, the term that is held there, and how long it is to last from now, in ms. */
+export type ManyRenewal = readonly [groupId: string, term: number, extendByMs: number]
+
+/** What became of one of many renewals: how long the lease lasts from now, in whole ms, or why it was not extended. */
+export type ManyRenewed = number | NotRenewed
+
+export interface NotRenewed {
+  /** Of the newest lease, if there ever was one. */
+  readonly currentTerm?: number | undefined
+  readonly refusal?: Pick<RefusalData, 'code' | 'message'> | undefined
+}
+
 /** `lease` is the newest one, live or over; undefined if there never was one. */
 export interface GroupStanding {
   readonly granted: boolean
@@ -155,6 +167,8 @@ export interface Groups {
   readonly clusterId: string
   campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding>
   renew(claim: RenewClaim): MaybePromise<GroupStanding>
+  /** The same for many leases of a node, of each group always the same. What became of each is at its place. */
+  renewMany(nodeId: string, renewals: readonly ManyRenewal[]): MaybePromise<readonly ManyRenewed[]>
   resign(claim: HolderClaim): Promise<GroupStanding>
   /** The newest lease; what it says of an end is durable. */
   leader(groupId: string): MaybePromise<GroupStanding>

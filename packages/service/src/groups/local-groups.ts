@@ -9,6 +9,8 @@ import type {
   GroupView,
   HolderClaim,
   LeaseView,
+  ManyRenewal,
+  ManyRenewed,
   MaybePromise,
   MemberView,
   MetadataText,
@@ -19,7 +21,7 @@ import type {
   GroupStanding,
 } from './groups.ts'
 import type { Group, Waiter } from './group.ts'
-import { GroupDriver, noAnswer, noGroup, type Ask, type DriverOptions } from './group-driver.ts'
+import { GroupDriver, noAnswer, noGroup, type Ask, type DriverOptions, type Otherwise } from './group-driver.ts'
 import type { GroupTable } from './group-table.ts'
 import { firstInLine, leaveLine, waitInLine } from './line.ts'
 import { pageOf, type Listing } from './listing.ts'
@@ -128,7 +130,32 @@ export class LocalGroups implements Groups, Listing {
   }
 
   renew(claim: RenewClaim): MaybePromise<GroupStanding> {
-    return this.#driver.take(new Renewal(this.#driver, claim))
+    return this.#driver.take(new OneRenewal(this.#driver, claim))
+  }
+
+  /** What fails because nothing is answered here any more fails as a whole: it may be asked elsewhere. */
+  renewMany(nodeId: string, renewals: readonly ManyRenewal[]): MaybePromise<readonly ManyRenewed[]> {
+    const results: ManyRenewed[] = []
+    const waiting: Promise<void>[] = []
+    for (const [index, renewal] of renewals.entries()) {
+      const renewed = this.#driver.take(new OneOfMany(this.#driver, nodeId, renewal))
+      if (renewed instanceof Promise) waiting.push(this.#collect(results, index, renewed))
+      else results[index] = renewed
+    }
+    if (waiting.length === 0) return results
+    return Promise.all(waiting).then(() => {
+      this.#driver.assert()
+      return results
+    })
+  }
+
+  async #collect(results: ManyRenewed[], index: number, renewed: Promise<ManyRenewed>): Promise<void> {
+    try {
+      results[index] = await renewed
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      results[index] = { refusal: { code: error.code, message: error.message } }
+    }
   }
 
   async resign(claim: HolderClaim): Promise<GroupStanding> {
@@ -321,39 +348,77 @@ export class LocalGroups implements Groups, Listing {
   }
 }
 
+type RenewalAnswer = 'refused' | 'extended' | RefusalData
+
 /** A class, because most questions are renewals: what they share is made once. */
-class Renewal implements Ask<'refused' | 'extended' | RefusalData, GroupStanding> {
+abstract class Renewal<T> implements Ask<RenewalAnswer, T> {
   readonly groupId: string
-  readonly #driver: GroupDriver
+  protected readonly driver: GroupDriver
   readonly #claim: RenewClaim
 
   constructor(driver: GroupDriver, claim: RenewClaim) {
     this.groupId = claim.groupId
-    this.#driver = driver
+    this.driver = driver
     this.#claim = claim
   }
 
-  /** What is refused now may be granted once the lease is longer. */
-  overtakes(answer: 'refused' | 'extended' | RefusalData): boolean {
-    return answer === 'extended'
-  }
+  abstract missing(): Otherwise<T>
+  protected abstract extended(group: Group, remainingMs: number): T
+  protected abstract refused(standing: GroupStanding): T
 
-  missing(): ReturnType<typeof noGroup> {
-    return noGroup()
+  /** What is refused now may be granted once the lease is longer. */
+  overtakes(answer: RenewalAnswer): boolean {
+    return answer === 'extended'
   }
 
   judge(group: Group, now: rules.Now): ReturnType<typeof rules.judgeRenewal> {
     return rules.judgeRenewal(group, this.#claim, now)
   }
 
-  answered(group: Group, answer: 'refused' | 'extended' | RefusalData, now: rules.Now): MaybePromise<GroupStanding> {
-    if (answer === 'extended') return this.#driver.extended(group, this.#claim, now)
-    if (answer === 'refused') return this.#driver.read(group.id)
-    return { ...this.#driver.standing(group, false), refusal: answer }
+  answered(group: Group, answer: RenewalAnswer, now: rules.Now): MaybePromise<T> {
+    if (answer === 'extended') return this.extended(group, this.driver.extend(group, this.#claim, now))
+    if (answer !== 'refused') return this.refused({ ...this.driver.standing(group, false), refusal: answer })
+    const standing = this.driver.read(group.id)
+    return standing instanceof Promise ? standing.then((later) => this.refused(later)) : this.refused(standing)
   }
 
-  written(group: Group, _step: rules.Step, now: rules.Now): GroupStanding {
-    return this.#driver.extended(group, this.#claim, now)
+  written(group: Group, _step: rules.Step, now: rules.Now): T {
+    return this.extended(group, this.driver.extend(group, this.#claim, now))
+  }
+}
+
+class OneRenewal extends Renewal<GroupStanding> {
+  missing(): Otherwise<GroupStanding> {
+    return noGroup()
+  }
+
+  protected extended(group: Group): GroupStanding {
+    return this.driver.standing(group, true)
+  }
+
+  protected refused(standing: GroupStanding): GroupStanding {
+    return standing
+  }
+}
+
+const nothingToRenew: Otherwise<ManyRenewed> = { otherwise: {} }
+
+/** Ten thousand of them come at once: of each nothing is said but what is asked for. */
+class OneOfMany extends Renewal<ManyRenewed> {
+  constructor(driver: GroupDriver, nodeId: string, [groupId, term, extendByMs]: ManyRenewal) {
+    super(driver, { groupId, nodeId, term, extendByMs })
+  }
+
+  missing(): Otherwise<ManyRenewed> {
+    return nothingToRenew
+  }
+
+  protected extended(_group: Group, remainingMs: number): ManyRenewed {
+    return Math.floor(remainingMs)
+  }
+
+  protected refused({ lease, refusal }: GroupStanding): ManyRenewed {
+    return { currentTerm: lease?.term, refusal }
   }
 }
 

@@ -194,6 +194,28 @@ export const clusterChecks: readonly ClusterCheck[] = [
     },
   },
   {
+    name: 'many renewals that wait for a write go on elsewhere as a whole when their replica is active no more',
+    async run(modules) {
+      const { cluster, active, next, follower } = await openThree({ modules })
+      await Promise.all(['jobs', 'orders'].map((groupId) => follower.groups.campaign(claimOf('a', { groupId }), here)))
+      let goOn = () => {}
+      cluster.storage.gate = new Promise((resolve) => (goOn = resolve))
+      // The second one needs no write, and is answered at once where the groups are.
+      const renewals = [
+        ['jobs', 1, 9_000],
+        ['orders', 1, 5_000],
+      ] as const
+      const renewing = Promise.all([active, follower].map(async ({ groups }) => groups.renewMany('a', renewals)))
+      await vi.waitFor(() => expect(cluster.storage.handedIn.at(-1)).toEqual(['jobs']))
+      cluster.depose()
+      goOn()
+      expect(await settles(renewing)).toBe(false)
+      await cluster.elect(next)
+      const extended = [expect.any(Number), expect.any(Number)]
+      expect(await renewing).toEqual([extended, extended])
+    },
+  },
+  {
     name: 'nobody passes on what was passed on',
     async run(modules) {
       const { cluster, active, next, follower } = await openThree({ modules })

@@ -93,6 +93,14 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     ...ours,
+    name: 'tell what became of many renewals that waited, active or not',
+    file: 'groups/local-groups.ts',
+    find: 'return Promise.all(waiting).then(() => {\n      this.#driver.assert()',
+    replace: 'return Promise.all(waiting).then(() => {',
+    by: 'many renewals that wait for a write go on elsewhere as a whole when their replica is active no more',
+  },
+  {
+    ...ours,
     name: 'send everything again',
     file: 'cluster/cluster-groups.ts',
     find: 'if (error instanceof LinkError) return call.isRepeatable || !error.mayBeDone',

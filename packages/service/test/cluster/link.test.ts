@@ -221,12 +221,13 @@ describe('somebody who connects', () => {
         [4, 'renew', [{ groupId: {}, nodeId: 'a', term: 1, extendByMs: 1 }], 1_000],
         [5, 'leader', ['jobs'], 1_000],
         [6, 'follow', ['not a position', false], 1_000],
+        [7, 'renewMany', ['a', [['jobs', 1]]], 1_000],
       ],
     })
-    await vi.waitFor(() => expect(peer.heard.flatMap(({ answers = [] }) => answers)).toHaveLength(6))
+    await vi.waitFor(() => expect(peer.heard.flatMap(({ answers = [] }) => answers)).toHaveLength(7))
     const answers = peer.heard.flatMap(({ answers = [] }) => answers as [number, number, { code?: string }][])
     expect(answers.map(([id, how]) => [id, how]).toSorted()).toEqual(
-      [1, 2, 3, 4, 5, 6].map((id) => [id, id === 5 ? 0 : 1]),
+      [1, 2, 3, 4, 5, 6, 7].map((id) => [id, id === 5 ? 0 : 1]),
     )
     expect(answers.find(([id]) => id === 1)?.[2]).toMatchObject({ message: /Do all run the same version/ })
   })

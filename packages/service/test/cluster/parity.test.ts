@@ -36,6 +36,19 @@ const steps: readonly Step[] = [
   ['a renewal that is too long', (groups) => groups.renew({ ...held, extendByMs: 90_000 })],
   ['a renewal of another term', (groups) => groups.renew({ ...held, term: 9, extendByMs: 5_000 })],
   ['a renewal in no group', (groups) => groups.renew({ ...held, groupId: 'none', extendByMs: 5_000 })],
+  [
+    'many renewals: extended, made longer, too long, of another term, in no group',
+    async (groups) => [
+      await groups.renewMany('a', [['jobs', 1, 5_000]]),
+      await groups.renewMany('a', [
+        ['jobs', 1, 8_500],
+        ['none', 1, 5_000],
+      ]),
+      await groups.renewMany('a', [['jobs', 1, 90_000]]),
+      await groups.renewMany('a', [['jobs', 9, 5_000]]),
+      await groups.renewMany('a', []),
+    ],
+  ],
   ['the leader', (groups) => groups.leader('jobs')],
   ['a heartbeat', (groups) => groups.heartbeat('jobs', 'c', '{"ip":"10.0.0.1"}')],
   ['the members', (groups) => groups.members('jobs')],
@@ -118,6 +131,7 @@ test('the active replica answers the same from its own groups, renewals without 
   for (const [name, ask] of steps) expect(await outcomeOf(ask, active), name).toEqual(await outcomeOf(ask, here))
   await active.campaign(claimOf('a', { groupId: 'g', attempt }), signal)
   expect(active.renew({ groupId: 'g', nodeId: 'a', term: 1, extendByMs: 5_000 })).not.toBeInstanceOf(Promise)
+  expect(active.renewMany('a', [['g', 1, 5_000]])).toEqual([5_000])
 })
 
 test('pages through a follower show every group once, in the same order, whatever may be seen of them', async () => {

@@ -2,13 +2,14 @@ import type { FastifyRequest } from 'fastify'
 import { maySpeakFor, notJoined } from '../../auth/access.ts'
 import { Pace } from '../../clock.ts'
 import { ServiceError } from '../../errors.ts'
-import type { MaybePromise, GroupStanding } from '../../groups/groups.ts'
+import type { ManyRenewal, ManyRenewed } from '../../groups/groups.ts'
 import { batchBodyBytes } from '../bodies.ts'
 import { countUnread, isStillKnown } from '../connections.ts'
 import * as schema from '../schemas/elections.ts'
 import { bodyFailures } from '../schemas/failures.ts'
 import type { App, Service } from '../service.ts'
 
+/** What is judged without a look at anything else. */
 const itemsPerLook = 256
 
 /** A node with many groups sends one request. */
@@ -42,11 +43,12 @@ export function renewManyRoute(app: App, service: Service): void {
   )
 }
 
-/** A renewal that was not answered at once. */
-interface Pending {
-  readonly term: number
-  readonly extendByMs: number
-  readonly result: Promise<schema.RenewResult>
+type Item = schema.RenewManyRequest['renewals'][number]
+
+interface Slice {
+  /** Where the result of each goes. */
+  readonly places: number[]
+  readonly renewals: ManyRenewal[]
 }
 
 async function renewAll(
@@ -54,44 +56,33 @@ async function renewAll(
   request: FastifyRequest,
   { node_id: nodeId, renewals }: schema.RenewManyRequest,
 ): Promise<schema.RenewResult[]> {
-  const { state, clock } = service
-  const pace = new Pace()
-  /** Of groups whose renewal waits for the disk, or for another replica. */
-  const waitingFor = new Map<string, Pending>()
-  let wallMs = clock.wallMs()
-  // Ten thousand of them come in one request: nothing is made here that is not needed.
-  const renew = (group_id: string, term: number, extendByMs: number): MaybePromise<schema.RenewResult> => {
-    if (!request.identity.mayJoin(group_id)) {
-      return { group_id, ok: false, error: 'UNAUTHORIZED', message: notJoined(group_id) }
-    }
-    const earlier = waitingFor.get(group_id)
-    // The same once more changes nothing.
-    if (earlier?.term === term && earlier.extendByMs === extendByMs) return earlier.result
-    // Longer promises of one group wait for each other's writes: a batch full of them would never end.
-    if (earlier) {
-      const message = 'This batch makes the lease of this group longer already.'
-      return { group_id, ok: false, error: 'INVALID_REQUEST', message }
-    }
-    const failed = (error: unknown) => failedItem(group_id, error)
-    try {
-      const verdict = state.renew({ groupId: group_id, nodeId, term, extendByMs })
-      if (!(verdict instanceof Promise)) return itemOf(group_id, verdict, wallMs)
-      const result = verdict.then((later) => itemOf(group_id, later, wallMs), failed)
-      waitingFor.set(group_id, { term, extendByMs, result })
-      return result
-    } catch (error) {
-      return failed(error)
-    }
-  }
-  const results: schema.RenewResult[] = []
+  const results = Array.from<schema.RenewResult>({ length: renewals.length })
+  /** The first of each group: longer and longer promises of one would wait for each other's writes, without end. */
+  const firsts = new Map<string, Item>()
   const waiting: Promise<void>[] = []
-  for (const [index, { group_id, term, extend_by_ms }] of renewals.entries()) {
-    const result = renew(group_id, term, extend_by_ms)
-    if (result instanceof Promise) waiting.push(result.then((later) => void (results[index] = later)))
-    else results[index] = result
-    if (index % itemsPerLook !== itemsPerLook - 1 || !pace.isOver) continue
+  const pace = new Pace()
+  let slice: Slice = { places: [], renewals: [] }
+  // Ten thousand of them come in one request: nothing is made here that is not needed.
+  for (const [index, item] of renewals.entries()) {
+    const { group_id, term, extend_by_ms } = item
+    const first = firsts.get(group_id)
+    if (!request.identity.mayJoin(group_id)) {
+      results[index] = { group_id, ok: false, error: 'UNAUTHORIZED', message: notJoined(group_id) }
+    } else if (first && (first.term !== term || first.extend_by_ms !== extend_by_ms)) {
+      const message = 'This batch renews this group already, and otherwise.'
+      results[index] = { group_id, ok: false, error: 'INVALID_REQUEST', message }
+    } else {
+      if (!first) firsts.set(group_id, item)
+      slice.places.push(index)
+      slice.renewals.push([group_id, term, extend_by_ms])
+    }
+    const isLast = index === renewals.length - 1
+    if (!isLast && index % itemsPerLook !== itemsPerLook - 1) continue
+    const renewing = renewSome(service, nodeId, slice, results)
+    if (renewing) waiting.push(renewing)
+    slice = { places: [], renewals: [] }
+    if (isLast || !pace.isOver) continue
     await pace.pause()
-    wallMs = clock.wallMs()
     if (!isStillKnown(service, request)) {
       throw new ServiceError('BACKEND_UNAVAILABLE', 'Rights were read again meanwhile. Send the batch again.')
     }
@@ -100,21 +91,42 @@ async function renewAll(
   return results
 }
 
-function itemOf(group_id: string, { granted, lease, refusal }: GroupStanding, wallMs: number): schema.RenewResult {
-  if (refusal) return { group_id, ok: false, error: refusal.code, message: refusal.message }
-  if (granted && lease) {
-    return {
-      group_id,
-      ok: true,
-      term: lease.term,
-      lease_expires_at_ms: Math.round(wallMs + lease.remainingMs),
-      lease_remaining_ms: Math.floor(lease.remainingMs),
+/** At once where nothing is to wait for. */
+function renewSome(
+  { state, clock }: Service,
+  nodeId: string,
+  { places, renewals }: Slice,
+  results: schema.RenewResult[],
+): Promise<void> | undefined {
+  const each = (itemAt: (renewal: ManyRenewal, at: number) => schema.RenewResult) => {
+    for (const [at, place] of places.entries()) {
+      const renewal = renewals[at]
+      if (renewal) results[place] = itemAt(renewal, at)
     }
   }
-  return { group_id, ok: false, error: 'NOT_LEADER', ...(lease && { current_term: lease.term }) }
+  const answered = (answers: readonly ManyRenewed[]) => {
+    const wallMs = clock.wallMs()
+    each((renewal, at) => itemOf(renewal, answers[at] ?? {}, wallMs))
+  }
+  const failed = (error: unknown) => {
+    if (!(error instanceof ServiceError)) throw error
+    each(([group_id]) => ({ group_id, ok: false, error: error.code, message: error.message }))
+  }
+  try {
+    const answers = state.renewMany(nodeId, renewals)
+    if (answers instanceof Promise) return answers.then(answered, failed)
+    answered(answers)
+  } catch (error) {
+    failed(error)
+  }
+  return undefined
 }
 
-function failedItem(group_id: string, error: unknown): schema.RenewResult {
-  if (!(error instanceof ServiceError)) throw error
-  return { group_id, ok: false, error: error.code, message: error.message }
+function itemOf([group_id, term]: ManyRenewal, answer: ManyRenewed, wallMs: number): schema.RenewResult {
+  if (typeof answer === 'number') {
+    return { group_id, ok: true, term, lease_expires_at_ms: Math.round(wallMs + answer), lease_remaining_ms: answer }
+  }
+  const { refusal, currentTerm } = answer
+  if (refusal) return { group_id, ok: false, error: refusal.code, message: refusal.message }
+  return { group_id, ok: false, error: 'NOT_LEADER', ...(currentTerm !== undefined && { current_term: currentTerm }) }
 }

@@ -308,7 +308,7 @@ test('many leases are renewed in one request, each with its own result', async (
   const item = (group_id: string, extend_by_ms = 5000) => ({ group_id, term: 1, extend_by_ms })
   const { status, body } = await ask('POST', '/v1/renew', {
     node_id: 'a',
-    renewals: [item(mine), item(theirs), item('nobody'), item(other, 1), item(mine)],
+    renewals: [item(mine), item(theirs), item('nobody'), item(other, 1), item(mine), item(mine, 4999)],
   })
   expect(status).toBe(200)
   expect(body['results']).toMatchObject([
@@ -317,6 +317,7 @@ test('many leases are renewed in one request, each with its own result', async (
     { group_id: 'nobody', ok: false, error: 'NOT_LEADER' },
     { group_id: other, ok: false, error: 'INVALID_TTL' },
     { group_id: mine, ok: true, term: 1 },
+    { group_id: mine, ok: false, error: 'INVALID_REQUEST' },
   ])
 })
 
