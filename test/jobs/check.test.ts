@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkRuns, slotKey, type RunLine } from './check.ts'
+import { checkRuns, noteRun, type RunLine, type Runs } from './check.ts'
 
 const line = (event: RunLine['event'], slotMs: number, at: number, by = 'a', term = 1): RunLine => ({
   event,
@@ -9,8 +9,8 @@ const line = (event: RunLine['event'], slotMs: number, at: number, by = 'a', ter
   term,
   job: 'sync',
 })
-const check = (lines: RunLine[], noted: string[] = []) =>
-  checkRuns({ lines, jobs: ['sync'], slots: [1_000, 2_000], noted: new Set(noted) })
+const check = (lines: RunLine[], more: Partial<Runs> = {}) =>
+  checkRuns({ lines, jobs: ['sync'], slots: [1_000, 2_000], noted: new Map(), ...more })
 
 const sound = [line('begin', 1_000, 1), line('works', 1_000, 2), line('end', 1_000, 3), line('begin', 2_000, 4, 'b', 2)]
 
@@ -25,5 +25,17 @@ test('a time that ran twice, was left out, or worked on beside the next is found
 })
 
 test('a time that was noted and never begun is counted, and is not left out', () => {
-  expect(check(sound.slice(0, 3), [slotKey('sync', 2_000)])).toMatchObject({ violations: [], lostBeforeBegin: 1 })
+  const noted = new Map<string, string>()
+  noteRun(noted, 'sync', { scheduledAt: new Date(2_000), begunAt: new Date(2_001), by: 'b' })
+  expect(check(sound.slice(0, 3), { noted })).toMatchObject({ violations: [], lostBeforeBegin: 1 })
+  expect(check(sound.slice(0, 3), { noted, victims: new Set('b') })).toMatchObject({ violations: [] })
+  expect(check(sound.slice(0, 3), { noted, victims: new Set('a') }).violations).toEqual([
+    'sync 2000 was noted by b, which did not run it',
+  ])
+})
+
+test('a time that is noted as missed was left out', () => {
+  const noted = new Map<string, string>()
+  noteRun(noted, 'sync', { scheduledAt: new Date(2_000), result: 'missed' })
+  expect(check(sound.slice(0, 3), { noted }).violations).toEqual(['sync 2000 was left out'])
 })

@@ -1,4 +1,5 @@
 /** What must hold of the runs of a fleet's jobs, whatever happened to its processes. */
+import type { JobRun } from 'tenure/jobs'
 
 /** What a process wrote while it ran a job. */
 export interface RunLine {
@@ -17,8 +18,10 @@ export interface Runs {
   readonly jobs: readonly string[]
   /** Every time that should have been run by somebody. */
   readonly slots: readonly number[]
-  /** Times that a record has shown to be noted, as `job slot`. */
-  readonly noted: ReadonlySet<string>
+  /** Who has noted that it begins a time, by `job slot`. */
+  readonly noted: ReadonlyMap<string, string>
+  /** Processes that were killed or paused, if nothing else can make a process lose its lease. */
+  readonly victims?: ReadonlySet<string> | undefined
 }
 
 export interface Verdict {
@@ -30,9 +33,14 @@ export interface Verdict {
   readonly lostInTheMiddle: number
 }
 
+/** A time that was left out has been noted too, but nobody began it. */
+export function noteRun(noted: Map<string, string>, job: string, { scheduledAt, begunAt, by = '' }: JobRun): void {
+  if (begunAt) noted.set(slotKey(job, scheduledAt.getTime()), by)
+}
+
 export const slotKey = (job: string, slotMs: number): string => `${job} ${slotMs}`
 
-export function checkRuns({ lines, jobs, slots, noted }: Runs): Verdict {
+export function checkRuns({ lines, jobs, slots, noted, victims }: Runs): Verdict {
   const violations: string[] = []
   const begun = new Map<string, RunLine[]>()
   const ended = new Set<string>()
@@ -50,8 +58,10 @@ export function checkRuns({ lines, jobs, slots, noted }: Runs): Verdict {
     for (const slotMs of slots) {
       const key = slotKey(job, slotMs)
       if (begun.has(key)) continue
-      if (noted.has(key)) lostBeforeBegin += 1
-      else violations.push(`${key} was left out`)
+      const by = noted.get(key)
+      if (by === undefined) violations.push(`${key} was left out`)
+      else if (victims && !victims.has(by)) violations.push(`${key} was noted by ${by}, which did not run it`)
+      else lostBeforeBegin += 1
     }
   }
   const ran = jobs.flatMap((job) => slots.filter((slotMs) => begun.has(slotKey(job, slotMs)))).length

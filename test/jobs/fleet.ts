@@ -9,7 +9,7 @@ import { onTestFinished } from 'vitest'
 import { jobStatus } from 'tenure/jobs'
 import { openStore } from 'tenure/stores'
 import { Random } from '../../packages/tenure/src/simulation/random.ts'
-import { checkRuns, slotKey, type RunLine, type Verdict } from './check.ts'
+import { checkRuns, noteRun, type RunLine, type Verdict } from './check.ts'
 
 /** What a process gets at its start. */
 export interface RunnerOptions {
@@ -60,7 +60,7 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
   const folder = mkdtempSync(join(tmpdir(), 'tenure-jobs-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
   const store = await openStore(url)
-  const noted = new Set<string>()
+  const noted = new Map<string, string>()
   let lives = 0
   const begin = async (index: number): Promise<ChildProcess> => {
     const identity = `runner-${index + 1}-${(lives += 1)}`
@@ -95,7 +95,7 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
   const look = async () => {
     for (const job of jobs) {
       const record = await store.read(job, { signal: AbortSignal.timeout(10_000) })
-      for (const run of (record && jobStatus(record)?.runs) ?? []) noted.add(slotKey(job, run.scheduledAt.getTime()))
+      for (const run of (record && jobStatus(record)?.runs) ?? []) noteRun(noted, job, run)
     }
     return checkRuns({ lines: linesIn(folder), jobs, slots: slots(), noted })
   }

@@ -7,6 +7,8 @@ export interface JobMutant extends Mutation {
   readonly onlyPauses?: boolean
   /** It takes runs that are as long as what is between two times: in virtual time only. */
   readonly isVirtual?: boolean
+  /** It takes one leader for all jobs. */
+  readonly sharedLeader?: string
   /** How far the clock of each process has to be ahead for that. */
   readonly aheadMs?: (index: number) => number
 }
@@ -49,5 +51,22 @@ export const jobMutants: readonly JobMutant[] = [
     replace: '',
     says: /still worked/,
     isVirtual: true,
+  },
+  {
+    name: 'try a run again without a look at its lease',
+    file: 'jobs/perform.ts',
+    find: 'if (isOver()) return { result: endOf(leadership, hasTimedOut, signal.reason), error, tries }',
+    replace: '',
+    says: /still worked/,
+    isVirtual: true,
+  },
+  {
+    name: 'forget a job whose lease was lost while the leader of all stays',
+    file: 'jobs/scheduled.ts',
+    find: 'if (!hasLeft) continue',
+    replace: '',
+    says: /was left out/,
+    isVirtual: true,
+    sharedLeader: 'all',
   },
 ]

@@ -11,7 +11,7 @@ export type Fault = 'error' | 'request-lost' | 'reply-lost'
 
 export interface FaultyStore extends LeaseStore {
   /** Asked before each call. */
-  fault: (verb: Verb) => Fault | undefined
+  fault: (verb: Verb, election: string) => Fault | undefined
   /** A watch that stays open and tells nothing. */
   silentWatch: boolean
   readonly calls: { readonly verb: Verb; readonly atMs: number }[]
@@ -26,7 +26,7 @@ export const refusedConnection = new Error('connect ECONNREFUSED')
 export function faultyStore(inner: LeaseStore, clock: Clock): FaultyStore {
   let open = 0
   let mostOpen = 0
-  const call = async <T>(verb: Verb, { signal }: CallOptions, send: () => Promise<T>): Promise<T> => {
+  const call = async <T>(verb: Verb, election: string, { signal }: CallOptions, send: () => Promise<T>): Promise<T> => {
     store.calls.push({ verb, atMs: clock.monotonicMs() })
     mostOpen = Math.max(mostOpen, ++open)
     let isOpen = true
@@ -36,7 +36,7 @@ export function faultyStore(inner: LeaseStore, clock: Clock): FaultyStore {
     }
     signal.addEventListener('abort', close, { once: true })
     try {
-      const fault = store.fault(verb)
+      const fault = store.fault(verb, election)
       if (fault === 'error') throw refusedConnection
       if (fault === 'request-lost') return await silence(signal)
       const answer = await send()
@@ -57,10 +57,10 @@ export function faultyStore(inner: LeaseStore, clock: Clock): FaultyStore {
     get mostOpen() {
       return mostOpen
     },
-    read: (election, options) => call('read', options, () => inner.read(election, options)),
-    acquire: (claim, options) => call('acquire', options, () => inner.acquire(claim, options)),
-    renew: (claim, options) => call('renew', options, () => inner.renew(claim, options)),
-    release: (claim, options) => call('release', options, () => inner.release(claim, options)),
+    read: (election, options) => call('read', election, options, () => inner.read(election, options)),
+    acquire: (claim, options) => call('acquire', claim.election, options, () => inner.acquire(claim, options)),
+    renew: (claim, options) => call('renew', claim.election, options, () => inner.renew(claim, options)),
+    release: (claim, options) => call('release', claim.election, options, () => inner.release(claim, options)),
     ...(inner.watch && {
       async *watch(election: string, options: CallOptions): AsyncGenerator<LeaseRecord | undefined> {
         if (store.silentWatch) await ended(options.signal)

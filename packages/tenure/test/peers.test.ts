@@ -334,6 +334,7 @@ describe('redis-semaphore', () => {
     expect(leadership.remainingMs()).toBe(0)
     expect(leadership.signal.aborted, 'no timer ran').toBe(false)
     stalling.resume()
+    await clock.advance(0)
     expect(leadership.signal.aborted, 'the first timer aborts it').toBe(true)
   })
 })

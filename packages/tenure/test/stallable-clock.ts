@@ -1,22 +1,33 @@
-import type { Clock } from '../src/clock.ts'
+import type { Clock, Timer } from '../src/clock.ts'
 
 /** One process's view of the time: while it is stalled time goes on, but none of its timers runs. */
 export interface StallableClock extends Clock {
   stall(): void
-  /** Runs every timer that came due meanwhile, as an event loop does once it gets the processor back. */
+  /**
+   * Lets every timer that came due meanwhile run, as an event loop does once it gets the processor back: in their order,
+   * and what one of them sets in motion runs before the next. They run when the clock is advanced, if only by 0.
+   */
   resume(): void
 }
 
 export function stallable(clock: Clock): StallableClock {
+  /** Timers that came due meanwhile: how each is run. */
   let late: Set<() => void> | undefined
   return {
     ...clock,
     setTimer(delayMs, callback, options) {
-      const timer = clock.setTimer(delayMs, () => (late ? void late.add(callback) : callback()), options)
+      const fire = () => {
+        if (late) late.add(run)
+        else callback()
+      }
+      const run = () => {
+        timer = clock.setTimer(0, fire, options)
+      }
+      let timer: Timer = clock.setTimer(delayMs, fire, options)
       return {
         cancel() {
           timer.cancel()
-          late?.delete(callback)
+          late?.delete(run)
         },
       }
     },
@@ -26,7 +37,7 @@ export function stallable(clock: Clock): StallableClock {
     resume() {
       const due = late ?? []
       late = undefined
-      for (const callback of due) callback()
+      for (const run of due) run()
     },
   }
 }

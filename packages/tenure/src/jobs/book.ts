@@ -48,11 +48,13 @@ export class Book {
     return this.#note
   }
 
-  /** A time that is left out is noted with the next run: without one, the next leader comes to the same. */
-  leaveOut(scheduledMs: number): void {
+  /** Notes a time that is left out, and tells of it: once, because the next leader comes to the same. */
+  async leaveOut(scheduledMs: number): Promise<void> {
+    const { runs } = this.#note
+    if (runs.some(({ result, scheduledAt }) => result === 'missed' && scheduledAt.getTime() === scheduledMs)) return
     const scheduledAt = new Date(scheduledMs)
-    this.#keep({ ...this.#note, runs: [{ scheduledAt, result: 'missed' }, ...this.#note.runs] })
     this.#tell({ type: 'missed', scheduledAt })
+    await this.write({ runs: [{ scheduledAt, result: 'missed' }, ...runs] })
   }
 
   /** Gives whether the store has it for sure. */

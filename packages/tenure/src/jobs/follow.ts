@@ -71,9 +71,12 @@ export async function followSchedule<Final>(leadership: Leadership, job: Followe
       hasRun = true
       continue
     }
-    if (slot?.missedMs !== undefined) book.leaveOut(slot.missedMs)
-    // A slot that was left out is reported once.
-    lastMs = slot?.missedMs ?? lastMs
+    if (slot?.missedMs !== undefined) {
+      await book.leaveOut(slot.missedMs)
+      // Writing that took its time, and it need not be looked for again.
+      lastMs = slot.missedMs
+      continue
+    }
     if (job.leaves?.(slot?.slotMs, hasRun)) return { nextMs: slot?.slotMs, hasLeft: true }
     if (slot && slot.slotMs !== announcedMs) job.tell({ type: 'scheduled', scheduledAt: new Date(slot.slotMs) })
     announcedMs = slot?.slotMs

@@ -61,9 +61,6 @@ export async function perform<T>(performance: Performance<T>): Promise<WorkRepor
   const { leadership, clock, run, work, maxRuntimeMs, retries } = performance
   const controller = new AbortController()
   const { signal } = controller
-  const end = () => controller.abort(leadership.signal.reason)
-  if (leadership.signal.aborted) end()
-  else leadership.signal.addEventListener('abort', end, { once: true })
   let hasTimedOut = false
   const timer =
     maxRuntimeMs === undefined
@@ -73,6 +70,13 @@ export async function perform<T>(performance: Performance<T>): Promise<WorkRepor
           performance.tell({ type: 'timed-out', run })
           controller.abort(tooLong(leadership.election, maxRuntimeMs))
         })
+  const end = () => {
+    // Work that does not heed its signal must not keep the process from ending.
+    timer?.cancel()
+    controller.abort(leadership.signal.reason)
+  }
+  if (leadership.signal.aborted) end()
+  else leadership.signal.addEventListener('abort', end, { once: true })
   const name = leadership.election
   const { term } = leadership
   const isLeader = () => leadership.isLeader()
@@ -80,13 +84,14 @@ export async function perform<T>(performance: Performance<T>): Promise<WorkRepor
     for (let tries = 1; ; tries += 1) {
       const context = { name, scheduledAt: run.scheduledAt, term, signal, tries, isLeader }
       const settled = await settle(async () => work(context))
-      const isOver = signal.aborted || !leadership.isLeader()
+      // A process that was kept from running learns of its loss here, and only later by the signal.
+      const isOver = () => signal.aborted || !leadership.isLeader()
       const loss = lossOf(leadership)
       if ('value' in settled && !hasTimedOut && !loss) return { result: 'succeeded', value: settled.value, tries }
       const error = 'error' in settled ? settled.error : (loss ?? signal.reason)
-      if (isOver) return { result: endOf(leadership, hasTimedOut, error), error, tries }
+      if (isOver()) return { result: endOf(leadership, hasTimedOut, error), error, tries }
       const isAgain = tries <= retries && (await waitToRetry(performance, tries, error, signal))
-      if (!isAgain && signal.aborted) return { result: endOf(leadership, hasTimedOut, signal.reason), error, tries }
+      if (isOver()) return { result: endOf(leadership, hasTimedOut, signal.reason), error, tries }
       if (!isAgain) return { result: 'failed', error, tries }
     }
   } finally {
@@ -95,7 +100,7 @@ export async function perform<T>(performance: Performance<T>): Promise<WorkRepor
   }
 }
 
-/** Gives whether there is time for another try. */
+/** Gives whether there is time for another try, after the pause before it. */
 async function waitToRetry<T>(
   { clock, run, untilMs, retryDelayMs, tell }: Performance<T>,
   tries: number,
@@ -106,7 +111,7 @@ async function waitToRetry<T>(
   if (untilMs !== undefined && clock.wallMs() + delayMs >= untilMs) return false
   tell({ type: 'retrying', run, error, delayMs })
   await pause(clock, delayMs, signal)
-  return !signal.aborted
+  return true
 }
 
 /** What ended a run whose signal has aborted, or whose lease ran out before a timer could say so. */

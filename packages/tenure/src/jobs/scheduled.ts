@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events'
 import { pause } from '@tenure/internal/pause'
 import type { Leadership } from '../leadership.ts'
-import { leadWith } from '../styles/lead-with.ts'
+import { leadWith, untilStopped } from '../styles/lead-with.ts'
 import { followSchedule, type Followed, type FollowedJob } from './follow.ts'
 import { perform, type JobWork, type RunLimits } from './perform.ts'
 import type { Schedule } from './schedule.ts'
@@ -63,7 +63,8 @@ export function serve(job: ScheduledWork, workshop: Workshop): Promise<void> {
       } catch {
         // Over before it began: nothing was noted, so nothing is run.
       }
-      const cooldownMs = await following
+      // A stop settles even if a run never does.
+      const cooldownMs = await Promise.race([following, untilStopped(elector, leadership)])
       if (cooldownMs !== undefined) await elector.stepDown({ cooldownMs })
     }
   })
@@ -77,13 +78,12 @@ export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop
   const { clock, reporter } = workshop
   const goesOn = () => gate.isLeader() && !job.ended.aborted
   while (goesOn()) {
-    const nextMs = await visit(gate, job, workshop).then(
-      (followed) => followed.nextMs,
-      (error: unknown) => {
-        if (goesOn()) reporter.tell(job.name, { type: 'error', error })
-        return clock.wallMs() + unusableMs
-      },
-    )
+    const { hasLeft, nextMs } = await visit(gate, job, workshop).catch((error: unknown): Followed<never> => {
+      if (goesOn()) reporter.tell(job.name, { type: 'error', error })
+      return { hasLeft: true, nextMs: clock.wallMs() + unusableMs }
+    })
+    // The job's own lease was lost: the next visit waits for it.
+    if (!hasLeft) continue
     if (nextMs !== undefined && goesOn()) {
       reporter.tell(job.name, { type: 'scheduled', scheduledAt: new Date(nextMs) })
     }

@@ -42,7 +42,7 @@ export async function leadWith<T>(
       if (!leadership.isLeader()) continue
       const run = supervise(leadership, work)
       // A stop settles even if the work never does.
-      const outcome = await Promise.race([run, stopped(elector, leadership)])
+      const outcome = await Promise.race([run, untilStopped(elector, leadership)])
       if (outcome && (!outcome.lost || (trustsWork && 'value' in outcome.settled))) {
         await elector.stop()
         return unwrap(outcome.settled)
@@ -86,7 +86,7 @@ async function settle<T>(work: () => Promise<T>): Promise<Settled<T>> {
 }
 
 /** Settles when the elector has stopped although this leadership's work has not settled. */
-async function stopped(elector: Elector, { signal }: Leadership): Promise<undefined> {
+export async function untilStopped(elector: Elector, { signal }: Leadership): Promise<undefined> {
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
   // No next leadership comes before this one's work has settled, so while that runs only a stop ends this wait.
   await elector.waitForLeadership().catch(() => undefined)

@@ -9,7 +9,7 @@ test('a leadership that lasts for thousands of runs keeps the newest ten, here a
   const leadership = fakeLeadership()
   const book = new Book(leadership, fakeClock(), nothing)
   for (let slot = 1; slot <= 2_000; slot += 1) {
-    if (slot % 3 === 0) book.leaveOut(slot)
+    if (slot % 3 === 0) await book.leaveOut(slot)
     await book.run({ scheduledMs: slot, head: { lastRunMs: slot }, perform: async () => ({ result: 'succeeded' }) })
   }
   expect(book.note.runs).toHaveLength(10)

@@ -43,6 +43,47 @@ describe('one leader for all jobs', () => {
     await on.close()
   })
 
+  test('goes on with a job whose own lease was lost while it stays the leader of all', async () => {
+    const on = fleet()
+    const a = on.member('a', { sharedLeader })
+    a.jobs.every({ seconds: 20 }, { name: 'sync' }, on.work('a', 15_000))
+    await on.clock.advance(21_000)
+    expect(on.ran).toHaveLength(1)
+    a.link.fault = (_, election) => (election === 'sync' ? 'error' : undefined)
+    await on.clock.advance(20_000)
+    a.link.fault = () => undefined
+    await on.clock.advance(minute)
+    const [first, ...later] = on.ran.map(({ scheduledAt }) => scheduledAt.slice(14, 19))
+    expect(first).toBe('00:20')
+    expect(later).toEqual(expect.arrayContaining(['01:00', '01:20', '01:40']))
+    expect(await on.memory.read(sharedLeader, call)).toMatchObject({ term: 1, released: false })
+    await on.close()
+  })
+
+  test('notes the times that nobody could run, once', async () => {
+    const on = fleet()
+    const hourly = (name: string) => {
+      const member = on.member(name, { sharedLeader })
+      member.jobs.every('0 * * * *', { name: 'hourly' }, on.work(name))
+      return member
+    }
+    const a = hourly('a')
+    await on.clock.advance(61 * minute)
+    await Promise.all([a.jobs.close(), on.clock.advance(minute)])
+    await on.clock.advance(180 * minute)
+    const b = hourly('b')
+    await on.clock.advance(minute)
+    await Promise.all([b.jobs.close(), on.clock.advance(minute)])
+    const c = hourly('c')
+    await on.clock.advance(60 * minute)
+    const [status] = await c.jobs.status()
+    expect(
+      status?.runs.map(({ scheduledAt, result }) => `${scheduledAt.toISOString().slice(11, 16)} ${result}`),
+    ).toEqual(['05:00 succeeded', '04:00 missed', '01:00 succeeded'])
+    expect([b, c].flatMap(({ events }) => events.filter(({ type }) => type === 'missed'))).toHaveLength(1)
+    await on.close()
+  })
+
   test('takes jobs that are given later, and gives up those that are stopped', async () => {
     const on = fleet()
     const { jobs } = on.member('a', { sharedLeader })
