@@ -42,7 +42,7 @@ export interface Jobs {
   atMostOncePer(interval: Interval, name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'skipped'>
   /** Runs a job now, unless somebody else does: it is busy if the store says so or a renewal of its lease was seen. */
   tryRun(name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'busy'>
-  /** What became of the jobs that were named here, in the whole fleet. */
+  /** What became of the jobs that were named here, in the whole fleet: all of `every`, and the last thousand called. */
   status(): Promise<readonly JobStatus[]>
   /** Ends all of it: runs that go on are asked to stop and waited for, leases are released. May be called again. */
   close(): Promise<void>
@@ -50,6 +50,8 @@ export interface Jobs {
 }
 
 const readsAtOnce = 20
+/** Of more, the oldest are forgotten: a program may call jobs under ever new names. */
+const mostCalled = 1_000
 /** A take-over of one leader for all jobs is followed by one of the job's own lease. */
 const leasesOfTakeOver = { own: 2, shared: 4 }
 
@@ -80,7 +82,7 @@ class FleetJobs implements Jobs {
   readonly #workshop: Workshop
   readonly #sharedLeader: string | undefined
   readonly #scheduled = new Map<string, ScheduledWork>()
-  /** Names of jobs that were called. */
+  /** Names of jobs that were called, the newest last. */
   readonly #called = new Set<string>()
   readonly #forgetSignal: () => void
   #gate: Gate | undefined
@@ -162,8 +164,15 @@ class FleetJobs implements Jobs {
     const limits = callOf(taker, name, options)
     checkWork(work)
     if (this.#scheduled.has(name) || name === this.#sharedLeader) throw takenName(name)
-    this.#called.add(name)
+    this.#remember(name)
     return { name, work, limits, signal: options.signal }
+  }
+
+  #remember(name: string): void {
+    this.#called.delete(name)
+    this.#called.add(name)
+    if (this.#called.size <= mostCalled) return
+    for (const oldest of this.#called) return void this.#called.delete(oldest)
   }
 
   async #statusOf(name: string): Promise<JobStatus> {

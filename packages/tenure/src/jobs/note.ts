@@ -53,6 +53,8 @@ const limitBytes = 4096
 export const mostRuns = 10
 const longestError = 300
 const longestSchedule = 200
+/** Times after it cannot be counted on from, and no clock shows them. */
+const newestMs = Date.UTC(9999, 0)
 const results: readonly string[] = ['succeeded', 'failed', 'timed-out', 'stopped', 'lost', 'missed']
 
 /** Reads a carry. An empty one is a job that was never run. Refuses what another program has written. */
@@ -118,7 +120,7 @@ export function writeNote(note: JobNote): string {
     ...(doneMs !== undefined && { done: iso(doneMs) }),
     ...(nextRunMs !== undefined && { nextRun: iso(nextRunMs) }),
     ...(schedule !== undefined && { schedule: cut(schedule, longestSchedule) }),
-    ...(timezone !== undefined && { timezone }),
+    ...(timezone !== undefined && { timezone: cut(timezone, longestSchedule) }),
   }
   const fitting = (runs: readonly object[]) => {
     const text = JSON.stringify({ ...head, runs })
@@ -161,7 +163,7 @@ function cut(text: string, most: number): string {
 function momentOf(fields: object, name: string): number | undefined {
   const text = textOf(fields, name)
   const ms = text === undefined ? NaN : Date.parse(text)
-  return Number.isFinite(ms) ? ms : undefined
+  return ms <= newestMs ? ms : undefined
 }
 
 function dateOf(fields: object, name: string): Date | undefined {

@@ -52,7 +52,8 @@ export function serve(job: ScheduledWork, workshop: Workshop): Promise<void> {
       const leadership = await elector.waitForLeadership().catch(() => undefined)
       if (!leadership) return
       const following = follow(leadership, job, workshop, leaves).then(
-        ({ hasLeft }) => (hasLeft ? 2 * retryIntervalMs : undefined),
+        // Long enough for others, and over before the next time is due.
+        ({ hasLeft }) => (hasLeft ? Math.min(2 * retryIntervalMs, leaseDurationMs / 2) : undefined),
         (error: unknown) => {
           reporter.tell(job.name, { type: 'error', error })
           return unusableMs

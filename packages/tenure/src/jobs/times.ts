@@ -29,6 +29,8 @@ const unitMs = { days: 86_400_000, hours: 3_600_000, minutes: 60_000, seconds: 1
 const names: OptionNames<Interval> = unitMs
 /** Before this, a lease and a note take longer than what is in between. */
 const shortestMs = 100
+/** A century. Later times are not dates at some point. */
+const longestDays = 36_525
 
 /** An interval in milliseconds. */
 export function intervalMsOf(option: string, interval: Interval): number {
@@ -40,10 +42,12 @@ export function intervalMsOf(option: string, interval: Interval): number {
     if (typeof count !== 'number' || !(count >= 0)) {
       throw invalidOption(`${option}.${unit}`, count, 'it must be a number from 0 on')
     }
-    ms += count * each
+    // 1.1 hours are a little more than so many milliseconds, as fractions are kept.
+    ms += Math.round(count * each * 1_000) / 1_000
   }
-  if (Number.isSafeInteger(ms) && ms >= shortestMs) return ms
-  throw invalidOption(option, ms, `it must be whole milliseconds, at least ${shortestMs}, such as { minutes: 5 }`)
+  if (Number.isSafeInteger(ms) && ms >= shortestMs && ms <= longestDays * unitMs.days) return ms
+  const rule = `it must be whole milliseconds, at least ${shortestMs} and at most ${longestDays} days, such as { minutes: 5 }`
+  throw invalidOption(option, ms, rule)
 }
 
 /** Times that are an interval apart, counted from the epoch: every process comes to the same ones, whenever it began. */

@@ -18,6 +18,8 @@ export class Workshop {
   readonly #store: LeaseStore
   readonly #make: (election: string) => Elector
   readonly #electors = new Set<Elector>()
+  /** One for each record that is being read. */
+  readonly #reads = new Set<AbortController>()
   #closed: Promise<void> | undefined
 
   constructor(options: Omit<JobsOptions, 'signal' | 'sharedLeader' | 'observer'>, observer: JobObserver | undefined) {
@@ -50,6 +52,7 @@ export class Workshop {
   /** The record of a job, or nothing if there is none. */
   async read(name: string, ended?: AbortSignal): Promise<LeaseRecord | undefined> {
     const controller = new AbortController()
+    this.#reads.add(controller)
     const timeoutMs = this.leaseDurationMs
     const end = () => controller.abort(ended?.reason)
     const timer = this.clock.setTimer(timeoutMs, () => controller.abort(late(name, timeoutMs)))
@@ -62,18 +65,26 @@ export class Workshop {
       return checkFound(await Promise.race([this.#store.read(name, { signal, timeoutMs }), aborted]))
     } finally {
       timer.cancel()
+      this.#reads.delete(controller)
       ended?.removeEventListener('abort', end)
     }
   }
 
   throwIfClosed(): void {
-    if (this.#closed) throw new TenureError('STOPPED', 'These jobs were closed. Make new ones with createJobs().')
+    if (this.#closed) throw closed()
   }
 
   close(): Promise<void> {
-    this.#closed ??= Promise.all([...this.#electors].map((elector) => elector.stop())).then(() => undefined)
+    if (!this.#closed) {
+      this.#closed = Promise.all([...this.#electors].map((elector) => elector.stop())).then(() => undefined)
+      for (const read of this.#reads) read.abort(closed())
+    }
     return this.#closed
   }
+}
+
+function closed(): TenureError {
+  return new TenureError('STOPPED', 'These jobs were closed. Make new ones with createJobs().')
 }
 
 function late(name: string, timeoutMs: number): TenureError {

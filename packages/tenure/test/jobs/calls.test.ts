@@ -204,6 +204,30 @@ describe('tryRun', () => {
   })
 })
 
+describe('jobs that are called', () => {
+  test('are not kept from ending by a store that does not answer', async () => {
+    const on = fleet()
+    const a = on.member('a')
+    a.crash()
+    const asked = follow(a.jobs.once('migrate', on.work('a')))
+    await on.clock.advance(100)
+    await Promise.all([a.jobs.close(), on.clock.advance(10)])
+    expect(asked).toMatchObject({ state: 'rejected', error: { code: 'STOPPED' } })
+    expect(on.clock.timers).toBe(0)
+  })
+
+  test('under ever new names do not fill the memory: the last thousand are remembered', async () => {
+    const on = fleet()
+    const { jobs } = on.member('a')
+    const calls = Array.from({ length: 1_005 }, (_, index) => jobs.tryRun(`import-${index}`, () => undefined))
+    await Promise.all([...calls, on.clock.advance(100)])
+    const names = (await jobs.status()).map(({ name }) => name)
+    expect(names).toHaveLength(1_000)
+    expect(names).toContain('import-1004')
+    expect(names).not.toContain('import-4')
+  })
+})
+
 describe('what became of a job', () => {
   test('is told by the record, of every job that was named', async () => {
     const on = fleet()

@@ -56,6 +56,7 @@ describe('a note', () => {
     ['a number', '7'],
     ['a last run that cannot be read', '{"lastRun":"yesterday","runs":[]}'],
     ['a last run that is not text', '{"lastRun":7}'],
+    ['a last run that no clock shows', '{"lastRun":"+275760-09-13T00:00:00.000Z"}'],
   ])('of another program is refused: %s', (_, carry) => {
     expect(() => readNote('nightly', carry)).toThrow(/"nightly" carries something.*another program/)
     expect(noteOf(carry)).toBeUndefined()
@@ -81,7 +82,7 @@ describe('a note', () => {
     )
     fc.assert(
       fc.property(runs, text, (of, schedule) => {
-        const carry = writeNote({ ...note, schedule, runs: of })
+        const carry = writeNote({ ...note, schedule, timezone: schedule, runs: of })
         expect(Buffer.byteLength(carry)).toBeLessThanOrEqual(4096)
         expect(carry.isWellFormed()).toBe(true)
         const back = readNote('nightly', carry)

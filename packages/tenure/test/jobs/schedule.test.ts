@@ -127,6 +127,12 @@ describe('an interval', () => {
     expect(intervalTimes(3_600_000).text).toBe('every hour')
   })
 
+  test('may have parts that are not whole', () => {
+    expect(intervalMsOf('schedule', { hours: 1.1 })).toBe(3_960_000)
+    expect(intervalMsOf('schedule', { seconds: 1.005 })).toBe(1_005)
+    expect(() => intervalMsOf('schedule', { milliseconds: 100.5 })).toThrow(/whole milliseconds/)
+  })
+
   test('adds its parts up', () => {
     expect(intervalMsOf('schedule', { days: 1, hours: 1, minutes: 1, seconds: 1, milliseconds: 1 })).toBe(90_061_001)
   })
@@ -138,6 +144,8 @@ describe('an interval', () => {
     ['a misspelt unit', { minute: 1 }, /Did you mean "minutes"/],
     ['text', { minutes: '5' }, /"interval.minutes" is "5"/],
     ['less than a tenth of a second', { milliseconds: 99 }, /at least 100/],
+    ['more than a century', { days: 36_526 }, /at most 36525 days/],
+    ['no number', { days: NaN }, /"interval.days" is NaN/],
   ])('of %s is refused', (_, interval: object, message) => {
     expect(() => intervalMsOf('interval', interval as Interval)).toThrow(message)
   })
