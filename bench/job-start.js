@@ -36,7 +36,7 @@ async function measureMany() {
   const heapBefore = process.memoryUsage().heapUsed
   const startedMs = performance.now()
   for (let index = 0; index < count; index++) jobs.every({ days: 365 }, { name: `job-${index}` }, () => {})
-  const isBehind = async () => (await jobs.status()).filter(({ lastRun }) => lastRun).length < count
+  const isBehind = async () => (await jobs.status()).filter(({ term }) => term).length < count
   while (await isBehind()) await delay(10)
   const startMs = performance.now() - startedMs
   globalThis.gc?.()

@@ -3,8 +3,8 @@
  * share, because Node takes longer to find thirty small files than to run them.
  */
 import { execFileSync } from 'node:child_process'
-import { readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 
@@ -100,11 +100,35 @@ function declare(folder) {
   execFileSync(process.execPath, [compiler, '-p', project, '--emitDeclarationOnly'], { stdio: 'inherit' })
 }
 
+/**
+ * Removes declarations that no entry point leads to: nobody can import them, and they are a third of all of them.
+ * @param {string} target
+ * @param {string[]} entries
+ */
+function dropUnreachable(target, entries) {
+  /** @type {Set<string>} */
+  const reached = new Set()
+  const reach = (/** @type {string} */ file) => {
+    if (reached.has(file) || !existsSync(file)) return
+    reached.add(file)
+    for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(/(?:from|import)[ (]+['"](\.[^'"]+)\.[jt]s['"]/g)) {
+      reach(join(dirname(file), `${path}.d.ts`))
+    }
+  }
+  for (const entry of entries) reach(join(target, `${entry}.d.ts`))
+  for (const name of readdirSync(target, { recursive: true, encoding: 'utf8' })) {
+    if (name.endsWith('.d.ts') && !reached.has(join(target, name))) rmSync(join(target, name))
+  }
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const names = /** @type {PackageName[]} */ (Object.keys(entriesOf))
   const folderOf = (/** @type {string} */ name) => join(root, 'packages', name)
   for (const name of names) rmSync(join(folderOf(name), 'dist'), { recursive: true, force: true })
   // Programs first: they run also while a type is wrong.
   for (const name of names) await bundle(name, join(folderOf(name), 'dist'))
-  for (const name of names) declare(folderOf(name))
+  for (const name of names) {
+    declare(folderOf(name))
+    dropUnreachable(join(folderOf(name), 'dist'), Object.keys(entriesOf[name]()))
+  }
 }

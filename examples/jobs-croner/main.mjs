@@ -10,7 +10,9 @@ const own = new Cron('*/2 * * * * *', async () => {
   console.log(`${process.pid}: ${outcome}`)
 })
 
-jobs.every('*/2 * * * * *', { name: 'other-report' }, async () => report('tenure'))
+jobs.every('*/2 * * * * *', { name: 'other-report' }, async ({ scheduledAt }) => {
+  report(`tenure for ${scheduledAt.toISOString()}`)
+})
 
 process.once('SIGTERM', () => {
   own.stop()

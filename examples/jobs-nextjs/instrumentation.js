@@ -6,6 +6,8 @@ export async function register() {
   const { openStore } = await import('tenure/stores')
   const store = await openStore(process.env.TENURE_STORE ?? 'file:///var/lib/my-app/leases')
   const jobs = createJobs({ store, leaseDurationMs: 3_000 })
-  jobs.every({ seconds: 1 }, { name: 'revalidate' }, async () => console.log(`${process.pid}: revalidates`))
+  jobs.every({ seconds: 1 }, { name: 'revalidate' }, async ({ scheduledAt }) => {
+    console.log(`${process.pid}: revalidates for ${scheduledAt.toISOString()}`)
+  })
   process.once('SIGTERM', () => void jobs.close())
 }

@@ -39,11 +39,13 @@ export function jobStatus(record: LeaseRecord): JobStatus | undefined {
   const { lastRunMs, nextRunMs, doneMs, schedule, timezone } = note
   const { runs } = withLostRuns(note, record.released ? undefined : record.term)
   const running = runs.find(({ result }) => result === undefined)
+  // The first leader notes where it begins, which nobody ran.
+  const hasRun = schedule === undefined || runs.some(({ begunAt }) => begunAt)
   return {
     name: record.election,
     ...(schedule !== undefined && { schedule }),
     ...(timezone !== undefined && { timezone }),
-    ...(lastRunMs !== undefined && { lastRun: new Date(lastRunMs) }),
+    ...(lastRunMs !== undefined && hasRun && { lastRun: new Date(lastRunMs) }),
     ...(nextRunMs !== undefined && { nextRun: new Date(nextRunMs) }),
     ...(doneMs !== undefined && { doneAt: new Date(doneMs) }),
     ...(!record.released && { leader: record.holder }),

@@ -247,6 +247,8 @@ describe('what became of a job', () => {
     const [importing, nightly] = await jobs.status()
     expect(importing).toMatchObject({ name: 'import', leader: 'a', term: 1, running: { by: 'a', term: 1 } })
     expect(nightly).toMatchObject({ name: 'nightly', leader: 'a', schedule: '0 3 * * *', runs: [] })
+    // It has noted where it begins, which nobody ran.
+    expect(nightly).not.toHaveProperty('lastRun')
     await on.clock.advance(2_000)
     expect(ran.value).toBe('ran')
     const [done] = await jobs.status()

@@ -271,7 +271,7 @@ describe('clocks', () => {
   })
 
   test.each([
-    ['spring, when 02:30 is skipped', '2030-03-30T12:00:00Z', ['2030-03-31T01:30:00.000Z', '2030-04-01T00:30:00.000Z']],
+    ['spring, when 02:30 is skipped', '2030-03-30T12:00:00Z', ['2030-03-31T01:00:00.000Z', '2030-04-01T00:30:00.000Z']],
     [
       'autumn, when 02:30 comes twice',
       '2030-10-26T12:00:00Z',
@@ -283,9 +283,7 @@ describe('clocks', () => {
     const { jobs } = on.member('a', { leaseDurationMs: 600_000 })
     jobs.every('30 2 * * *', { name: 'nightly', timezone: 'Europe/Zurich' }, on.work('a'))
     for (let hours = 0; hours < 48; hours += 1) await on.clock.advance(hour)
-    const days = on.ran.map(({ scheduledAt }) => scheduledAt)
-    expect(days).toHaveLength(2)
-    expect(days[1]).toBe(expected[1])
+    expect(on.ran.map(({ scheduledAt }) => scheduledAt)).toEqual(expected)
     await on.close()
   })
 })

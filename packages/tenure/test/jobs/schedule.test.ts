@@ -71,6 +71,27 @@ describe('the next slot', () => {
   })
 
   test.each([
+    ['Europe/Zurich', '2026-03-28T12:00Z'],
+    ['Europe/Zurich', '2026-10-24T12:00Z'],
+    ['America/Havana', '2026-10-31T12:00Z'],
+    ['Australia/Lord_Howe', '2026-04-04T00:00Z'],
+  ])('is due exactly at the times that were announced, when %s changes its clocks (%s)', (timezone, from) => {
+    for (const pattern of ['30 2 * * *', '0 0 * * *', '*/30 1-3 * * *', '*/20 * * * *']) {
+      const { times } = cron(pattern, { timezone })
+      const announced: number[] = []
+      const untilMs = at(from) + 30 * 3_600_000
+      for (let ms = times.after(at(from)); ms !== undefined && ms <= untilMs; ms = times.after(ms)) announced.push(ms)
+      const due = new Set<number>()
+      for (let ms = at(from); ms <= untilMs; ms += 300_000) {
+        const latestMs = times.latest(ms) ?? 0
+        expect(latestMs).toBeLessThanOrEqual(ms)
+        if (latestMs > at(from)) due.add(latestMs)
+      }
+      expect([...due].map(iso)).toEqual(announced.map(iso))
+    }
+  })
+
+  test.each([
     ['that the change skips comes once', '30 2 * * *', '2026-03-28T12:00Z', '2026-03-29T12:00Z'],
     ['that the change repeats comes once', '30 2 * * *', '2026-10-24T12:00Z', '2026-10-25T12:00Z'],
   ])('at an hour %s', (_, pattern, from, until) => {

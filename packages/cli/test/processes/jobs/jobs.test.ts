@@ -18,7 +18,7 @@ test('shows what became of jobs that were run in code and by the command, and no
     })
     .catch(() => undefined)
   jobs.every('0 3 1 1 *', { name: 'yearly', timezone: 'Europe/Zurich' }, () => undefined)
-  await vi.waitUntil(async () => (await jobs.status()).find(({ name }) => name === 'yearly')?.lastRun, {
+  await vi.waitUntil(async () => (await jobs.status()).find(({ name }) => name === 'yearly')?.term, {
     timeout: 20_000,
   })
   await lead({ store, election: 'not-a-job' }, () => undefined)
@@ -33,7 +33,7 @@ test('shows what became of jobs that were run in code and by the command, and no
     expect.stringMatching(/^hourly +- +- +20\S+Z +succeeded +\S+ +m1 +1$/),
     expect.stringMatching(/^import +- +- +20\S+Z +failed +\S+ +node-17 +1 +no such table: x+…$/),
     expect.stringMatching(/^migrate +- +- +20\S+Z +succeeded +\S+ +node-17 +1$/),
-    expect.stringMatching(/^yearly +0 3 1 1 \* Europe\/Zurich +20\S+T02:00:00.000Z +20\S+ +- +- +- +-$/),
+    expect.stringMatching(/^yearly +0 3 1 1 \* Europe\/Zurich +20\S+T02:00:00.000Z +- +- +- +- +-$/),
   ])
   const listed = linesOf((await run(['jobs', ...url, '--json'])).out)
   expect(listed.find(({ name }) => name === 'import')).toMatchObject({
