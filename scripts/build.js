@@ -3,9 +3,11 @@
  * share, because Node takes longer to find thirty small files than to run them.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { constants, gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -64,8 +66,8 @@ function libraryEntries() {
 }
 
 /**
- * Bundles a package. What it depends on stays outside, all but two: what the packages share, which is never published,
- * and the library's check of options, which is small, so that help is shown without loading the library.
+ * Bundles a package. What it depends on stays outside, all but three: what the packages share and the page, which are
+ * never published, and the library's check of options, which is small, so that help is shown without loading the library.
  * @param {PackageName} name
  * @param {string} target
  * @param {import('rolldown').Plugin[]} [plugins]
@@ -77,7 +79,7 @@ export async function bundle(name, target, plugins = []) {
   const built = await rolldown({
     input,
     platform: 'node',
-    external: /^(?!tenure\/options$|@tenure\/internal\/)[^./]/,
+    external: /^(?!tenure\/options$|@tenure\/(?:internal|page)\/|#files$)[^./]/,
     plugins,
   })
   await built.write({
@@ -91,6 +93,60 @@ export async function bundle(name, target, plugins = []) {
     comments: { jsdoc: false },
   })
   await built.close()
+}
+
+/** The licence of what the script of the page contains asks to be named in every copy. */
+const pageBanner = '/*! Tenure, Apache-2.0. With Preact, MIT, Copyright (c) 2015-present Jason Miller */'
+
+/**
+ * Builds the page into one module that holds its files compressed, so that every server that is bundled with it has
+ * them in memory, and none looks for files beside it.
+ * @param {string} folder
+ */
+async function buildPage(folder) {
+  const source = join(folder, 'src/browser')
+  const built = await rolldown({
+    input: join(source, 'main.tsx'),
+    platform: 'browser',
+    transform: { target: 'es2022' },
+  })
+  const { output } = await built.generate({
+    format: 'esm',
+    minify: true,
+    comments: { legal: false },
+    banner: pageBanner,
+  })
+  await built.close()
+  const [script] = output
+  if (output.length !== 1) throw new Error('The page has more than one script.')
+  const read = (/** @type {string} */ name) => readFileSync(join(source, name), 'utf8')
+  const style = read('page.css')
+    .replaceAll(/\/\*[^]*?\*\//g, '')
+    .replaceAll(/\s*\n\s*/g, '\n')
+  const files = [
+    fileOf('script', 'js', 'text/javascript; charset=utf-8', script.code),
+    fileOf('style', 'css', 'text/css; charset=utf-8', style),
+    fileOf('icon', 'svg', 'image/svg+xml', read('icon.svg')),
+  ]
+  const page = files.reduce((text, { name, base }) => text.replace(`page/${base}`, `page/${name}`), read('index.html'))
+  const html = fileOf('index', 'html', 'text/html; charset=utf-8', page)
+  mkdirSync(join(folder, 'dist'), { recursive: true })
+  const text = (/** @type {unknown} */ value) => JSON.stringify(value, ['name', 'type', 'gzip'])
+  writeFileSync(
+    join(folder, 'dist/files.js'),
+    `export const html = ${text(html)}\nexport const files = ${text(files)}\n`,
+  )
+}
+
+/** @param {string} stem @param {string} ending @param {string} type @param {string} text */
+function fileOf(stem, ending, type, text) {
+  const hash = createHash('sha256')
+    .update(text)
+    .digest('base64url')
+    .replaceAll(/[^A-Za-z0-9]/g, '')
+    .slice(0, 12)
+  const gzip = gzipSync(text, { level: constants.Z_BEST_COMPRESSION }).toString('base64')
+  return { base: `${stem}.${ending}`, name: `${stem}-${hash}.${ending}`, type, gzip }
 }
 
 /** @param {string} folder */
@@ -125,6 +181,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const names = /** @type {PackageName[]} */ (Object.keys(entriesOf))
   const folderOf = (/** @type {string} */ name) => join(root, 'packages', name)
   for (const name of names) rmSync(join(folderOf(name), 'dist'), { recursive: true, force: true })
+  rmSync(join(folderOf('page'), 'dist'), { recursive: true, force: true })
+  await buildPage(folderOf('page'))
   // Programs first: they run also while a type is wrong.
   for (const name of names) await bundle(name, join(folderOf(name), 'dist'))
   for (const name of names) {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const maxPackedBytes = 280_000
-// What the packages share is bundled into each; nobody can install it.
-const internal = '@tenure/internal'
+// What the packages share and the page are bundled into each; nobody can install them.
+const internal = /@tenure\/(?:internal|page)\b/
 const allowed = /^(bin\/tenure\.js|dist\/.+\.(js|d\.ts)|package\.json|README\.md|LICENSE)$/
 
 const folder = mkdtempSync(join(tmpdir(), 'tenure-pack-'))
@@ -28,8 +28,8 @@ function check(directory) {
   /** @type {string[]} */
   const files = packed.files.map((/** @type {{ path: string }} */ file) => file.path)
   const strangers = files.filter((file) => !allowed.test(file))
-  const named = files.filter((file) => readFileSync(join(directory, file), 'utf8').includes(internal))
-  if (named.length > 0) throw new Error(`${packed.filename} names ${internal}, which is private: ${named.join(', ')}`)
+  const named = files.filter((file) => internal.test(readFileSync(join(directory, file), 'utf8')))
+  if (named.length > 0) throw new Error(`${packed.filename} names a private package: ${named.join(', ')}`)
   if (strangers.length > 0) throw new Error(`${packed.filename} holds ${strangers.join(', ')}`)
   if (packed.size > maxPackedBytes)
     throw new Error(`${packed.filename} has ${packed.size} bytes, over ${maxPackedBytes}`)

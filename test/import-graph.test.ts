@@ -7,14 +7,15 @@ import { listFiles, root } from './source-files.ts'
 /** Which packages each of them may know. */
 const below: Readonly<Record<string, readonly string[]>> = {
   internal: [],
+  page: [],
   tenure: ['internal'],
-  service: ['internal', 'tenure'],
+  service: ['internal', 'page', 'tenure'],
   multicluster: ['internal', 'tenure'],
-  cli: ['internal', 'tenure', 'service', 'multicluster'],
+  cli: ['internal', 'page', 'tenure', 'service', 'multicluster'],
 }
 const packages = Object.keys(below)
 const packageOf = (path: string) => path.split('/')[1] ?? ''
-const sources = listFiles('packages').filter((path) => /^packages\/[^/]+\/src\/.*\.ts$/.test(path))
+const sources = listFiles('packages').filter((path) => /^packages\/[^/]+\/src\/.*\.tsx?$/.test(path))
 const graph = new Map(sources.map((path) => [path, importsOf(path)]))
 
 /** An import of a package that is not below, or around its entry points. */
@@ -31,20 +32,23 @@ const upwards = (path: string, imports: readonly Import[]) =>
 const valueImports = (imports: readonly Import[]) =>
   imports.flatMap(({ file, erased, dynamic }) => (file === undefined || erased || dynamic ? [] : [file]))
 
-test('imports point down between packages: internal, then tenure, then service and multicluster, then cli', () => {
+test('imports point down between packages: internal and page, then tenure, then service and multicluster, then cli', () => {
   expect([...new Set(sources.map(packageOf))].toSorted()).toEqual(packages.toSorted())
   expect([...graph].flatMap(([path, imports]) => upwards(path, imports))).toEqual([])
 })
 
-test('what a package needs of the others is what it may know, and never the private one', () => {
+/** Bundled into the others, and never published. */
+const unpublished = ['internal', 'page']
+
+test('what a package needs of the others is what it may know, and never a private one', () => {
   for (const name of packages) {
     const manifest = JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'))
     const own = [
       ...Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies, ...manifest.peerDependencies }),
       ...Object.keys({ ...manifest.devDependencies }),
     ].flatMap((each) => (each === 'tenure' ? each : /^@tenure\/(.+)$/.exec(each)?.[1]) ?? [])
-    expect(own.toSorted(), name).toEqual((below[name] ?? []).filter((each) => each !== 'internal').toSorted())
-    expect(manifest.private ?? false, name).toBe(name === 'internal')
+    expect(own.toSorted(), name).toEqual((below[name] ?? []).filter((each) => !unpublished.includes(each)).toSorted())
+    expect(manifest.private ?? false, name).toBe(unpublished.includes(name))
   }
 })
 

@@ -15,7 +15,7 @@ export interface Import extends Finding {
 
 /** What a file imports. Its path is relative to the repository. */
 export function importsOf(path: string, text = readFileSync(join(root, path), 'utf8')): Import[] {
-  return findImports(text).map((found) => {
+  return findImports(text, path).map((found) => {
     if (found.what.startsWith('.')) return { ...found, file: join(dirname(path), found.what), package: undefined }
     const [, name, entry] = /^(?:@tenure\/|(?=tenure(?:\/|$)))([a-z]+)(?:\/(.+))?$/.exec(found.what) ?? []
     return { ...found, package: name, file: name && join('packages', name, 'src', sourceOf(name, entry)) }
@@ -24,7 +24,7 @@ export function importsOf(path: string, text = readFileSync(join(root, path), 'u
 
 /** Where an entry point of a package begins; what is built has the path of its source. */
 function sourceOf(name: string, entry: string | undefined): string {
-  if (name === 'internal') return `${entry}.ts`
+  if (name === 'internal' || name === 'page') return `${entry}.ts`
   const manifest: { exports: Record<string, { default: string }> } = JSON.parse(
     readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'),
   )

@@ -19,8 +19,8 @@ const timerModules = /^(node:)?timers(\/promises)?$/
 const chance = new Set(['randomUUID', 'randomBytes', 'randomInt', 'getRandomValues'])
 
 /** Uses of real time and chance, which belong into `clock.ts`. */
-export function findTimeAndChance(text: string): Finding[] {
-  return find(text, (node) => {
+export function findTimeAndChance(text: string, path?: string): Finding[] {
+  return find(text, path, (node) => {
     if (ts.isPropertyAccessExpression(node)) {
       const name = node.getText().replace(/^globalThis\./, '')
       return timeAndChance.has(name) ? name : undefined
@@ -33,12 +33,12 @@ export function findTimeAndChance(text: string): Finding[] {
 }
 
 /** Places where the type checker was told to look away. */
-export function findUnchecked(text: string): Finding[] {
+export function findUnchecked(text: string, path?: string): Finding[] {
   const comments = linesOf(text).flatMap(([line, content]) => {
     const directive = /@ts-(ignore|nocheck|expect-error)/.exec(content)
     return directive ? [{ line, what: directive[0] }] : []
   })
-  return [...find(text, (node) => (node.kind === ts.SyntaxKind.AnyKeyword ? 'any' : undefined)), ...comments]
+  return [...find(text, path, (node) => (node.kind === ts.SyntaxKind.AnyKeyword ? 'any' : undefined)), ...comments]
 }
 
 const leaks = [
@@ -68,7 +68,7 @@ export const quickMs = 200
 
 /** Waits in real time that are too long for a quick test, as far as they are written as numbers. */
 export function findLongWaits(text: string): Finding[] {
-  return find(text, (node) => {
+  return find(text, undefined, (node) => {
     if (!ts.isCallExpression(node)) return undefined
     const callee = node.expression.getText()
     const longest = Math.max(...node.arguments.map(numberOf))
@@ -78,7 +78,7 @@ export function findLongWaits(text: string): Finding[] {
 
 /** Programs that are started by a name which is written there. */
 export function findPrograms(text: string): Finding[] {
-  return find(text, (node) => {
+  return find(text, undefined, (node) => {
     if (!ts.isCallExpression(node)) return undefined
     const [program] = node.arguments
     const callee = node.expression.getText()
@@ -95,9 +95,13 @@ function numberOf(node: ts.Expression): number {
 }
 
 /** The modules a file imports or re-exports from. */
-export function findImports(text: string): (Finding & { readonly dynamic: boolean; readonly erased: boolean })[] {
+export function findImports(
+  text: string,
+  path?: string,
+): (Finding & { readonly dynamic: boolean; readonly erased: boolean })[] {
   return find(
     text,
+    path,
     (node) => (ts.isStringLiteral(node) && isModuleName(node) ? node.text : undefined),
     ({ parent }) => ({
       dynamic: ts.isCallExpression(parent),
@@ -120,10 +124,12 @@ function isModuleName(node: ts.StringLiteral): boolean {
   )
 }
 
-function find(text: string, look: (node: ts.Node) => string | undefined): Finding[]
-function find<T>(text: string, look: (node: ts.Node) => string | undefined, more: (node: ts.Node) => T): (Finding & T)[]
-function find(text: string, look: (node: ts.Node) => string | undefined, more?: (node: ts.Node) => object): Finding[] {
-  const source = ts.createSourceFile('source.ts', text, ts.ScriptTarget.Latest, true)
+type Look = (node: ts.Node) => string | undefined
+
+function find(text: string, path: string | undefined, look: Look): Finding[]
+function find<T>(text: string, path: string | undefined, look: Look, more: (node: ts.Node) => T): (Finding & T)[]
+function find(text: string, path = 'source.ts', look: Look, more?: (node: ts.Node) => object): Finding[] {
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
   const findings: Finding[] = []
   const visit = (node: ts.Node): void => {
     const what = look(node)

@@ -113,6 +113,7 @@ export interface Writing {
 
 /** Somebody in line for a group. */
 export interface Waiter {
+  readonly nodeId: string
   /** Called when the group may be free. */
   wake(): void
 }

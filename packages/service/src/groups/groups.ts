@@ -118,6 +118,10 @@ export interface GroupView {
   readonly explicit: boolean
   readonly highestTerm: number
   readonly lease: LeaseView | undefined
+  /** Nodes that gave a sign of life lately, beside the leader. */
+  readonly candidates: number
+  /** Campaigns that wait in line. */
+  readonly waiting: number
 }
 
 export interface PageOptions {
@@ -139,6 +143,8 @@ export interface MemberView {
   readonly role: 'leader' | 'candidate' | 'allowed'
   readonly lastHeartbeatMs: number | undefined
   readonly metadata: MetadataText
+  /** Whether a campaign of it waits in line. */
+  readonly waiting: boolean
 }
 
 /** An answer at once where nothing must be waited for: renewals are many. */

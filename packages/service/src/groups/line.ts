@@ -4,10 +4,9 @@ import type { Group, Waiter } from './group.ts'
 /** In line until it may be this one's turn, time is over, or the caller has gone. */
 export async function waitInLine(
   group: Group,
-  place: Waiter | undefined,
+  waiter: Waiter,
   { clock, deadlineMs, signal }: { readonly clock: Clock; readonly deadlineMs: number; readonly signal: AbortSignal },
 ): Promise<Waiter> {
-  const waiter = place ?? { wake: () => {} }
   group.line ??= new Set()
   group.line.add(waiter)
   const nowMs = clock.monotonicMs()
@@ -31,6 +30,11 @@ export function leaveLine(group: Group, place: Waiter): void {
   group.line?.delete(place)
   if (group.line?.size === 0) group.line = undefined
   wakeLine(group)
+}
+
+/** Somebody who is not in line yet. */
+export function newWaiter(nodeId: string): Waiter {
+  return { nodeId, wake: () => {} }
 }
 
 export function firstInLine(group: Group): Waiter | undefined {

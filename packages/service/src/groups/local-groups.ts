@@ -23,7 +23,7 @@ import type {
 import type { Group, Waiter } from './group.ts'
 import { GroupDriver, noAnswer, noGroup, type Ask, type DriverOptions, type Otherwise } from './group-driver.ts'
 import type { GroupTable } from './group-table.ts'
-import { firstInLine, leaveLine, waitInLine } from './line.ts'
+import { firstInLine, leaveLine, newWaiter, waitInLine } from './line.ts'
 import { pageOf, type Listing } from './listing.ts'
 import { Members } from './members.ts'
 import type { Loaded } from '../storage/storage.ts'
@@ -110,10 +110,12 @@ export class LocalGroups implements Groups, Listing {
         if (answer === 'granted') return this.#driver.standing(found, true)
         if (answer === 'refused') return this.#driver.read(claim.groupId)
         if (answer !== 'wait') throw errorOf(answer)
-        if (now.monotonicMs < deadlineMs) {
-          return again(waitInLine(found, place, { clock: this.#clock, deadlineMs, signal }))
+        const isLate = now.monotonicMs >= deadlineMs
+        if (isLate || !place) this.#members.note(found.id, claim.nodeId, claim.metadata, now.wallMs)
+        if (!isLate) {
+          const waiter = place ?? newWaiter(claim.nodeId)
+          return again(waitInLine(found, waiter, { clock: this.#clock, deadlineMs, signal }))
         }
-        this.#members.note(found.id, claim.nodeId, claim.metadata, now.wallMs)
         return this.#driver.read(claim.groupId)
       },
       written: (found) => this.#driver.standing(found, true),
@@ -266,8 +268,9 @@ export class LocalGroups implements Groups, Listing {
   }
 
   async members(groupId: string): Promise<MemberView[]> {
-    return this.#lookAtKnown(groupId, ({ lease, definition }) =>
+    return this.#lookAtKnown(groupId, ({ lease, definition, line }) =>
       this.#members.list(groupId, {
+        waiting: new Set(Array.from(line ?? [], ({ nodeId }) => nodeId)),
         allowed: definition?.allowedNodes ?? [],
         last:
           lease && !lease.hasLeft
@@ -338,12 +341,15 @@ export class LocalGroups implements Groups, Listing {
   }
 
   #view(group: Group): GroupView {
+    const { lease } = this.#driver.standing(group, false)
     return {
       groupId: group.id,
       definition: group.definition ?? { policy: this.#options.policy, allowedNodes: undefined },
       explicit: group.definition !== undefined,
       highestTerm: group.term,
-      lease: this.#driver.standing(group, false).lease,
+      lease,
+      candidates: this.#members.count(group.id, lease?.ended ? undefined : lease?.nodeId, this.#clock.wallMs()),
+      waiting: group.line?.size ?? 0,
     }
   }
 }

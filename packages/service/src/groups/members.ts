@@ -76,10 +76,11 @@ export class Members {
         | { readonly nodeId: string; readonly metadata: MetadataText; readonly lastHeartbeatMs: number }
         | undefined
       readonly leaderId: string | undefined
+      readonly waiting: ReadonlySet<string>
       readonly nowMs: number
     },
   ): MemberView[] {
-    const members = new Map<string, MemberView>()
+    const members = new Map<string, Omit<MemberView, 'waiting'>>()
     for (const nodeId of known.allowed) {
       members.set(nodeId, { nodeId, role: 'allowed', lastHeartbeatMs: undefined, metadata: noMetadata })
     }
@@ -94,7 +95,16 @@ export class Members {
       const newer = sign?.lastHeartbeatMs !== undefined && sign.lastHeartbeatMs > last.lastHeartbeatMs
       members.set(last.nodeId, { ...(newer ? sign : last), role: leads ? 'leader' : 'candidate' })
     }
-    return [...members.values()]
+    return [...members.values()].map((member) => ({ ...member, waiting: known.waiting.has(member.nodeId) }))
+  }
+
+  /** How many gave a sign of life lately, without one of them. */
+  count(groupId: string, without: string | undefined, nowMs: number): number {
+    let count = 0
+    for (const [nodeId, { atMs }] of this.#groups.get(groupId) ?? []) {
+      if (nodeId !== without && nowMs - atMs < this.#ttlMs) count += 1
+    }
+    return count
   }
 
   /** Drops what is too old, so that groups nobody asks about do not pile up. */

@@ -4,10 +4,11 @@ import { ServiceError } from '../errors.ts'
 import { announcedBytes, isAnnounced, largeBytes } from './bodies.ts'
 import { isStillKnown, onceGone, type Connections } from './connections.ts'
 import { HeadCheck } from './head.ts'
+import { pagePaths } from './routes/page.ts'
 import type { App, Service } from './service.ts'
 
-/** Everybody may ask whether the process answers, and whether it can work. */
-const openRoutes = new Set<string | undefined>(['/healthz', '/readyz'])
+/** Everybody may ask whether the process answers, and whether it can work; and load the page, without what it shows. */
+const openRoutes = new Set<string | undefined>(['/healthz', '/readyz', ...pagePaths])
 /** How long the answer to a large body waits that is refused because of its sender. */
 const refusedMs = 1_000
 

@@ -11,12 +11,13 @@ import { describeApi } from './openapi.ts'
 import { electionRoutes } from './routes/elections.ts'
 import { groupRoutes } from './routes/groups.ts'
 import { operationRoutes } from './routes/operations.ts'
+import { pageRoute } from './routes/page.ts'
 import { renewManyRoute } from './routes/renew-many.ts'
 import { watchRoutes } from './routes/watch.ts'
 import type { App, Service } from './service.ts'
 
 /** In the order of the OpenAPI document. */
-const routes = [...electionRoutes, renewManyRoute, ...groupRoutes, ...watchRoutes, ...operationRoutes]
+const routes = [...electionRoutes, renewManyRoute, ...groupRoutes, ...watchRoutes, ...operationRoutes, pageRoute]
 
 /** The HTTP side of the service. */
 export async function buildApp(service: Service): Promise<{ app: App; connections: Connections }> {

@@ -33,15 +33,20 @@ export function leadershipOf({ lease, highestTerm, freeInMs }: GroupStanding, wa
   }
 }
 
-export function eventOf({ type, groupId, lease, reason, atMs }: Change): WatchedEvent {
-  const shown = leaderOf(lease, atMs)
+/** A change in short, as it is listed. */
+export function changeOf({ type, groupId, lease, reason, atMs }: Change): WatchedEvent {
   return {
     type,
     group_id: groupId,
     term: lease.term,
     leader_node_id: lease.nodeId,
     ...(reason && { reason }),
-    ...(type === 'LEADER_LOST' ? { leader: null, previous_leader: shown } : { leader: shown }),
     ts_ms: atMs,
   }
+}
+
+export function eventOf(change: Change): WatchedEvent {
+  const shown = leaderOf(change.lease, change.atMs)
+  const isOver = change.type === 'LEADER_LOST'
+  return { ...changeOf(change), ...(isOver ? { leader: null, previous_leader: shown } : { leader: shown }) }
 }

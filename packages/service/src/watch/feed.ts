@@ -132,6 +132,17 @@ export class Feed {
     return Array.from({ length: length - low }, (_, index) => at(low + index))
   }
 
+  /** The newest changes of some groups that are kept, up to a number of them, in order. */
+  newest(groupIds: ReadonlySet<string>, most: number): Entry[] {
+    const { length } = this.#kept
+    const found: Entry[] = []
+    for (let index = length - 1; index >= 0 && found.length < most; index -= 1) {
+      const entry = this.#kept[(this.#start + index) % length] as Entry
+      if (groupIds.has(entry.change.groupId)) found.push(entry)
+    }
+    return found.toReversed()
+  }
+
   /** Whether the feed began after a position, or was broken off: not the reader was too slow. */
   isBefore(position: Position): boolean {
     return isAfter(this.#begin, position)

@@ -207,7 +207,7 @@ test('an administrator manages groups, and takes part in none without the right 
 })
 
 describe('without an identity', () => {
-  test('every route but those of health is closed, and looks the same whether it is there or not', async () => {
+  test('every route but those of health and the page is closed, and looks the same whether it is there or not', async () => {
     const { body } = await ask(admin, 'GET', '/openapi.json')
     const paths = Object.entries(body['paths'] as Record<string, Record<string, unknown>>).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => [method.toUpperCase(), path.replace('{group_id}', 'payments-1')] as const),
@@ -216,9 +216,19 @@ describe('without an identity', () => {
     const isOpen = (path: string) => path === '/healthz' || path === '/readyz'
     const closed = [
       ...paths.filter(([, path]) => !isOpen(path)),
-      ...['/metrics', '/openapi.json', '/', '/v1', '/v2/groups', '/admin', '/healthz/', '/healthz/x', '/HEALTHZ'].map(
-        (path) => ['GET', path] as const,
-      ),
+      ...[
+        '/metrics',
+        '/openapi.json',
+        '/page',
+        '/page/',
+        '/page/x/y',
+        '/v1',
+        '/v2/groups',
+        '/admin',
+        '/healthz/',
+        '/healthz/x',
+        '/HEALTHZ',
+      ].map((path) => ['GET', path] as const),
       ...['HEAD', 'OPTIONS', 'PATCH', 'DELETE'].map((method) => [method, '/v1/groups/payments-1/leader'] as const),
     ]
     for (const who of [undefined, 'x.y.z']) {
@@ -235,6 +245,10 @@ describe('without an identity', () => {
         expect(await ask(who, 'GET', path)).toMatchObject({ status: 200, body: { ok: true } })
         expect(await ask(who, 'HEAD', path)).toMatchObject({ status: 200 })
       }
+      // The page shows nothing by itself, whoever asks for it.
+      const page = await fetch(`${service.url}/`, { headers: { accept: 'text/html' } })
+      expect(page.status).toBe(200)
+      expect((await fetch(`${service.url}/page/no-such-file.js`)).status).toBe(404)
     }
   })
 

@@ -94,7 +94,7 @@ function listGroupsRoute(app: App, { state, secret, clock, limits }: Service): v
       onSend: countUnread(limits),
     },
     async (request) => {
-      const { limit = '100' } = request.query
+      const { limit = '100', search = '' } = request.query
       const { identity } = request
       limits.groups(request, Number(limit))
       const after = request.query.after === undefined ? undefined : placeOf(request.query.after)
@@ -103,7 +103,8 @@ function listGroupsRoute(app: App, { state, secret, clock, limits }: Service): v
       }
       // A caller that could begin at any place could find out what is behind it.
       if (after !== undefined && after === request.query.after) mayRead(identity, after)
-      const isShown = (groupId: string) => canRead(identity, groupId)
+      const sought = search.toLowerCase()
+      const isShown = (groupId: string) => groupId.toLowerCase().includes(sought) && canRead(identity, groupId)
       const { groups, next, passedOver } = await state.groups({ after, limit: Number(limit), isShown })
       limits.passedOver(request, passedOver)
       const seesAll = identity.reader || identity.admin
@@ -239,11 +240,13 @@ function viewOf(group: GroupView, wallMs: number) {
     leader: lease && !lease.ended ? leaderOf(lease, wallMs) : null,
     // Without its metadata: groups without a leader are many, and a page of them is to stay small.
     ...(lease?.ended && { previous_leader: leaderOf({ ...lease, metadata: noMetadata }, wallMs) }),
+    candidates: group.candidates,
+    waiting: group.waiting,
   }
 }
 
-function memberJson({ nodeId, role, lastHeartbeatMs, metadata }: MemberView): string {
-  const rest = JSON.stringify({ node_id: nodeId, role, last_heartbeat_ms: lastHeartbeatMs ?? null })
+function memberJson({ nodeId, role, lastHeartbeatMs, metadata, waiting }: MemberView): string {
+  const rest = JSON.stringify({ node_id: nodeId, role, last_heartbeat_ms: lastHeartbeatMs ?? null, waiting })
   return `${rest.slice(0, -1)},"metadata":${metadata}}`
 }
 

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { mayReadAll } from '../../auth/access.ts'
 import type { ActiveView, FollowerView } from '../../operation/replicas.ts'
 import { Ok } from '../schemas/common.ts'
-import { ReplicasAnswer } from '../schemas/operations.ts'
+import { IdentityAnswer, ReplicasAnswer } from '../schemas/operations.ts'
 import type { App, Service } from '../service.ts'
 
 function healthRoute(app: App): void {
@@ -133,4 +133,25 @@ function followerView({ replica, address, sinceMs, changesBehind, lagMs }: Follo
   }
 }
 
-export const operationRoutes = [healthRoute, readyRoute, replicasRoute, metricsRoute, documentRoute]
+function identityRoute(app: App): void {
+  app.get(
+    '/v1/identity',
+    {
+      schema: {
+        operationId: 'identity',
+        tags: ['operation'],
+        summary: 'Who the caller is',
+        description: 'And what it may do beside taking part. Without authentication everybody may do everything.',
+        response: { 200: IdentityAnswer },
+      },
+    },
+    async ({ identity: { subject, admin, reader, expiresAtMs } }) => ({
+      subject,
+      admin,
+      reader,
+      expires_at_ms: expiresAtMs ?? null,
+    }),
+  )
+}
+
+export const operationRoutes = [healthRoute, readyRoute, identityRoute, replicasRoute, metricsRoute, documentRoute]

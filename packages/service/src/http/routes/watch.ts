@@ -1,9 +1,11 @@
+import { mayRead } from '../../auth/access.ts'
 import { ServiceError } from '../../errors.ts'
 import { watch } from '../../watch/watch.ts'
 import { countUnread } from '../connections.ts'
 import { GroupParams } from '../schemas/common.ts'
 import * as schema from '../schemas/watch.ts'
 import type { App, Service } from '../service.ts'
+import { changeOf } from '../views.ts'
 
 function watchRoute(app: App, service: Service): void {
   app.get(
@@ -48,10 +50,7 @@ function watchManyRoute(app: App, service: Service): void {
       },
     },
     (request, reply) => {
-      const groups = [...new Set(request.query.groups.split(','))]
-      if (groups.length > schema.mostWatched) {
-        throw new ServiceError('INVALID_REQUEST', `groups must be at most ${schema.mostWatched}.`)
-      }
+      const groups = groupsOf(request.query)
       service.limits.groups(request, groups.length)
       return service.limits.watching(request, groups.length, () =>
         watch(service, request, reply, groups, request.query),
@@ -60,4 +59,35 @@ function watchManyRoute(app: App, service: Service): void {
   )
 }
 
-export const watchRoutes = [watchRoute, watchManyRoute]
+function changesRoute(app: App, { hub, limits }: Service): void {
+  app.get(
+    '/v1/changes',
+    {
+      onSend: countUnread(limits),
+      schema: {
+        operationId: 'listChanges',
+        tags: ['groups'],
+        summary: 'The last changes of some groups',
+        description:
+          'Of the newest changes of all groups that the replica which is asked has in memory since its start, 16384 at most. For people: a watch begins where it is opened.',
+        querystring: schema.ChangesQuery,
+        response: { 200: schema.ChangesAnswer },
+      },
+    },
+    async (request) => {
+      const groups = groupsOf(request.query)
+      limits.groups(request, groups.length)
+      for (const group of groups) mayRead(request.identity, group)
+      const kept = hub.feed.newest(new Set(groups), Number(request.query.limit ?? '100'))
+      return { changes: kept.map(({ change }) => changeOf(change)) }
+    },
+  )
+}
+
+function groupsOf({ groups }: { readonly groups: string }): string[] {
+  const all = [...new Set(groups.split(','))]
+  if (all.length <= schema.mostWatched) return all
+  throw new ServiceError('INVALID_REQUEST', `groups must be at most ${schema.mostWatched}.`)
+}
+
+export const watchRoutes = [watchRoute, watchManyRoute, changesRoute]

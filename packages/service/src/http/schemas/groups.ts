@@ -41,11 +41,28 @@ const Group = named('Group', {
   highest_term: Term,
   leader: leadership.leader,
   previous_leader: leadership.previous_leader,
+  candidates: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      description: 'Nodes that campaigned or sent a heartbeat lately, without the leader.',
+      examples: [2],
+    }),
+  ),
+  waiting: Type.Optional(Type.Integer({ minimum: 0, description: 'Campaigns that wait in line now.', examples: [1] })),
 })
 export const GroupAnswer = named('GroupAnswer', { ok: IsOk, group: Group }, { description: 'The group.' })
 export const GroupsQuery = Sent({
   after: Type.Optional(
     Type.String({ maxLength: 256, description: '`next` of the page before.', examples: ['orders'] }),
+  ),
+  search: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 128,
+      description:
+        'Only groups whose id contains this, in upper or lower case. A page may be short, even empty, before the last one.',
+      examples: ['payments'],
+    }),
   ),
   limit: Type.Optional(
     Type.String({ pattern: '^[1-9][0-9]{0,2}$', description: 'At most 999. Default: 100.', examples: ['100'] }),
@@ -82,6 +99,7 @@ export const MembersAnswer = named(
           description: 'When it last sent something, as Unix time. Null: not lately.',
         }),
         metadata: Metadata,
+        waiting: Type.Optional(Type.Boolean({ description: 'Whether a campaign of it waits in line now.' })),
       }),
       { description: 'Nodes that are allowed by name, have campaigned, or send heartbeats.' },
     ),

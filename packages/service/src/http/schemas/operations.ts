@@ -43,3 +43,16 @@ export const ReplicasAnswer = Type.Object(
   },
   { description: 'The replicas, as the one that was asked knows them.' },
 )
+
+export const IdentityAnswer = Type.Object(
+  {
+    subject: Type.String({ description: 'How the service names the caller in its log.', examples: ['ops'] }),
+    admin: Type.Boolean({ description: 'Whether it may define and delete groups, and end terms of others.' }),
+    reader: Type.Boolean({ description: 'Whether it sees all groups. An administrator does, too.' }),
+    expires_at_ms: Type.Union([UnixMs('Unix time.'), Type.Null()], {
+      description: 'When its token or certificate expires. Null: it has none.',
+      examples: [1735200000000],
+    }),
+  },
+  { description: 'The caller.' },
+)

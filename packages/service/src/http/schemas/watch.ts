@@ -21,13 +21,17 @@ const watchQuery = {
 }
 export const WatchQuery = Sent(watchQuery)
 export type WatchOptions = Static<typeof WatchQuery>
-export const WatchManyQuery = Sent({
-  groups: Type.String({
-    pattern: `^${groupPattern}(,${groupPattern}){0,${mostWatched - 1}}$`,
-    description: `Ids of groups with commas in between: at most ${mostWatched}.`,
-    examples: ['payments-coordinator,orders'],
-  }),
-  ...watchQuery,
+const Groups = Type.String({
+  pattern: `^${groupPattern}(,${groupPattern}){0,${mostWatched - 1}}$`,
+  description: `Ids of groups with commas in between: at most ${mostWatched}.`,
+  examples: ['payments-coordinator,orders'],
+})
+export const WatchManyQuery = Sent({ groups: Groups, ...watchQuery })
+export const ChangesQuery = Sent({
+  groups: Groups,
+  limit: Type.Optional(
+    Type.String({ pattern: '^[1-9][0-9]{0,2}$', description: 'At most 999. Default: 100.', examples: ['100'] }),
+  ),
 })
 export const WatchHeaders = Type.Object({
   'last-event-id': Type.Optional(
@@ -80,6 +84,11 @@ const WatchAnswer = named('WatchAnswer', {
   }),
   cluster_id: ClusterId,
 })
+export const ChangesAnswer = named(
+  'ChangesAnswer',
+  { changes: Type.Array(WatchEvent, { description: 'In order, without the leases.' }) },
+  { description: 'The newest changes that are kept.' },
+)
 export const watchText =
   'With `Accept: text/event-stream` the answer is a stream of Server-Sent Events, each of them a WatchEvent with an `id` that is a cursor. Otherwise it is a long poll: without a cursor it answers with the present state, with one it waits for what comes after. It reports at most 256 changes, or about 256 KB of them, at once: the rest comes with the next poll.'
 

@@ -255,7 +255,7 @@ test('bodies that are not sent to their end take a bounded part of the memory', 
 
 test('signs of members take a bounded part of the memory, whatever the number of groups', () => {
   const members = new Members({ memberTtlMs: 1_000, maxMembersPerGroup: 10, maxMemberBytes: 100_000 })
-  const known = { allowed: [], last: undefined, leaderId: undefined, nowMs: 0 }
+  const known = { allowed: [], last: undefined, leaderId: undefined, waiting: new Set<string>(), nowMs: 0 }
   const metadata = JSON.stringify({ text: 'x'.repeat(4_000) })
   for (let at = 0; at < 1_000; at++) members.note(`group-${at}`, 'a', metadata, 0)
   const counted = Array.from({ length: 1_000 }, (_, at) => members.list(`group-${at}`, known).length)

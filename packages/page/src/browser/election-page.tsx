@@ -1,0 +1,192 @@
+import { useState } from 'preact/hooks'
+import { leftOf, type Election } from '../model/elections.ts'
+import { jobIn } from '../model/jobs.ts'
+import { ago, duration, endings, visible } from '../model/text.ts'
+import type { Terms } from '../model/terms.ts'
+import { Actions } from './actions.tsx'
+import type { Shown } from './app.tsx'
+import { now } from './clock.ts'
+import { Span } from './election-list.tsx'
+import { Job } from './job.tsx'
+import { LeaseBar } from './lease-bar.tsx'
+import { Members } from './members.tsx'
+import { Name, Node } from './name.tsx'
+import { Pairs } from './pairs.tsx'
+import { useTicks } from './ticks.ts'
+import { TimeLine } from './time-line.tsx'
+import { exactly, moment } from './times.ts'
+
+const mostChanges = 20
+
+interface Props extends Shown {
+  readonly id: string
+}
+
+/** Everything about one election. */
+export function ElectionPage({ controller, id }: Props) {
+  const { elections, isMissing, identity } = controller.state
+  const [spanMs, setSpan] = useState<number>(900_000)
+  const election = elections.byId.get(id)
+  const nowMs = now().wallMs + elections.aheadMs
+  return (
+    <article class="one" aria-labelledby="election">
+      <p class="back">
+        <a href="#/">← All elections</a>
+      </p>
+      <h1 id="election">
+        <Name of={id} />
+      </h1>
+      {isMissing ? (
+        <p class="empty">There is no such election, or it was removed.</p>
+      ) : !election ? (
+        <p class="empty">Asking…</p>
+      ) : (
+        <>
+          <Standing controller={controller} election={election} />
+          {identity?.admin && <Actions key={id} controller={controller} election={election} />}
+          <section class="card" aria-labelledby="led">
+            <div class="tools">
+              <h2 id="led">Who led when</h2>
+              <Span of={spanMs} onChange={setSpan} />
+            </div>
+            <TimeLine controller={controller} terms={election.terms} spanMs={spanMs} />
+          </section>
+          <div class="columns">
+            <div>
+              <Members controller={controller} election={election} />
+              <Told election={election} nowMs={nowMs} />
+            </div>
+            <Changes controller={controller} terms={election.terms} nowMs={nowMs} />
+          </div>
+        </>
+      )}
+    </article>
+  )
+}
+
+function Standing({ controller, election }: Shown & { readonly election: Election }) {
+  useTicks(1_000)
+  const { leader, previous, freeAtMs, policy, allowedNodes, highestTerm } = election
+  const { elections, link } = controller.state
+  const nowMs = now().wallMs + elections.aheadMs
+  const heldMs = freeAtMs === undefined ? 0 : freeAtMs - now().monotonicMs
+  return (
+    <section class={leader ? 'standing' : 'standing free'} aria-label="How it stands">
+      <p class="who" aria-live="polite">
+        {leader ? (
+          <>
+            <Node of={leader.node} colour={controller.palette.of(leader.node)} /> <span class="verb">leads</span>
+          </>
+        ) : (
+          <>
+            <span class="nobody">Nobody leads</span>
+            {previous && (
+              <span class="verb">
+                ; <Name of={previous.node} /> did last
+              </span>
+            )}
+          </>
+        )}
+      </p>
+      {leader && <LeaseBar lease={leader} isBehind={link.kind === 'behind'} />}
+      <dl class="facts">
+        <Fact name="Term">{leader?.term ?? highestTerm}</Fact>
+        {leader && (
+          <>
+            <Fact name="Leads since" title={exactly(leader.sinceMs)}>
+              {moment(leader.sinceMs, nowMs)} ({duration(Math.max(0, nowMs - leader.sinceMs))})
+            </Fact>
+            <Fact name="Last renewed" title={exactly(leader.renewedMs)}>
+              {ago(nowMs - leader.renewedMs)}
+            </Fact>
+            <Fact name="Lease">{duration(leader.ttlMs)}</Fact>
+          </>
+        )}
+        {heldMs > 0 && <Fact name="Nobody may lead for">{duration(heldMs)}</Fact>}
+        {policy && (
+          <Fact name="Leases allowed">
+            {duration(policy.min_ttl_ms)} to {duration(policy.max_ttl_ms)}
+          </Fact>
+        )}
+        {allowedNodes && <Fact name="Nodes allowed">{allowedNodes.length}</Fact>}
+      </dl>
+      {leader && leftOf(leader, now().monotonicMs).ms === 0 && (
+        <p class="quiet">The lease should have run out by this clock. The service has not said so yet.</p>
+      )}
+    </section>
+  )
+}
+
+function Fact(props: { readonly name: string; readonly title?: string; readonly children: preact.ComponentChildren }) {
+  return (
+    <div title={props.title}>
+      <dt>{props.name}</dt>
+      <dd>{props.children}</dd>
+    </div>
+  )
+}
+
+/** The last changes, the newest first, in words: what the time-line shows to those who see it. */
+function Changes({ controller, terms, nowMs }: Shown & { readonly terms: Terms; readonly nowMs: number }) {
+  const changes = terms
+    .flatMap(({ term, node, fromMs, toMs, end }) => [
+      ...(fromMs === undefined ? [] : [{ atMs: fromMs, order: term * 2, node, term, end: undefined }]),
+      ...(end === undefined || toMs === undefined ? [] : [{ atMs: toMs, order: term * 2 + 1, node, term, end }]),
+    ])
+    .toSorted((one, other) => other.order - one.order)
+    .slice(0, mostChanges)
+  return (
+    <section class="card" aria-labelledby="changes">
+      <h2 id="changes">Last changes</h2>
+      {changes.length === 0 ? (
+        <p class="quiet">Nobody has led yet.</p>
+      ) : (
+        <ol class="changes">
+          {changes.map(({ atMs, order, node, term, end }) => (
+            <li key={order}>
+              <time dateTime={exactly(atMs)} title={exactly(atMs)}>
+                {moment(atMs, nowMs)}
+              </time>
+              <span class={`what ${end ?? 'elected'}`}>{wordOf(end)}</span>
+              <Node of={node} colour={controller.palette.of(node)} />
+              <span class="quiet" title={end && endings[end]}>
+                term {term}
+              </span>
+            </li>
+          ))}
+        </ol>
+      )}
+      <p class="quiet">As far as the server keeps them, and since this page was opened.</p>
+    </section>
+  )
+}
+
+function wordOf(end: Terms[number]['end']): string {
+  if (end === undefined) return 'elected'
+  return { resigned: 'handed over', expired: 'expired', deleted: 'deleted', unseen: 'last heard' }[end]
+}
+
+/** What the leader says about itself, and what it leaves for the next one. */
+function Told({ election, nowMs }: { readonly election: Election; readonly nowMs: number }) {
+  const lease = election.leader ?? election.previous
+  const carry = lease?.carry ?? ''
+  const job = carry === '' ? undefined : jobIn(carry)
+  return (
+    <>
+      {lease && (
+        <section class="card" aria-labelledby="metadata">
+          <h2 id="metadata">Metadata</h2>
+          <Pairs of={lease.metadata} none={`${visible(lease.node)} says nothing about itself.`} />
+        </section>
+      )}
+      {job && <Job job={job} nowMs={nowMs} leaderTerm={election.leader?.term} />}
+      {carry !== '' && !job && (
+        <section class="card" aria-labelledby="carry">
+          <h2 id="carry">Carry</h2>
+          <pre class="text">{visible(carry)}</pre>
+          <p class="quiet">A text that goes on from leader to leader.</p>
+        </section>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,73 @@
+import type { JobNote } from '../model/jobs.ts'
+import { duration, visible } from '../model/text.ts'
+import { Name } from './name.tsx'
+import { exactly, moment } from './times.ts'
+
+interface Props {
+  readonly job: JobNote
+  readonly nowMs: number
+  readonly leaderTerm: number | undefined
+}
+
+/** The job whose runs an election keeps apart, and what became of them. */
+export function Job({ job, nowMs, leaderTerm }: Props) {
+  const { schedule, timezone, nextMs, doneMs, runs } = job
+  return (
+    <section class="card" aria-labelledby="job">
+      <h2 id="job">Job</h2>
+      <dl class="facts">
+        {schedule !== undefined && (
+          <div>
+            <dt>Schedule</dt>
+            <dd>
+              <Name of={[schedule, timezone].filter(Boolean).join(' ')} />
+            </dd>
+          </div>
+        )}
+        {nextMs !== undefined && (
+          <div title={exactly(nextMs)}>
+            <dt>Next run</dt>
+            <dd>{nextMs > nowMs ? `in ${duration(nextMs - nowMs)}` : `due since ${moment(nextMs, nowMs)}`}</dd>
+          </div>
+        )}
+        {doneMs !== undefined && (
+          <div title={exactly(doneMs)}>
+            <dt>Done, for ever</dt>
+            <dd>{moment(doneMs, nowMs)}</dd>
+          </div>
+        )}
+      </dl>
+      {runs.length > 0 && (
+        <table class="runs">
+          <caption class="heard">Runs, the newest first</caption>
+          <thead>
+            <tr>
+              <th scope="col">Run of</th>
+              <th scope="col">Result</th>
+              <th scope="col" class="number">
+                Took
+              </th>
+              <th scope="col">By</th>
+            </tr>
+          </thead>
+          <tbody>
+            {runs.map(({ atMs, result, durationMs, by, term, error }) => {
+              const outcome = result ?? (term === leaderTerm ? 'running' : 'lost')
+              return (
+                <tr key={atMs}>
+                  <td title={exactly(atMs)}>{moment(atMs, nowMs)}</td>
+                  <td>
+                    <span class={`result ${/^[a-z-]{1,20}$/.test(outcome) ? outcome : ''}`}>{visible(outcome)}</span>
+                    {error !== undefined && <p class="failure">{visible(error)}</p>}
+                  </td>
+                  <td class="number">{durationMs === undefined ? '–' : duration(durationMs)}</td>
+                  <td>{by === undefined ? '–' : <Name of={by} />}</td>
+                </tr>
+              )
+            })}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,56 @@
+import type { MemberAnswer } from '../model/answers.ts'
+import type { Election } from '../model/elections.ts'
+import { ago, visible } from '../model/text.ts'
+import type { Shown } from './app.tsx'
+import { now } from './clock.ts'
+import { Node } from './name.tsx'
+
+const ranks = { leader: 0, candidate: 1, allowed: 2 }
+
+/** Who takes part, the leader first, then those who wait. */
+export function Members({ controller, election }: Shown & { readonly election: Election }) {
+  const { members, elections } = controller.state
+  const nowMs = now().wallMs + elections.aheadMs
+  const known = members?.map((member) => ({ ...member, role: roleOf(member, election) })) ?? []
+  const sorted = known.toSorted((one, other) => ranks[one.role] - ranks[other.role])
+  return (
+    <section class="card" aria-labelledby="members">
+      <h2 id="members">Members</h2>
+      {members === null ? (
+        <p class="quiet">This store keeps the lease alone: who else waits is not known here.</p>
+      ) : sorted.length === 0 ? (
+        <p class="quiet">Nobody takes part at the moment.</p>
+      ) : (
+        <table>
+          <caption class="heard">Members and who waits</caption>
+          <thead>
+            <tr>
+              <th scope="col">Node</th>
+              <th scope="col">Role</th>
+              <th scope="col" class="number">
+                Last heard
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {sorted.map(({ node_id, role, waiting, last_heartbeat_ms: heardMs, metadata }) => (
+              <tr key={node_id} title={visible(JSON.stringify(metadata))}>
+                <td>
+                  <Node of={node_id} colour={controller.palette.of(node_id)} />
+                </td>
+                <td>{waiting ? 'waits in line' : role}</td>
+                <td class="number">{heardMs === null ? 'not lately' : ago(nowMs - heardMs)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
+}
+
+/** The stream knows of a change before the members are asked again. */
+function roleOf({ node_id, role }: MemberAnswer, { leader }: Election): MemberAnswer['role'] {
+  if (node_id === leader?.node) return 'leader'
+  return role === 'leader' ? 'candidate' : role
+}

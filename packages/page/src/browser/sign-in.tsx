@@ -1,0 +1,39 @@
+import { useEffect, useRef } from 'preact/hooks'
+import type { Shown } from './app.tsx'
+
+/** Asks for a token, once. It is kept in memory, and is gone when the page is closed or loaded again. */
+export function SignIn({ controller, message }: Shown & { readonly message: string }) {
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => field.current?.focus(), [])
+  const submit = (event: Event) => {
+    event.preventDefault()
+    controller.signIn(field.current?.value.trim() ?? '')
+  }
+  return (
+    <form class="sign-in" onSubmit={submit} autocomplete="off">
+      <h1>Token</h1>
+      <p>This service asks who you are. The token stays in the memory of this page and goes to this service alone.</p>
+      {message !== '' && (
+        <p class="refusal" role="alert">
+          {message}
+        </p>
+      )}
+      <label for="token">Token</label>
+      <div class="together">
+        <input
+          ref={field}
+          id="token"
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          required
+          placeholder="eyJhbGciOi…"
+          aria-invalid={message !== ''}
+        />
+        <button type="submit" class="main">
+          Show elections
+        </button>
+      </div>
+    </form>
+  )
+}

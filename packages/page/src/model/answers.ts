@@ -1,0 +1,92 @@
+/** What the page reads from a server, by the names of the HTTP API. What a store cannot tell is left out. */
+
+/** A lease, and the node that holds it or held it last. */
+export interface LeaseAnswer {
+  readonly node_id: string
+  readonly term: number
+  readonly lease_remaining_ms: number
+  readonly lease_ttl_ms: number
+  /** Unix time on the server's clock. */
+  readonly acquired_at_ms: number
+  readonly renewed_at_ms: number
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly carry: string
+}
+
+export interface StandingAnswer {
+  readonly leader: LeaseAnswer | null
+  readonly previous_leader?: LeaseAnswer
+  readonly highest_term: number
+  /** While nobody leads: for how long nobody may. */
+  readonly retry_after_ms?: number
+}
+
+export interface GroupAnswer extends StandingAnswer {
+  readonly group_id: string
+  readonly policy?: { readonly min_ttl_ms: number; readonly max_ttl_ms: number }
+  readonly allowed_nodes?: readonly string[] | null
+  readonly candidates?: number
+  readonly waiting?: number
+}
+
+export interface GroupsAnswer {
+  readonly groups: readonly GroupAnswer[]
+  readonly next: string | null
+}
+
+export type EndReason = 'expired' | 'resigned' | 'deleted'
+
+export interface WatchEvent extends Partial<StandingAnswer> {
+  readonly type: 'LEADER_CHANGED' | 'LEADER_LOST' | 'RENEWED' | 'STATE' | 'GAP' | 'TOO_SLOW'
+  readonly group_id?: string
+  readonly term?: number
+  readonly leader_node_id?: string
+  readonly reason?: EndReason
+  readonly ts_ms: number
+}
+
+export interface ChangesAnswer {
+  readonly changes: readonly WatchEvent[]
+}
+
+export interface MemberAnswer {
+  readonly node_id: string
+  readonly role: 'leader' | 'candidate' | 'allowed'
+  readonly last_heartbeat_ms: number | null
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly waiting?: boolean
+}
+
+export interface MembersAnswer {
+  /** Null: this store does not know who takes part. */
+  readonly members: readonly MemberAnswer[] | null
+}
+
+export interface ReplicaAnswer {
+  readonly replica: string
+  readonly role: 'active' | 'follower'
+  readonly address: string | null
+  readonly since_ms: number | null
+  readonly changes_behind: number | null
+  readonly feed_lag_ms: number | null
+}
+
+export interface ReplicasAnswer {
+  readonly answered_by: string
+  readonly storage: { readonly kind: string; readonly healthy: boolean }
+  readonly active: string | null
+  readonly term: number | null
+  readonly replicas: readonly ReplicaAnswer[]
+}
+
+export interface IdentityAnswer {
+  readonly subject: string
+  readonly admin: boolean
+  readonly reader: boolean
+  readonly expires_at_ms: number | null
+}
+
+export interface FailureAnswer {
+  readonly error?: string
+  readonly message?: string
+}

@@ -1,0 +1,58 @@
+/** Who led when: the terms of one election, put together from states and changes in whatever order they come. */
+import type { EndReason, LeaseAnswer, WatchEvent } from './answers.ts'
+
+/** One term, as far as it is known. Times are Unix time on the server's clock. */
+export interface Term {
+  readonly term: number
+  readonly node: string
+  readonly fromMs: number | undefined
+  /** Undefined while it goes on, or if its end was not seen. */
+  readonly toMs: number | undefined
+  /** `unseen`: it is over, and nobody saw why. */
+  readonly end: EndReason | 'unseen' | undefined
+}
+
+/** By term, the oldest first. */
+export type Terms = readonly Term[]
+
+/** Of more, the oldest are forgotten. */
+export const mostTerms = 500
+
+/** What a lease that runs says of its term. */
+export function withLease(terms: Terms, { term, node_id, acquired_at_ms }: LeaseAnswer): Terms {
+  return merged(terms, { term, node: node_id, fromMs: acquired_at_ms || undefined, toMs: undefined, end: undefined })
+}
+
+/** What is left of a lease that is over. It was last heard of when it was renewed; more is not known. */
+export function withPrevious(terms: Terms, { term, node_id, acquired_at_ms, renewed_at_ms }: LeaseAnswer): Terms {
+  const toMs = Math.max(acquired_at_ms, renewed_at_ms) || undefined
+  return merged(terms, { term, node: node_id, fromMs: acquired_at_ms || undefined, toMs, end: 'unseen' })
+}
+
+/** A change, whether it is told as it happens or was kept. */
+export function withChange(terms: Terms, { type, term, leader_node_id: node, reason, ts_ms }: WatchEvent): Terms {
+  if (term === undefined || node === undefined) return terms
+  if (type === 'LEADER_CHANGED') return merged(terms, { term, node, fromMs: ts_ms, toMs: undefined, end: undefined })
+  if (type !== 'LEADER_LOST') return terms
+  return merged(terms, { term, node, fromMs: undefined, toMs: ts_ms, end: reason ?? 'unseen' })
+}
+
+function merged(terms: Terms, news: Term): Terms {
+  const at = terms.findLastIndex(({ term }) => term <= news.term)
+  const known = terms[at]
+  if (known?.term !== news.term) return closed([...terms.slice(0, at + 1), news, ...terms.slice(at + 1)])
+  // A reason that was seen is worth more than one that was not, whichever came first.
+  const isNews = news.end !== undefined && (known.end === undefined || known.end === 'unseen')
+  const [toMs, end] = isNews && !(known.end === news.end) ? [news.toMs, news.end] : [known.toMs, known.end]
+  const fromMs = known.fromMs ?? news.fromMs
+  if (fromMs === known.fromMs && toMs === known.toMs && end === known.end) return terms
+  return closed(terms.with(at, { ...known, fromMs, toMs, end }))
+}
+
+/** A term is over when the next one begins, at the latest. */
+function closed(terms: Terms): Terms {
+  return terms.slice(-mostTerms).map((term, index, all) => {
+    const next = all[index + 1]
+    return next && term.end === undefined ? { ...term, toMs: next.fromMs, end: 'unseen' as const } : term
+  })
+}

@@ -1,0 +1,77 @@
+/** Names, durations and changes as people read them. */
+import type { Term } from './terms.ts'
+
+// Controls, directions, things without a width, line ends, private use and what is not assigned.
+const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\u115f\u1160\u3164\uffa0]|\u034f/gu
+/** Marks that are piled up would reach into the lines above and below. */
+const piledUp = /(\p{M}{2})\p{M}+/gu
+
+/** A text of somebody else: what cannot be seen is written out, so that two names that differ look different. */
+export function visible(text: string): string {
+  return text
+    .replaceAll(piledUp, '$1')
+    .replaceAll(invisible, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`)
+}
+
+const units = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+  ['s', 1],
+] as const
+
+/** A duration in at most two units: 1 h 5 min. */
+export function duration(ms: number): string {
+  if (ms < 950) return `${Math.max(0, Math.round(ms))} ms`
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`
+  let seconds = Math.round(ms / 1_000)
+  const parts: string[] = []
+  for (const [name, size] of units) {
+    const count = Math.floor(seconds / size)
+    seconds -= count * size
+    if (count > 0) parts.push(`${count} ${name}`)
+    else if (parts.length > 0) break
+    if (parts.length === 2) break
+  }
+  return parts.join(' ')
+}
+
+/** How long ago something was. */
+export function ago(ms: number): string {
+  if (ms < 1_500) return 'just now'
+  return ms < 9_950 ? `${Math.round(ms / 1_000)} s ago` : `${duration(ms)} ago`
+}
+
+/** What is left of a lease, in a width that does not jump. */
+export function leftText(ms: number): string {
+  return ms < 10_000 ? `${(Math.floor(ms / 100) / 10).toFixed(1)} s` : duration(Math.floor(ms / 1_000) * 1_000)
+}
+
+/** Why a term is over. */
+export const endings = {
+  resigned: 'handed over: the leader gave its lease back',
+  expired: 'expired: the lease was not renewed in time',
+  deleted: 'ended by force: the group was deleted',
+  unseen: 'over: how it ended was not seen',
+} as const
+
+/** A term in a sentence. */
+export function termText(
+  { term, node, fromMs, toMs, end }: Term,
+  nowMs: number,
+  clock: (ms: number) => string,
+): string {
+  const since = fromMs === undefined ? '' : ` from ${clock(fromMs)}`
+  if (end === undefined) {
+    const led = fromMs === undefined ? '' : `, for ${duration(Math.max(0, nowMs - fromMs))} so far`
+    return `${visible(node)} leads in term ${term}${since}${led}.`
+  }
+  const until = toMs === undefined ? '' : ` to ${clock(toMs)}`
+  const led = fromMs === undefined || toMs === undefined ? '' : ` (${duration(Math.max(0, toMs - fromMs))})`
+  return `${visible(node)} led in term ${term}${since}${until}${led}. It is ${endings[end]}.`
+}
+
+/** How an election stands, in one sentence: for people who hear the page. */
+export function standingText(leader: { readonly node: string; readonly term: number } | undefined): string {
+  return leader ? `${visible(leader.node)} leads in term ${leader.term}` : 'nobody leads'
+}

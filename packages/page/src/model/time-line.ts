@@ -1,0 +1,52 @@
+/** Terms as bands of a time-line. */
+import type { Term, Terms } from './terms.ts'
+
+/** Unix time, on the server's clock. */
+export interface Range {
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** A term as it is drawn: its place and width as parts of the whole. */
+export interface Band {
+  readonly term: Term
+  readonly x: number
+  readonly width: number
+  /** It goes on at the right edge. */
+  readonly goesOn: boolean
+  /** Its end is within the range. */
+  readonly endsHere: boolean
+}
+
+/** A band is never thinner than this part of the whole: a short term is still to be seen. */
+const thinnest = 1 / 400
+
+export function bandsIn(terms: Terms, { fromMs, toMs }: Range): Band[] {
+  const lengthMs = toMs - fromMs
+  return terms.flatMap((term, index) => {
+    const startMs = term.fromMs ?? terms[index - 1]?.toMs ?? fromMs
+    const goesOn = term.end === undefined
+    const endMs = goesOn ? toMs : (term.toMs ?? toMs)
+    if (endMs < fromMs || startMs > toMs) return []
+    const x = Math.min(Math.max(0, (startMs - fromMs) / lengthMs), 1 - thinnest)
+    const end = Math.min(1, (endMs - fromMs) / lengthMs)
+    return [{ term, x, width: Math.max(thinnest, end - x), goesOn, endsHere: !goesOn && endMs <= toMs }]
+  })
+}
+
+const steps = [60_000, 300_000, 900_000, 3_600_000, 10_800_000, 21_600_000, 43_200_000, 86_400_000]
+
+/** Round moments to be marked, a few of them, as parts of the whole. `zoneMs`: how far local time is ahead. */
+export function marksIn(
+  { fromMs, toMs }: Range,
+  zoneMs: number,
+  most = 6,
+): { readonly atMs: number; readonly x: number }[] {
+  const lengthMs = toMs - fromMs
+  const stepMs = steps.find((step) => lengthMs / step <= most) ?? 86_400_000
+  const marks = []
+  for (let atMs = Math.ceil((fromMs + zoneMs) / stepMs) * stepMs - zoneMs; atMs <= toMs; atMs += stepMs) {
+    marks.push({ atMs, x: (atMs - fromMs) / lengthMs })
+  }
+  return marks
+}

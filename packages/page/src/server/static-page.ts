@@ -1,0 +1,98 @@
+/** The page as a server sends it: the same few files, and the same headers, wherever it runs. */
+import { files, html, type BuiltFile } from '#files'
+import { createHash } from 'node:crypto'
+import { gunzipSync } from 'node:zlib'
+
+/** What of a request decides about the answer. */
+export interface Asked {
+  readonly accept?: string | undefined
+  readonly 'accept-encoding'?: string | string[] | undefined
+  readonly 'if-none-match'?: string | undefined
+}
+
+/** An answer, whole. */
+export interface Sent {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+}
+
+/** Where the files of the page are, below `/`. */
+export const filesPath = '/page/'
+
+/**
+ * The page runs its own script and nothing else, whatever names and metadata hold; no other page can frame it, and it
+ * talks to the server that it came from alone.
+ */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+const guards = {
+  'content-security-policy': policy,
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+}
+
+class Kept {
+  readonly #type: string
+  readonly #gzip: Buffer
+  readonly #plain: Buffer
+  readonly #caching: string
+  readonly #etag: string
+
+  constructor({ type, gzip }: Omit<BuiltFile, 'name'>, caching: string) {
+    this.#type = type
+    this.#gzip = Buffer.from(gzip, 'base64')
+    this.#plain = gunzipSync(this.#gzip)
+    this.#caching = caching
+    this.#etag = `"${createHash('sha256').update(this.#plain).digest('base64url').slice(0, 22)}"`
+  }
+
+  answer(asked: Asked): Sent {
+    const headers = {
+      ...guards,
+      'content-type': this.#type,
+      'cache-control': this.#caching,
+      etag: this.#etag,
+      vary: 'accept, accept-encoding',
+    }
+    if (asked['if-none-match'] === this.#etag) return { status: 304, headers, body: Buffer.alloc(0) }
+    const takesGzip = /\bgzip\b(?!;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(String(asked['accept-encoding'] ?? ''))
+    if (!takesGzip) return { status: 200, headers, body: this.#plain }
+    return { status: 200, headers: { ...headers, 'content-encoding': 'gzip' }, body: this.#gzip }
+  }
+}
+
+/** Files whose name changes with their content may be kept for ever. */
+const kept = new Map(files.map((file) => [file.name, new Kept(file, 'public, max-age=31536000, immutable')]))
+const entry = new Kept(html, 'no-cache')
+
+/** A file of the page, by its name below {@link filesPath}. */
+export function pageFile(name: string, asked: Asked): Sent | undefined {
+  return kept.get(name)?.answer(asked)
+}
+
+/** What is at `/`: the page for browsers; for everybody else, and so for curl, a short text. */
+export function pageOrText(text: string, asked: Asked): Sent {
+  if (asked.accept?.includes('text/html')) return entry.answer(asked)
+  const headers = {
+    ...guards,
+    'content-type': 'text/plain; charset=utf-8',
+    'cache-control': 'no-cache',
+    vary: 'accept',
+  }
+  return { status: 200, headers, body: Buffer.from(text) }
+}

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import type { WatchEvent } from '../../src/model/answers.ts'
+import { mostTerms, withChange, withLease, withPrevious, type Terms } from '../../src/model/terms.ts'
+import { elected, lease, lost } from './answers.ts'
+
+const all = (events: readonly WatchEvent[], terms: Terms = []) => events.reduce(withChange, terms)
+
+test('terms begin and end as changes tell, with the reason', () => {
+  const terms = all([elected('a', 1), lost('a', 1, 'resigned', 2_000), elected('b', 2), lost('b', 2, 'expired', 9_000)])
+  expect(terms).toEqual([
+    { term: 1, node: 'a', fromMs: 1_000, toMs: 2_000, end: 'resigned' },
+    { term: 2, node: 'b', fromMs: 2_000, toMs: 9_000, end: 'expired' },
+  ])
+})
+
+test('the order in which changes come, and how often, makes no difference', () => {
+  const events = [
+    elected('a', 1),
+    lost('a', 1, 'resigned', 2_000),
+    elected('b', 2, 2_500),
+    lost('b', 2, 'expired', 9_000),
+    elected('c', 4, 9_500),
+  ]
+  const usual = all(events)
+  expect(all(events.toReversed())).toEqual(usual)
+  expect(all([...events, ...events.toReversed()])).toEqual(usual)
+})
+
+test('a term is over when the next one begins, though nobody saw how', () => {
+  const terms = all([elected('a', 1), elected('b', 2, 5_000)])
+  expect(terms[0]).toEqual({ term: 1, node: 'a', fromMs: 1_000, toMs: 5_000, end: 'unseen' })
+  expect(all([lost('a', 1, 'expired', 4_000)], terms)[0]).toMatchObject({ toMs: 4_000, end: 'expired' })
+})
+
+test('a state tells when the leader began, and of the last one when it was last heard of', () => {
+  expect(withLease([], lease('a', 3))).toEqual([{ term: 3, node: 'a', fromMs: 3_000, toMs: undefined, end: undefined }])
+  const over = withPrevious([], lease('a', 3))
+  expect(over).toEqual([{ term: 3, node: 'a', fromMs: 3_000, toMs: 3_500, end: 'unseen' }])
+  expect(all([lost('a', 3, 'resigned', 3_700)], over)[0]).toMatchObject({ toMs: 3_700, end: 'resigned' })
+  expect(withPrevious(all([lost('a', 3, 'resigned', 3_700)]), lease('a', 3))[0]).toMatchObject({ end: 'resigned' })
+})
+
+test('no more terms are kept than there is room for', () => {
+  const events = Array.from({ length: mostTerms + 20 }, (_, index) => elected('a', index + 1))
+  expect(all(events)).toHaveLength(mostTerms)
+  expect(all(events).at(-1)?.term).toBe(mostTerms + 20)
+})

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest'
+import { EventLines } from '../../src/model/event-lines.ts'
+import { jobIn } from '../../src/model/jobs.ts'
+import { Palette } from '../../src/model/palette.ts'
+import { ago, duration, leftText, termText, visible } from '../../src/model/text.ts'
+
+test('events are put together from whatever pieces they come in', () => {
+  const text = 'retry: 2000\n\nid: x\ndata: {"a":1}\n\n: still here\nid: y\n\ndata: one\ndata: two\r\n\r\ndata: rest'
+  for (const size of [1, 2, 7, 1_000]) {
+    const lines = new EventLines()
+    const pieces = Array.from({ length: Math.ceil(text.length / size) }, (_, at) =>
+      text.slice(at * size, (at + 1) * size),
+    )
+    expect(pieces.flatMap((piece) => lines.take(piece))).toEqual(['{"a":1}', 'one\ntwo'])
+  }
+})
+
+test('what cannot be seen in a name is written out', () => {
+  expect(visible('a\u202eb')).toBe('a\\u{202e}b')
+  expect(visible('zero\u200bwidth\u2066x\u2069\ufeff')).toBe('zero\\u{200b}width\\u{2066}x\\u{2069}\\u{feff}')
+  expect(visible('line\nend\u2028')).toBe('line\\u{a}end\\u{2028}')
+  expect(visible('\u{e0041}')).toBe('\\u{e0041}')
+  expect(visible(`a${'\u0301'.repeat(50)}`)).toBe('a\u0301\u0301')
+  for (const plain of ['node-01', 'Zürich', '東京', 'שלום', '<b>&amp;', '👩‍🚀'.replace('\u200d', '')]) {
+    expect(visible(plain)).toBe(plain)
+  }
+})
+
+test('durations are short, and never negative', () => {
+  expect([0, 40, 999, 1_500, 9_960, 61_000, 3_600_000, 90_061_000].map(duration)).toEqual([
+    '0 ms',
+    '40 ms',
+    '1.0 s',
+    '1.5 s',
+    '10 s',
+    '1 min 1 s',
+    '1 h',
+    '1 d 1 h',
+  ])
+  expect(duration(-5)).toBe('0 ms')
+  // Rounded down: it must not show more than there is.
+  expect([990, 9_999, 10_999, 60_000].map(leftText)).toEqual(['0.9 s', '9.9 s', '10 s', '1 min'])
+  expect([-5_000, 1_000, 4_400, 75_000].map(ago)).toEqual(['just now', 'just now', '4 s ago', '1 min 15 s ago'])
+})
+
+test('a term in a sentence says who, how long and why it ended', () => {
+  const clock = (ms: number) => `[${ms}]`
+  const led = { term: 4, node: 'a\u202e', fromMs: 1_000, toMs: 61_000, end: 'expired' as const }
+  expect(termText(led, 0, clock)).toBe(
+    'a\\u{202e} led in term 4 from [1000] to [61000] (1 min). It is expired: the lease was not renewed in time.',
+  )
+  expect(termText({ ...led, toMs: undefined, end: undefined }, 31_000, clock)).toBe(
+    'a\\u{202e} leads in term 4 from [1000], for 30 s so far.',
+  )
+})
+
+test('a carry that a job has written is read, and any other is left alone', () => {
+  const carry = JSON.stringify({
+    lastRun: '2026-11-15T03:00:00.000Z',
+    nextRun: '2026-11-16T03:00:00.000Z',
+    schedule: '0 3 * * *',
+    runs: [{ at: '2026-11-15T03:00:00.000Z', ms: 1_200, by: 'a', term: 3, result: 'failed', error: 'no' }, 7, {}],
+  })
+  expect(jobIn(carry)).toMatchObject({
+    schedule: '0 3 * * *',
+    nextMs: Date.UTC(2026, 10, 16, 3),
+    runs: [{ atMs: Date.UTC(2026, 10, 15, 3), durationMs: 1_200, by: 'a', result: 'failed', error: 'no' }],
+  })
+  for (const other of ['', 'page 7', '7', 'null', '[]', '{}', '{"lastRun":5}', '{"a":{"runs":[]}}']) {
+    expect(jobIn(other), other).toBeUndefined()
+  }
+})
+
+test('a node keeps its colour, and others get the next one', () => {
+  const palette = new Palette()
+  expect(['a', 'b', 'a', 'c', 'b'].map((node) => palette.of(node))).toEqual([0, 1, 0, 2, 1])
+})

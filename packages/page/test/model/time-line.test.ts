@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { bandsIn, marksIn } from '../../src/model/time-line.ts'
+import type { Term } from '../../src/model/terms.ts'
+
+const term = (number: number, fromMs: number | undefined, toMs?: number): Term => ({
+  term: number,
+  node: `n${number}`,
+  fromMs,
+  toMs,
+  end: toMs === undefined ? undefined : 'expired',
+})
+const range = { fromMs: 1_000, toMs: 2_000 }
+
+test('terms are bands where they were, cut at both edges', () => {
+  const bands = bandsIn([term(1, 0, 500), term(2, 600, 1_250), term(3, 1_500, 1_750), term(4, 1_800)], range)
+  expect(
+    bands.map(({ term: { term: number }, x, width, goesOn, endsHere }) => [number, x, width, goesOn, endsHere]),
+  ).toEqual([
+    [2, 0, 0.25, false, true],
+    [3, 0.5, 0.25, false, true],
+    [4, 0.8, expect.closeTo(0.2), true, false],
+  ])
+})
+
+test('a term of a moment can still be seen, even at the right edge', () => {
+  const [short, last] = bandsIn([term(1, 1_500, 1_500), term(2, 2_000)], range)
+  expect(short?.width).toBeGreaterThan(0.002)
+  expect((last?.x ?? 1) + (last?.width ?? 1)).toBeLessThanOrEqual(1)
+})
+
+test('a term whose beginning was not seen begins where the one before ended, or at the left edge', () => {
+  expect(bandsIn([term(1, undefined, 1_500)], range)).toMatchObject([{ x: 0, width: 0.5 }])
+  expect(bandsIn([term(1, 1_000, 1_250), term(2, undefined, 1_500)], range)).toMatchObject([
+    {},
+    { x: 0.25, width: 0.25 },
+  ])
+})
+
+test('marks are round moments of the viewer’s place, a few of them', () => {
+  const hour = 3_600_000
+  const marks = marksIn({ fromMs: 0.5 * hour, toMs: 6.5 * hour }, 0.5 * hour)
+  // Each full hour of a place that is half an hour ahead.
+  expect(marks.map(({ atMs }) => atMs / hour)).toEqual([0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5])
+  expect(marksIn({ fromMs: 0, toMs: 900_000 }, 0).length).toBeLessThanOrEqual(7)
+  expect(marksIn({ fromMs: 0, toMs: 30 * 24 * hour }, 0).length).toBeGreaterThan(0)
+})
