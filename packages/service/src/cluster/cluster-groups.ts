@@ -172,10 +172,18 @@ export class ClusterGroups implements Groups {
     return this.#read('renewMany', args, (groups) => groups.renewMany(nodeId, renewals))
   }
 
-  async resign(claim: HolderClaim): Promise<GroupStanding> {
+  resign(claim: HolderClaim): Promise<GroupStanding> {
+    return this.#end('resign', claim)
+  }
+
+  depose(claim: HolderClaim): Promise<GroupStanding> {
+    return this.#end('depose', claim)
+  }
+
+  async #end(verb: 'resign' | 'depose', claim: HolderClaim): Promise<GroupStanding> {
     let mayBeDone = false
-    const standing = await this.#ask('resign', [claim], {
-      here: ({ groups }) => groups.resign(claim),
+    const standing = await this.#ask(verb, [claim], {
+      here: ({ groups }) => groups[verb](claim),
       isRepeatable: true,
       onRepeat: () => void (mayBeDone = true),
     })

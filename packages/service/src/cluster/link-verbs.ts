@@ -75,6 +75,8 @@ export const verbs = {
     (groups, [nodeId, renewals]) => groups.renewMany(nodeId, renewals),
   ),
   resign: verb([Type.Object(holder)], (groups, [claim]) => groups.resign(claim)),
+  // A verb of its own: a replica of an earlier version must not take it for a resignation, which holds nobody off.
+  depose: verb([Type.Object(holder)], (groups, [claim]) => groups.depose(claim)),
   leader: verb([text], (groups, [groupId]) => groups.leader(groupId)),
   leaders: verb([ids], (groups, [groupIds]): MaybePromise<Standings> => {
     const found = groups.leaders(groupIds)

@@ -333,6 +333,8 @@ export class GroupDriver {
       }
       case 'end':
         if (!lease) return
+        // Before those in line are woken.
+        group.hold = step.hold ?? group.hold
         this.#end(lease, step.reason, last)
         if (step.reason === 'resigned') lease.mark = step.mark
         return

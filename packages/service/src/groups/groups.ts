@@ -176,6 +176,8 @@ export interface Groups {
   /** The same for many leases of a node, of each group always the same. What became of each is at its place. */
   renewMany(nodeId: string, renewals: readonly ManyRenewal[]): MaybePromise<readonly ManyRenewed[]>
   resign(claim: HolderClaim): Promise<GroupStanding>
+  /** Ends the term of a holder that may still work: nobody else leads before its lease would have run out. */
+  depose(claim: HolderClaim): Promise<GroupStanding>
   /** The newest lease; what it says of an end is durable. */
   leader(groupId: string): MaybePromise<GroupStanding>
   /** The same for many, in their order. Followers were told before of every change that these show. */

@@ -174,6 +174,17 @@ export class LocalGroups implements Groups, Listing {
     })
   }
 
+  async depose(claim: HolderClaim): Promise<GroupStanding> {
+    return this.#driver.take<'refused' | 'done', GroupStanding>({
+      groupId: claim.groupId,
+      missing: noGroup,
+      judge: (group, now) => rules.judgeDeposition(group, claim, now),
+      answered: (group, answer) =>
+        answer === 'done' ? this.#driver.standing(group, true) : this.#driver.read(group.id),
+      written: (group) => this.#driver.standing(group, true),
+    })
+  }
+
   leader(groupId: string): MaybePromise<GroupStanding> {
     return this.#driver.read(groupId)
   }

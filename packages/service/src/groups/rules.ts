@@ -32,7 +32,13 @@ export interface Now {
 /** What becomes true in memory once its record is durable. */
 export type Step =
   | { readonly type: 'grant'; readonly grant: LeaseGrant }
-  | { readonly type: 'end'; readonly reason: 'expired' | 'resigned'; readonly mark?: string | undefined }
+  | {
+      readonly type: 'end'
+      readonly reason: 'expired' | 'resigned'
+      readonly mark?: string | undefined
+      /** Its holder did not end it, and may still work. */
+      readonly hold?: Hold
+    }
   | { readonly type: 'delete'; readonly hold: Hold | undefined }
   | { readonly type: 'define'; readonly definition: Definition; readonly isNew: boolean }
   /** Nothing is taken from the lease: a longer promise, a carry. */
@@ -120,6 +126,18 @@ export function judgeResignation(group: Group, claim: HolderClaim, now: Now): Ru
   return lease.ended ? { answer: 'done' } : ended(group, now, { reason: 'resigned', mark: claim.mark })
 }
 
+/**
+ * An administrator ends a term. Its holder hears of it when it renews, and has been promised its lease: nobody else leads
+ * before that is over, even after a restart.
+ */
+export function judgeDeposition(group: Group, claim: HolderClaim, now: Now): Ruling<'refused' | 'done'> {
+  const { lease } = group
+  if (!lease || lease.nodeId !== claim.nodeId || lease.term !== claim.term) return refused
+  if (lease.ended) return { answer: 'done' }
+  if (!lease.isLive(now.monotonicMs)) return ended(group, now, { reason: 'expired' })
+  return ended(group, now, { reason: 'resigned', hold: holdOf(lease, now) })
+}
+
 /** Whether a lease has run out. `known`: nothing has to be written before the group can be shown as it is. */
 export function judgeExpiry(group: Group, now: Now): Ruling<'known'> {
   const { lease } = group
@@ -201,7 +219,8 @@ function matches(lease: GroupLease, claim: HolderClaim, { versionPrefix }: Now):
 }
 
 function ended(group: Group, now: Now, end: Omit<Extract<Step, { type: 'end' }>, 'type'>): Ruling<never> {
-  return { write: { record: { ...recordOf(group, now), ended: end.reason }, step: { type: 'end', ...end } } }
+  const record = { ...recordOf(group, now), ended: end.reason, ...(end.hold && { heldMs: end.hold.heldMs }) }
+  return { write: { record, step: { type: 'end', ...end } } }
 }
 
 function confirmed(group: Group, now: Now): Ruling<never> {

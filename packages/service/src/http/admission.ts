@@ -83,7 +83,8 @@ export function admitRequests(app: App, service: Service, connections: Connectio
 /** Charges a request and its body. Returns what gives back the place that a large body takes. */
 function admitBody({ limits }: Service, request: FastifyRequest): (() => void) | undefined {
   limits.request(request)
-  if (request.routeOptions.config.takesPart) mayTakePart(request.identity)
+  const { takesPart, administers } = request.routeOptions.config
+  if (takesPart && !(administers && request.identity.admin)) mayTakePart(request.identity)
   if (isAnnounced(request)) limits.body(request, announcedBytes(request))
   const leave = limits.arriving(request, announcedBytes(request))
   return (

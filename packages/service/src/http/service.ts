@@ -28,6 +28,8 @@ declare module 'fastify' {
     isRefused?: boolean
     /** Not for callers that may not take part in any group. */
     takesPart?: boolean
+    /** With `takesPart`: for administrators even so, who may do something by force. */
+    administers?: boolean
     /** The body is a batch of renewals. */
     isBatch?: boolean
     /** Statuses of failures that a route has besides those of all. */

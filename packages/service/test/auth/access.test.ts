@@ -206,6 +206,30 @@ test('an administrator manages groups, and takes part in none without the right 
   expect(await ask(admin, 'DELETE', `/v1/groups/${group_id}?force=true`)).toMatchObject({ status: 200 })
 })
 
+test('only an administrator ends the term of another, and nobody else leads before its lease would have run out', async () => {
+  const group = 'payments-deposed'
+  const won = await campaign(a, group, 'node-a')
+  expect(won).toMatchObject({ status: 200, body: { is_leader: true } })
+  const body = { node_id: 'node-a', term: 1, force: true }
+  for (const who of [a, reader, none]) {
+    expect(await ask(who, 'POST', `/v1/groups/${group}/resign`, body)).toMatchObject(forbidden)
+  }
+  // Without force an administrator speaks for nobody.
+  expect(await ask(admin, 'POST', `/v1/groups/${group}/resign`, { ...body, force: false })).toMatchObject(forbidden)
+  expect(await ask(admin, 'POST', `/v1/groups/${group}/resign`, body)).toMatchObject({
+    status: 200,
+    body: { ok: true },
+  })
+  const { body: standing } = await ask(a, 'GET', `/v1/groups/${group}/leader`)
+  expect(standing).toMatchObject({ leader: null, previous_leader: { node_id: 'node-a' } })
+  expect(standing['retry_after_ms']).toBeGreaterThan(0)
+  const renewed = await ask(a, 'POST', `/v1/groups/${group}/renew`, { node_id: 'node-a', term: 1, extend_by_ms: 5_000 })
+  expect(renewed).toMatchObject({ status: 409, body: { error: 'NOT_LEADER' } })
+  expect(await ask(admin, 'GET', '/v1/identity')).toMatchObject({ status: 200, body: { admin: true } })
+  expect(await ask(a, 'GET', '/v1/identity')).toMatchObject({ status: 200, body: { admin: false, reader: false } })
+  expect(await ask(a, 'GET', '/v1/changes?groups=other-group')).toMatchObject(forbidden)
+})
+
 describe('without an identity', () => {
   test('every route but those of health and the page is closed, and looks the same whether it is there or not', async () => {
     const { body } = await ask(admin, 'GET', '/openapi.json')
@@ -220,7 +244,6 @@ describe('without an identity', () => {
         '/metrics',
         '/openapi.json',
         '/page',
-        '/page/',
         '/page/x/y',
         '/v1',
         '/v2/groups',

@@ -120,6 +120,24 @@ test('a restart does not shorten what keeps others out of a group that was delet
   expect(await second.groups.leader('jobs')).toMatchObject({ lease: undefined, freeInMs: 9_000 })
 })
 
+test('nobody leads after a term that an administrator ended before its lease would have run out, restart or not', async () => {
+  const storage = new MemoryStorage()
+  const first = await open(storage, { graceMs: 5_000 })
+  first.groups.serve()
+  await first.campaign('a', 5_000)
+  await first.clock.advance(1_000)
+  expect(await first.groups.depose(held)).toMatchObject({ granted: true, lease: { ended: true }, freeInMs: 4_000 })
+  expect(await first.groups.renew(renewal)).toMatchObject({ granted: false })
+  await first.clock.advance(3_999)
+  expect(await first.campaign('b')).toMatchObject({ granted: false })
+  const second = await open(storage, { graceMs: 5_000 })
+  second.groups.serve()
+  await second.clock.advance(4_999)
+  expect(await second.campaign('b')).toMatchObject({ granted: false })
+  await second.clock.advance(1)
+  expect(await second.campaign('b')).toMatchObject({ granted: true, lease: { term: 2 } })
+})
+
 describe('a write without an answer', () => {
   test('of an end leaves its holder unconfirmed until something else is written', async () => {
     for (const fault of ['lost', 'unheard', 'late'] as const) {

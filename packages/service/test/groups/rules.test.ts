@@ -4,6 +4,7 @@ import { Group, GroupLease, type LeaseGrant } from '../../src/groups/group.ts'
 import {
   judgeCampaign,
   judgeDefinition,
+  judgeDeposition,
   judgeExpiry,
   judgeRemoval,
   judgeRenewal,
@@ -194,4 +195,24 @@ test('a definition brings no ended term back, and no group beyond the last', () 
   deleted.deleted = true
   const noRoom = { code: 'RATE_LIMITED', message: '', details: {} } as const
   expect(judgeDefinition(deleted, { definition, replace: false }, at(0, { noRoom }))).toEqual({ answer: noRoom })
+})
+
+test('a term that an administrator ends is over, and held for what was promised', () => {
+  const group = led()
+  expect(unchanged(group, () => judgeDeposition(group, held, at(1_000)))).toMatchObject({
+    write: {
+      record: { term: 1, ended: 'resigned', heldMs: 5_000 },
+      step: { type: 'end', reason: 'resigned', hold: { untilMs: 5_000, heldMs: 5_000 } },
+    },
+  })
+  for (const other of [{ nodeId: 'b' }, { term: 2 }]) {
+    expect(judgeDeposition(led(), { ...held, ...other }, at(0))).toEqual({ answer: 'refused' })
+  }
+  // One that has run out by itself holds nobody off, and says so.
+  const late = judgeDeposition(led(), held, at(5_000))
+  expect(late).toMatchObject({ write: { record: { ended: 'expired' } } })
+  expect(late).not.toHaveProperty('write.record.heldMs')
+  const over = led()
+  if (over.lease) over.lease.end = 'resigned'
+  expect(judgeDeposition(over, held, at(0))).toEqual({ answer: 'done' })
 })

@@ -1,6 +1,6 @@
 /** Campaign, renew, resign, leader. */
 import { setMaxListeners } from 'node:events'
-import { mayAct, mayRead, validForMs } from '../../auth/access.ts'
+import { mayAct, mayAdminister, mayRead, validForMs } from '../../auth/access.ts'
 import { checkNodeId, metadataText } from '../../checks.ts'
 import { ServiceError } from '../../errors.ts'
 import type { HolderClaim, GroupStanding } from '../../groups/groups.ts'
@@ -119,12 +119,15 @@ function resignRoute(app: App, { state, clock }: Service): void {
         body: schema.ResignBody,
         response: { 200: schema.ResignAnswer },
       },
-      config,
+      config: { ...config, administers: true },
     },
     async (request) => {
       const { group_id: groupId } = request.params
-      mayAct(request.identity, groupId, request.body.node_id)
-      const verdict = await state.resign(heldOf(groupId, request.body))
+      const { body } = request
+      if (body.force) mayAdminister(request.identity)
+      else mayAct(request.identity, groupId, body.node_id)
+      const held = heldOf(groupId, body)
+      const verdict = await (body.force ? state.depose(held) : state.resign(held))
       if (!verdict.granted) throw notLeader(verdict, groupId, clock.wallMs())
       const leader = verdict.lease && { leader: leaderOf(verdict.lease, clock.wallMs()) }
       return { ok: true as const, ...leader, cluster_id: state.clusterId }

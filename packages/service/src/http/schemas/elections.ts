@@ -86,7 +86,19 @@ export const RenewAnswer = named(
   { description: 'The lease was extended.' },
 )
 
-export const ResignBody = Sent(Held, { node_id: 'node_17', term: 42 })
+export const ResignBody = Sent(
+  {
+    ...Held,
+    force: Type.Optional(
+      Type.Boolean({
+        description:
+          'Ends the term of a node that may still work, as an administrator: nobody else leads before its lease would have run out.',
+        examples: [false],
+      }),
+    ),
+  },
+  { node_id: 'node_17', term: 42 },
+)
 export const ResignAnswer = named(
   'ResignAnswer',
   { ok: IsOk, leader: Type.Optional(Leader), cluster_id: ClusterId },
