@@ -17,7 +17,7 @@ import {
 } from '../packages/tenure/test/stores/etcd-mutants.ts'
 import { dynamodbMutations, gcsMutations, s3Mutations } from '../packages/tenure/test/stores/cloud/mutants.ts'
 import { kubernetesMutations } from '../packages/tenure/test/stores/kubernetes-mutants.ts'
-import { postgresMutations } from '../packages/tenure/test/stores/postgres-mutants.ts'
+import { postgresFailoverMutations, postgresMutations } from '../packages/tenure/test/stores/postgres-mutants.ts'
 import { redisMutations } from '../packages/tenure/test/stores/redis-mutants.ts'
 import { serviceMutations } from '../packages/tenure/test/stores/service/mutants.ts'
 import { replicaMutants } from '../packages/service/test/simulation/replica-mutants.ts'
@@ -128,7 +128,7 @@ test('docs/explanation/robustness.md lists all mutants, and no other', () => {
   expect(listed('Mutants of the relay across clusters').toSorted()).toEqual(ofRelay.toSorted())
   const ofReplicas = replicaMutants.map(({ name }) => name)
   expect(listed('Mutants of the replicas').toSorted()).toEqual(ofReplicas.toSorted())
-  const onPostgres = postgresMutations.map(({ name }) => name)
+  const onPostgres = [...postgresMutations, ...postgresFailoverMutations].map(({ name }) => name)
   expect(listed('Mutants of the PostgreSQL store').toSorted()).toEqual(onPostgres.toSorted())
   const onRedis = redisMutations.map(({ name }) => name)
   expect(listed('Mutants of the Redis store').toSorted()).toEqual(onRedis.toSorted())

@@ -130,6 +130,11 @@ class PostgresServer implements SwapServer<Found> {
   readonly #parts: Parts
   readonly #statements: Statements
   #channel: string | undefined
+  /**
+   * Elections for which a write has no answer that stands. Where the server waits for a standby, such a write may be there
+   * and lost by a failover: its record proves a grant only once something that was written after it is confirmed.
+   */
+  readonly #unsettled = new Set<string>()
   /** Watches that wait for the tables. */
   readonly #onCreated = new Set<() => void>()
 
@@ -143,8 +148,12 @@ class PostgresServer implements SwapServer<Found> {
 
   find(election: string, call: CallOptions): Promise<Found> {
     return this.#bounded(call, async (bound) => {
-      const isThere = (await this.#look(bound)) !== undefined
-      return isThere ? this.#foundOf(election, await this.#find(election, bound)) : this.nothing
+      if ((await this.#look(bound)) === undefined) return this.nothing
+      for (;;) {
+        const found = this.#foundOf(election, await this.#find(election, bound))
+        if (!found.record || !this.#unsettled.has(election)) return found
+        if (await this.#confirm(found.record, bound)) return found
+      }
     })
   }
 
@@ -171,9 +180,11 @@ class PostgresServer implements SwapServer<Found> {
         const highestTerm = Math.max(over.highestTerm, draft.term)
         const remainingMs = trustServerClock ? values.endsInMs : undefined
         const kept = { term: highestTerm, leaseMs }
+        this.#unsettled.delete(election)
         return { ok: true, found: { record, highestTerm, remainingMs, lastDurationMs: leaseMs, kept } }
       } catch (error) {
         if (isOvertaken(error)) return { ok: false }
+        this.#unsettled.add(election)
         throw error
       }
     })
@@ -268,6 +279,14 @@ class PostgresServer implements SwapServer<Found> {
     const isThere = row?.['channel'] !== null && row?.['channel'] !== undefined
     this.#channel = isThere ? channelIn(row, this.#parts.names) : undefined
     return row ?? {}
+  }
+
+  /** False: something else is there by now. */
+  async #confirm({ election, version }: LeaseRecord, bound: Bound): Promise<boolean> {
+    const seen = { election, version: counterOf(version), unique: uniqueIn(version) }
+    const isConfirmed = (await this.#run(this.#statements.confirm, seen, bound)).length === 1
+    if (isConfirmed) this.#unsettled.delete(election)
+    return isConfirmed
   }
 
   #foundOf(election: string, row: PostgresRow): Found {

@@ -139,7 +139,7 @@ export const postgresMutations: readonly PostgresMutation[] = [
   },
   {
     name: 'a grant in a transaction of somebody else is believed',
-    file: 'stores/postgres/client.ts',
+    file: 'stores/postgres/standing.ts',
     find: "if (status !== 'T' && status !== 'E') return answer",
     replace: "if (status !== 'never') return answer",
     caughtBy: 'nothing is granted in a transaction that may be rolled back',
@@ -150,5 +150,21 @@ export const postgresMutations: readonly PostgresMutation[] = [
     find: 'if (!isUnprepared(error)) throw error',
     replace: 'if (mayPrepare) throw error',
     caughtBy: 'a renewal needs nothing that a pooler may have taken from its connection',
+  },
+]
+
+/** Every one of them must be noticed on a PostgreSQL with a standby that it waits for. */
+export const postgresFailoverMutations: readonly Mutation[] = [
+  {
+    name: 'a commit whose wait for the standby was cancelled is taken for done',
+    file: 'stores/postgres/standing.ts',
+    find: 'if (cancelled !== undefined) throw',
+    replace: "if (cancelled === '') throw",
+  },
+  {
+    name: 'a record that only the primary has is taken for a grant',
+    file: 'stores/postgres.ts',
+    find: '!this.#unsettled.has(election)',
+    replace: "!this.#unsettled.has('nothing')",
   },
 ]

@@ -79,9 +79,9 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   },
   {
     name: 'a commit is taken for done whose wait for a replica was cancelled',
-    file: 'stores/postgres/run-statements.ts',
-    find: 'if (found) throw found',
-    replace: 'if (found && !found.code) throw found',
+    file: 'stores/postgres/standing.ts',
+    find: 'if (cancelled !== undefined) throw',
+    replace: "if (cancelled === '') throw",
     by: 'a commit whose wait for the replica was cancelled is not known to be done, and a failover may lose it',
   },
 ]
@@ -96,10 +96,9 @@ interface Mutant {
 function openOn({ library }: Mutant): typeof openPostgresStatements {
   return async (url, _environment, clock) => {
     const table = url.searchParams.get('table') ?? ''
-    const connect = async (onNotice: (code: string) => void) => {
+    const connect = async () => {
       const client = new Client({ connectionString: url.href.replace(/\?.*/, '') })
       client.on('error', () => {})
-      client.on('notice', ({ code = '' }) => onNotice(code))
       await client.connect()
       return client
     }

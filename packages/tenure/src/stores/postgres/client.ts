@@ -1,6 +1,7 @@
-import { invalidOption, optionError, TenureError } from '../../errors.ts'
+import { invalidOption, optionError } from '../../errors.ts'
 import type { Bound } from '../../http/bound.ts'
 import { isUsableAfter } from './failures.ts'
+import { standing } from './standing.ts'
 import type { Statement } from './statements.ts'
 
 /** A row as clients give it. Every column that is asked for is a text. */
@@ -84,21 +85,8 @@ export function inTurn(sender: Sender): Send {
 /** The usual sender: statements without a name. */
 export function senderOf(client: PostgresClient): Sender {
   // Neon's has an `unsafe` too, which is something else.
-  if ('query' in client) return async ({ text }, values) => committed(client, await client.query(text, values))
+  if ('query' in client) return async ({ text }, values) => standing(client, () => client.query(text, values))
   return async ({ text }, values) => client.unsafe(text, values)
-}
-
-/**
- * An answer that stands. What was written in a transaction that somebody else opened could be rolled back, and what was
- * read in it be old; clients of `pg` know whether there is one.
- */
-export function committed(client: object, answer: PostgresRows): PostgresRows {
-  const ask: unknown = Reflect.get(client, 'getTransactionStatus')
-  const status: unknown = typeof ask === 'function' ? ask.call(client) : undefined
-  if (status !== 'T' && status !== 'E') return answer
-  const text =
-    'Somebody has opened a transaction on the connection that the store uses: what it grants could be rolled back. Give the store a Pool, or a connection that nothing else uses.'
-  throw new TenureError('UNSAFE_SETTINGS', text, { retryable: true })
 }
 
 /** The rows, whichever way a client gives them. */
@@ -157,8 +145,7 @@ async function runOnPool(
   }
   connection.on('error', onError)
   try {
-    const answer = await bound.race(Promise.resolve(connection.query(text, values)))
-    const rows = rowsOf(committed(connection, answer))
+    const rows = rowsOf(await bound.race(standing(connection, () => connection.query(text, values))))
     check?.(rows)
     return rows
   } catch (error) {

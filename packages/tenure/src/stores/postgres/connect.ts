@@ -13,10 +13,7 @@ interface Driver {
   readonly Client: new (config: object) => DriverClient
 }
 
-type DriverClient = PostgresNotifyingClient & {
-  connect(): Promise<unknown>
-  on(event: 'notice', listener: (notice: { readonly code?: string | undefined }) => void): unknown
-}
+type DriverClient = PostgresNotifyingClient & { connect(): Promise<unknown> }
 
 /** Calls end by their own deadlines; this one ends a connection that nobody waits for any more. */
 const connectionTimeoutMillis = 10_000
@@ -41,8 +38,7 @@ export async function connectionTo(url: URL, environment: Environment) {
   checkParameters(url)
   const { Client } = (await loadDriver('pg')) as Driver
   const table = url.searchParams.get('table') ?? undefined
-  /** `onNotice` hears the SQLSTATE of what the server says beside its answers. */
-  const connect = async (onNotice: (code: string) => void = () => {}) => {
+  const connect = async () => {
     const password = passwordFor(url, environment)
     const connectionString = completed(url, password.text, environment)
     const client = new Client({
@@ -53,7 +49,6 @@ export async function connectionTo(url: URL, environment: Environment) {
     })
     // A connection that is lost while nobody waits for it would end the process.
     client.on('error', () => {})
-    client.on('notice', ({ code = '' }) => onNotice(code))
     try {
       await client.connect()
     } catch (error) {

@@ -9,5 +9,5 @@ import { connectionTo } from './connect.ts'
  */
 export async function openPostgres(url: URL, environment: Environment): Promise<InspectableStore> {
   const { table, connect } = await connectionTo(url, environment)
-  return postgresStore({ connect: () => connect(), table })
+  return postgresStore({ connect, table })
 }

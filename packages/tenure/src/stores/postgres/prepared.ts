@@ -1,5 +1,6 @@
-import { committed, senderOf, type PostgresQueryClient, type PostgresRows, type Sender } from './client.ts'
+import { senderOf, type PostgresQueryClient, type PostgresRows, type Sender } from './client.ts'
 import { isUnprepared } from './failures.ts'
+import { standing } from './standing.ts'
 
 /** How a client of `pg` is asked for a statement that its connection keeps. */
 interface PreparingClient {
@@ -19,7 +20,7 @@ export function preparing(client: PostgresQueryClient): Sender {
     if (!mayPrepare || values.length === 0) return send(statement, values)
     const { name, text } = statement
     try {
-      return committed(client, await (client as unknown as PreparingClient).query({ name, text, values }))
+      return await standing(client, () => (client as unknown as PreparingClient).query({ name, text, values }))
     } catch (error) {
       if (!isUnprepared(error)) throw error
       mayPrepare = false

@@ -1,5 +1,4 @@
 import type { Clock } from '../../clock.ts'
-import { TenureError } from '../../errors.ts'
 import type { Environment } from '../../http/environment.ts'
 import type { CallOptions } from '../../lease-store.ts'
 import { withBound } from '../bounded.ts'
@@ -14,8 +13,8 @@ export interface PostgresStatements {
   /** What the URL says of it: `table` or `schema.table`. */
   readonly table: string | undefined
   /**
-   * Rejects where nobody knows whether the statement was carried out, or will be; also where the server gives a warning:
-   * one that stops to wait for its replicas does no more than that.
+   * Rejects where nobody knows whether the statement was carried out, or will be; also where the server has stopped to wait
+   * for its replicas.
    */
   run(text: string, values: readonly (string | null)[], call: CallOptions): Promise<readonly PostgresRow[]>
   close(): Promise<void>
@@ -36,29 +35,19 @@ export async function openPostgresStatements(
   return statementsOn(connect, table, clock)
 }
 
-/** The same on connections that somebody opens, who tells the SQLSTATE of what servers say beside their answers. */
+/** The same on connections that somebody opens. */
 export function statementsOn(
-  connect: (onNotice: (code: string) => void) => Promise<PostgresConnection>,
+  connect: () => Promise<PostgresConnection>,
   table: string | undefined,
   clock: Clock,
 ): PostgresStatements {
-  let warning: TenureError | undefined
-  const onNotice = (code: string) => {
-    if (code.startsWith('01') || code.startsWith('57')) warning = warned(code)
-  }
-  const session = new Session(() => connect(onNotice), clock)
-  // A warning comes before the end of its statement, and the next statement is sent after that.
-  const check = () => {
-    const found = warning
-    warning = undefined
-    if (found) throw found
-  }
+  const session = new Session(connect, clock)
   return {
     table,
     run: (text, values, call) =>
       withBound(clock, 'PostgreSQL', call, async (bound) => {
         try {
-          return await session.run(prepared(text), [...values], bound, check)
+          return await session.run(prepared(text), [...values], bound)
         } catch (error) {
           if (bound.ended) throw error
           throw failureOf(error, table ?? '')
@@ -66,9 +55,4 @@ export function statementsOn(
       }),
     close: () => session.close(),
   }
-}
-
-function warned(code: string): TenureError {
-  const text = `PostgreSQL gave a warning (${code}): it may have stopped to wait for its replicas. Whether it was done is not known.`
-  return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
 }

@@ -28,6 +28,8 @@ export interface Statements {
   readonly first: Statement
   /** Where there is no record, but a term. */
   readonly again: Statement
+  /** A record that is there, over itself. A commit that waits for a standby waits for all before it. */
+  readonly confirm: Statement
   readonly list: Statement
 }
 
@@ -52,9 +54,9 @@ export function statementsFor({ leases, terms, meta, versions }: TableNames): St
   const end = `clock_timestamp() + cast(:endsInMs as double precision) * interval '1 millisecond'`
   // Only who trusts the server's clock keeps it up to date; to everybody else it says nothing.
   const keptEnd = `case when :judged <> 'unjudged' then ${end} end`
+  const isSeen = `election = :election and version = cast(:version as bigint) and ${uniquePart} = :unique and ${isDurable}`
   const update = `
-    update ${leases} as lease set record = :record, version = ${version}, ends_at = ${end}
-    where election = :election and version = cast(:version as bigint) and ${uniquePart} = :unique and ${isDurable}`
+    update ${leases} as lease set record = :record, version = ${version}, ends_at = ${end} where ${isSeen}`
   // In the statement itself: a trigger for every renewal would cost as much as the renewal.
   const written = `cast(version as text) as version, pg_notify(:channel,
     case when octet_length(:record) > ${longestNotified} then '-' || :election else version || ' ' || :record end)`
@@ -97,6 +99,7 @@ export function statementsFor({ leases, terms, meta, versions }: TableNames): St
         update ${terms} as kept set term = cast(:term as bigint), lease_ms = ${duration}, ends_at = ${keptEnd}
         where election = :election and term = cast(:highestTerm as bigint) and ${isDurable} and ${isStill('kept.ends_at')}
         returning election)${insert}`),
+    confirm: statement(`update ${leases} set record = record where ${isSeen} returning election`),
     list: statement(`
       select election, record, cast(version as text) as version from ${leases}
       where election > :after order by election limit cast(:limit as integer)`),

@@ -1,0 +1,67 @@
+import { Client, Pool } from 'pg'
+import { onTestFinished, vi } from 'vitest'
+import { postgres, standbyOf } from './postgres.ts'
+import { startProxy } from './proxy.ts'
+import { start, type RunningServer } from './server.ts'
+
+/** Ended with the test. */
+function poolAt(url: string): Pool {
+  const pool = new Pool({ connectionString: url, max: 3 })
+  pool.on('error', () => {})
+  onTestFinished(() => pool.end())
+  return pool
+}
+
+/** A PostgreSQL and a way to give it a standby that it waits for, until the end of the test. */
+export async function openPair() {
+  const primary = await start(postgres)
+  onTestFinished(() => primary.stop())
+  const admin = poolAt(primary.url)
+  /** Between the two. */
+  const link = await startProxy(primary.port)
+  onTestFinished(() => link.stop())
+  return {
+    primary,
+    admin,
+    link,
+    /** Sets `synchronous_standby_names`. */
+    async settle(names: string): Promise<void> {
+      await admin.query(`alter system set synchronous_standby_names = '${names}'`)
+      await admin.query('select pg_reload_conf()')
+      await vi.waitUntil(
+        async () => (await admin.query('show synchronous_standby_names')).rows[0]?.synchronous_standby_names === names,
+      )
+    },
+    /** A standby by the name of `standby`, which follows from now on. */
+    async follow(): Promise<RunningServer> {
+      const standby = await start(standbyOf(primary))
+      onTestFinished(() => standby.stop())
+      const own = poolAt(standby.url)
+      const source = `host=127.0.0.1 port=${link.port} user=postgres application_name=standby`
+      await own.query(`alter system set primary_conninfo = '${source}'`)
+      await own.query('select pg_reload_conf()')
+      await vi.waitUntil(() => link.opened > 0, { timeout: 10_000 })
+      return standby
+    },
+    async waitUntilSynchronous(): Promise<void> {
+      const synchronous = `select from pg_stat_replication where sync_state = 'sync'`
+      await vi.waitUntil(async () => (await admin.query(synchronous)).rows.length === 1, { timeout: 10_000 })
+    },
+    /** Cancels a commit that waits for the standby, once there is one. It stays, and the server only warns of it. */
+    async cancelCommit(): Promise<void> {
+      const waiting = `from pg_stat_activity where wait_event = 'SyncRep'`
+      await vi.waitUntil(async () => (await admin.query(`select pid ${waiting}`)).rows.length === 1, {
+        timeout: 10_000,
+      })
+      await admin.query(`select pg_cancel_backend(pid) ${waiting}`)
+    },
+  }
+}
+
+/** A standby takes the place of its primary, which is gone. */
+export async function promote({ url }: Pick<RunningServer, 'url'>): Promise<void> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  await client.query('select pg_promote()')
+  await client.end()
+}
