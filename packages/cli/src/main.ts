@@ -1,5 +1,4 @@
 import { Command, CommanderError } from 'commander'
-import { readFileSync } from 'node:fs'
 import { backupCommand } from './backup/command.ts'
 import { campaignCommand } from './campaign/command.ts'
 import { certCommand } from './cert/command.ts'
@@ -23,6 +22,7 @@ import { tell, writeError, writeOut } from './shared/output.ts'
 import { sidecarCommand } from './sidecar/command.ts'
 import { statusCommand } from './status/command.ts'
 import { tokenCommands } from './token/command.ts'
+import { versionOf } from './version.ts'
 import { watchCommand } from './watch/command.ts'
 
 /** In the order of the help, after `run`. */
@@ -71,11 +71,6 @@ export async function main(): Promise<void> {
   } catch (error) {
     process.exitCode = report(error)
   }
-}
-
-function versionOf(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }
 
 function report(error: unknown): number {

@@ -1,4 +1,13 @@
-import { Elector, isTenureError, type ElectionEvent, type Leadership, type LeaseStore, type Observer } from 'tenure'
+import {
+  electionMetrics,
+  Elector,
+  isTenureError,
+  type ElectionEvent,
+  type ElectionMetrics,
+  type Leadership,
+  type LeaseStore,
+  type Observer,
+} from 'tenure'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
 import { within } from '../shared/calls.ts'
@@ -70,11 +79,28 @@ export class Conductor {
   }
 
   async #campaign(): Promise<number> {
+    const { narrator } = this.#stage
+    const metrics = electionMetrics()
+    // Before anything else: a port that is taken is reported while nothing runs.
+    const shown = await this.#plan.showMetrics(metrics)
+    if (shown) narrator.note(`shows metrics on ${shown.url}/metrics`)
+    if (shown && !shown.isLoopback) narrator.tell(`everybody who reaches ${shown.url} may read its metrics`)
+    try {
+      return await this.#campaignOn(await this.#plan.openStore(this.#supervision), metrics)
+    } finally {
+      await shown?.close()
+    }
+  }
+
+  async #campaignOn(store: LeaseStore, metrics: ElectionMetrics): Promise<number> {
     const { narrator, stop } = this.#stage
-    const store = await this.#plan.openStore(this.#supervision)
     const elector = electorOf(this.#plan, store, {
-      onEvent: (event) => this.#observe(event),
+      onEvent: (event) => {
+        metrics.onEvent(event)
+        this.#observe(event)
+      },
       onCall: (call) => {
+        metrics.onCall(call)
         this.#health?.note(call, narrator.storeTrouble)
         narrator.called(call, () => isFollowing(elector))
       },

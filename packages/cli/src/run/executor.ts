@@ -54,7 +54,9 @@ export class Executor {
     const { path: fencePath } = this.#fence
     await this.#supervision.ready()
     if (!leadership.isLeader() || this.#stop.signal) return undefined
-    const own = passesSecrets ? process.env : withoutSecrets(process.env)
+    // A command that is tenure again must not listen where this one does.
+    const { TENURE_METRICS: _ours, ...rest } = process.env
+    const own = passesSecrets ? rest : withoutSecrets(rest)
     const environment = { ...own, ...leaseVariables(leadership, fencePath), ...more }
     const mark = `TENURE_FENCE_FILE=${fencePath}`
     const stdin = isInForeground() ? 'inherit' : 'ignore'

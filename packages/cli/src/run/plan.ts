@@ -1,8 +1,10 @@
-import { isTenureError, type LeaseStore, type Metadata } from 'tenure'
+import { isTenureError, type ElectionMetrics, type LeaseStore, type Metadata } from 'tenure'
 import { cronSchedule, type JobSchedule } from 'tenure/jobs'
 import { usageError } from '../shared/arguments/errors.ts'
 import { Refusal } from '../shared/arguments/refusal.ts'
 import { argument } from '../shared/arguments/settings.ts'
+import { serveMetrics } from '../shared/metrics-server.ts'
+import type { RunningServer } from '../shared/small-server.ts'
 import { openChosenStore } from '../shared/store.ts'
 import type { Mode } from './conductor.ts'
 import { atMostOncePer, scheduled, service } from './modes.ts'
@@ -29,6 +31,8 @@ export interface Plan {
   /** Report only what goes wrong. */
   readonly isQuiet: boolean
   openStore(supervision: Supervision): Promise<LeaseStore>
+  /** Where metrics are shown, if they are. */
+  showMetrics(metrics: ElectionMetrics): Promise<RunningServer | undefined>
 }
 
 /** Refuses what cannot be done, before anything is started or connected to. */
@@ -49,6 +53,7 @@ export function planOf(election: string, words: readonly string[], settings: Run
     passesSecrets: settings.passSecrets,
     isQuiet: settings.quiet,
     openStore: (supervision) => openRunStore(settings, supervision),
+    showMetrics: (metrics) => serveMetrics('command', settings, metrics),
   }
 }
 

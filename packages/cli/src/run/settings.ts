@@ -1,7 +1,14 @@
 import { formatDuration, parseDuration } from '../shared/arguments/durations.ts'
 import { usageError } from '../shared/arguments/errors.ts'
 import { setting, toggle, type Chosen } from '../shared/arguments/settings.ts'
-import { campaignedStoreSettings, identity, metadata, ttl } from '../shared/arguments/store-settings.ts'
+import {
+  allowedHost,
+  campaignedStoreSettings,
+  identity,
+  metadata,
+  metrics,
+  ttl,
+} from '../shared/arguments/store-settings.ts'
 import { oneOf, textOf } from '../shared/arguments/values.ts'
 
 export const restartPolicies = ['never', 'on-failure', 'always'] as const
@@ -75,6 +82,8 @@ export const runSettings = {
   passSecrets: toggle(
     'let the command have TENURE_TOKEN, TENURE_STORE_PASSWORD, TENURE_SENTINEL_PASSWORD, and a TENURE_STORE or TENURE_URL that holds a password',
   ),
+  metrics,
+  allowedHost,
   quiet: toggle('report only what goes wrong'),
 }
 

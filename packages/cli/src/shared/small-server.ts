@@ -5,8 +5,17 @@ import { formatAddress, listenFailure, type Address } from './arguments/addresse
 import { isLoopback } from '@tenure/internal/loopback'
 import { Hosts } from './hosts.ts'
 
-const limits = { headersTimeout: 5_000, requestTimeout: 5_000, keepAliveTimeout: 30_000, maxHeaderSize: 8_192 }
+const limits = {
+  headersTimeout: 5_000,
+  requestTimeout: 5_000,
+  keepAliveTimeout: 30_000,
+  maxHeaderSize: 8_192,
+  // Half a minute by default, for which a caller that sends nothing would be kept.
+  connectionsCheckingInterval: 1_000,
+}
 const maxConnections = 1_000
+/** How long an answer may stay unread. */
+const unreadMs = 10_000
 
 export interface RunningServer {
   readonly url: string
@@ -32,6 +41,8 @@ export interface SmallServerOptions {
   /** As messages name it, such as `sidecar`. */
   readonly what: string
   readonly listen: Address
+  /** What chose the address. */
+  readonly flag?: '--listen' | '--metrics'
   readonly allowedHost: readonly string[]
   readonly replies: Replies
 }
@@ -40,6 +51,7 @@ export interface SmallServerOptions {
 export async function listen({
   what,
   listen: address,
+  flag,
   allowedHost,
   replies,
 }: SmallServerOptions): Promise<RunningServer> {
@@ -48,9 +60,10 @@ export async function listen({
     send(request, response, hosts.allows(request) ? replyTo(request, replies) : stranger(what))
   })
   server.maxConnections = maxConnections
+  server.timeout = unreadMs
   server.listen(address.port, address.host)
   await once(server, 'listening').catch((error: unknown) => {
-    throw listenFailure(error, address) ?? error
+    throw listenFailure(error, address, flag) ?? error
   })
   const { address: host, port } = server.address() as AddressInfo
   return {
@@ -75,6 +88,8 @@ function replyTo({ method = '', url = '' }: IncomingMessage, replies: Replies): 
   const reply = Object.hasOwn(replies, path) ? replies[path] : undefined
   if (reply) return reply()
   const paths = Object.keys(replies)
+  const [only] = paths.length === 1 ? paths : []
+  if (only !== undefined) return failure(404, 'NOT_FOUND', `There is ${only} alone.`)
   return failure(404, 'NOT_FOUND', `There are ${paths.slice(0, -1).join(', ')} and ${paths.at(-1)}.`)
 }
 

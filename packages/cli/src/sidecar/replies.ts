@@ -1,4 +1,5 @@
 import type { Elector, ElectionMetrics } from 'tenure'
+import { metricsReply } from '../shared/metrics-server.ts'
 import { failure, type Replies } from '../shared/small-server.ts'
 import type { Promised } from './promised.ts'
 
@@ -14,7 +15,7 @@ export function sidecarReplies(elector: Elector, promised: Promised, metrics: El
       promised.mayPromise
         ? { status: 200, body: { ok: true, summary: elector.explain().summary } }
         : failure(503, 'BACKEND_UNAVAILABLE', 'It stops.'),
-    '/metrics': () => ({ status: 200, contentType: metrics.contentType, text: metrics.text() }),
+    '/metrics': () => metricsReply(metrics),
   }
 }
 

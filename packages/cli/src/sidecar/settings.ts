@@ -6,6 +6,7 @@ import {
   identity,
   jsonLog,
   metadata,
+  metrics,
   ttl,
 } from '../shared/arguments/store-settings.ts'
 
@@ -16,6 +17,7 @@ export const sidecarSettings = {
     parseAddress,
     { host: '127.0.0.1', port: 4040 },
   ),
+  metrics,
   allowedHost,
   identity: { ...identity, shownDefault: 'POD_NAME, else the name of this host and a random part' },
   ttl,

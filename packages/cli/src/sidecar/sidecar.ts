@@ -6,6 +6,7 @@ import { isFollowing } from '../shared/elector.ts'
 import { endOnSignals } from '../shared/ending.ts'
 import { failureOf, inWords } from '../shared/failures.ts'
 import { makeLog, type Log } from '../shared/log.ts'
+import { serveMetrics } from '../shared/metrics-server.ts'
 import { listen } from '../shared/small-server.ts'
 import { openChosenStore } from '../shared/store.ts'
 import { Troubles } from '../shared/troubles.ts'
@@ -47,7 +48,13 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
   const timings = { leaseDurationMs, drainTimeoutMs: leaseDurationMs }
   const elector = inWords(() => new Elector({ store, election, identity, metadata, ...timings, observer }))
   const replies = sidecarReplies(elector, promised, metrics)
-  const server = await listen({ what: 'sidecar', ...settings, replies })
+  const shown = await serveMetrics('sidecar', settings, metrics)
+  const server = await listen({ what: 'sidecar', ...settings, replies }).catch(async (error: unknown) => {
+    await shown?.close()
+    throw error
+  })
+  if (shown) log.info({ metrics: shown.url }, `shows metrics on ${shown.url}/metrics`)
+  if (shown && !shown.isLoopback) log.warn({}, `everybody who reaches ${shown.url} may read its metrics`)
   const text = `answers on ${server.url}, and campaigns as ${elector.identity}`
   log.info({ url: server.url, election, identity: elector.identity }, text)
   if (!server.isLoopback) {
@@ -58,6 +65,7 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
     promised.end()
     await elector.stop()
     await server.close()
+    await shown?.close()
     await store.close?.()
   })
 }

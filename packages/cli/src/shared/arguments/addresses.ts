@@ -30,13 +30,22 @@ function guess(text: string): string | undefined {
   return rest
 }
 
-/** Why it is impossible to listen at an address; undefined if something else went wrong. */
-export function listenFailure(error: unknown, { host, port }: Address): CommandError | undefined {
+/** Reads an address as {@link parseAddress} does; a port alone is on this machine only. */
+export function parseOwnAddress(text: string): Address {
+  return parseAddress(/^\d{1,5}$/.test(text) ? `127.0.0.1:${text}` : text)
+}
+
+/** Why it is impossible to listen at an address; undefined if something else went wrong. `flag` is what chose it. */
+export function listenFailure(
+  error: unknown,
+  { host, port }: Address,
+  flag: '--listen' | '--metrics' = '--listen',
+): CommandError | undefined {
   const { code, syscall, message } = error as NodeJS.ErrnoException
-  if (syscall === 'getaddrinfo') return unavailable(error, `The host of --listen, "${host}", cannot be found.`)
+  if (syscall === 'getaddrinfo') return unavailable(error, `The host of ${flag}, "${host}", cannot be found.`)
   if (syscall !== 'listen') return undefined
   const why = {
-    EADDRINUSE: 'another program listens there. Choose another port with --listen; port 0 takes a free one',
+    EADDRINUSE: `another program listens there. Choose another port with ${flag}; port 0 takes a free one`,
     EADDRNOTAVAIL: 'this machine does not have that address',
     EAFNOSUPPORT: 'this machine has no IPv6. Every address without it is 0.0.0.0',
     EACCES: 'this user may not; ports below 1024 need a right of their own',

@@ -1,4 +1,5 @@
 import type { Metadata } from 'tenure'
+import { parseOwnAddress } from './addresses.ts'
 import { parseDuration } from './durations.ts'
 import { listSetting, setting, toggle, type Chosen, type Setting } from './settings.ts'
 import { fileOf, hostOf, nameOf, metadataOf, urlOf } from './values.ts'
@@ -53,6 +54,14 @@ export const allowedHost = listSetting(
     help: 'a name by which it may be called, beside localhost and its addresses; may be repeated',
   },
   hostOf,
+)
+
+export const metrics = setting(
+  {
+    placeholder: 'address',
+    help: 'answer GET /metrics there, for Prometheus; a port alone is on this machine only, :9464 is every address',
+  },
+  parseOwnAddress,
 )
 
 export const identity = setting({ placeholder: 'name', help: 'the name that others see' }, nameOf)

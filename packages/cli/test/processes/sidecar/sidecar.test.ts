@@ -75,6 +75,21 @@ describe('tenure sidecar', () => {
     expect(first.output.out).toBe('')
   })
 
+  test('shows its metrics at an address of their own too, where nothing else is answered', async () => {
+    const one = await sidecar(pathToFileURL(temporaryFolder()).href, 'pod-a', '--metrics', '0')
+    await leads(one)
+    const [line] = linesOf(one.output.error).filter(({ metrics }) => metrics !== undefined)
+    const url = String(line?.['metrics'])
+    expect(new URL(url).hostname).toBe('127.0.0.1')
+    expect(url).not.toBe(one.url)
+    const text = await (await fetch(`${url}/metrics`)).text()
+    expect(text).toContain('\nleader_election_master_status{name="jobs"} 1\n')
+    expect(text).toContain('\ntenure_build_info{version="')
+    expect((await ask(`${url}/leader`)).status).toBe(404)
+    one.child.kill('SIGTERM')
+    expect(await one.ended).toBe(0)
+  })
+
   test('gives the lease back only when what it has told has run out', async () => {
     const directory = temporaryFolder()
     const one = await sidecar(pathToFileURL(directory).href, 'pod-a', '--ttl', '3s')

@@ -1,0 +1,23 @@
+import type { ElectionMetrics } from 'tenure'
+import { familyText } from '@tenure/internal/prometheus'
+import type { Address } from './arguments/addresses.ts'
+import { listen, type Reply, type RunningServer } from './small-server.ts'
+import { versionOf } from '../version.ts'
+
+/** Metrics as a reply: the version, and what was counted. */
+export function metricsReply(metrics: ElectionMetrics): Reply {
+  const labels = { version: versionOf() }
+  const build = familyText('tenure_build_info', 'gauge', 'The version of Tenure that runs.', [{ labels, value: 1 }])
+  return { status: 200, contentType: metrics.contentType, text: build + metrics.text() }
+}
+
+/** Where `--metrics` is, if it was given: nothing but metrics is answered there. */
+export async function serveMetrics(
+  what: string,
+  { metrics: address, allowedHost }: { readonly metrics: Address | undefined; readonly allowedHost: readonly string[] },
+  metrics: ElectionMetrics,
+): Promise<RunningServer | undefined> {
+  if (!address) return undefined
+  const replies = { '/metrics': () => metricsReply(metrics) }
+  return listen({ what, listen: address, flag: '--metrics', allowedHost, replies })
+}
