@@ -128,6 +128,7 @@ export const programs = {
   nginx: { variable: 'TENURE_NGINX', binary: 'nginx', directories: ['/usr/sbin'], source: { aptPackage: 'nginx' } },
   /** Reads metrics and tries alert rules, as Prometheus does. */
   promtool: { variable: 'TENURE_PROMTOOL', binary: 'promtool', source: { aptPackage: 'prometheus' } },
+  prometheus: { variable: 'TENURE_PROMETHEUS', binary: 'prometheus', source: { aptPackage: 'prometheus' } },
   openssl: { variable: 'TENURE_OPENSSL', binary: 'openssl', source: { aptPackage: 'openssl' } },
   cc: { variable: 'TENURE_CC', binary: 'cc', source: { aptPackage: 'build-essential' } },
   zsh: { variable: 'TENURE_ZSH', binary: 'zsh', source: { aptPackage: 'zsh' } },

@@ -144,7 +144,9 @@ async function openService(
   const { clock, limits, logger } = given
   const policy = options.policy ?? { minTtlMs: 1_000, maxTtlMs: 3_600_000 }
   const metrics = new Metrics({
+    minTtlMs: policy.minTtlMs,
     groups: () => opened.local()?.groupCount ?? 0,
+    stalledMs: () => opened.local()?.stalledMs ?? 0,
     watchers: () => hub.watchers,
     waiting: () => limits.waitingCount,
     storeHealthy: () => readiness.isHealthy(),

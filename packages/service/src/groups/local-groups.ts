@@ -332,6 +332,11 @@ export class LocalGroups implements Groups, Listing {
     return changed
   }
 
+  /** How long this process stood still, as far as it was noticed. */
+  get stalledMs(): number {
+    return this.#clock.stalledMs
+  }
+
   get groupCount(): number {
     return this.#table.count
   }

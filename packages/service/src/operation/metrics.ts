@@ -7,8 +7,12 @@ import { largestLagMs, type ReplicasView } from './replicas.ts'
 
 /** Figures that are computed when the metrics are read. */
 export interface Gauges {
+  /** The shortest lease of groups without a policy of their own. */
+  readonly minTtlMs: number
   groups(): number
   watchers(): number
+  /** How long this process stood still while it answered for the groups. */
+  stalledMs(): number
   /** Campaigns that wait in line. */
   waiting(): number
   /** Whether the store can make something durable now. */
@@ -44,6 +48,16 @@ export class Metrics {
     this.#count('tenure_slow_watchers_total', 'Watchers dropped because they read too slowly.', () => this.#slow)
     this.#count('tenure_log_lines_lost_total', 'Lines of the log that could not be written.', gauges.lostLogLines)
     this.#gauge('tenure_groups', 'Groups that are kept.', gauges.groups)
+    this.#gauge(
+      'tenure_min_ttl_seconds',
+      'The shortest lease of groups without a policy of their own.',
+      () => gauges.minTtlMs / 1000,
+    )
+    this.#count(
+      'tenure_stalled_seconds_total',
+      'How long the service stood still, for half a second or more at a time.',
+      () => gauges.stalledMs() / 1000,
+    )
     this.#gauge('tenure_watchers', 'Watchers that are connected.', gauges.watchers)
     this.#gauge('tenure_waiting_campaigns', 'Campaigns that wait in line.', gauges.waiting)
     this.#gauge('tenure_store_healthy', 'Whether the store can make something durable: 1 or 0.', async () =>

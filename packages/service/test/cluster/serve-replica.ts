@@ -22,7 +22,9 @@ export async function serveGroups({
   const readiness = new Readiness(state, clock)
   const streams = new Streams(clock)
   const metrics = new Metrics({
+    minTtlMs: policy.minTtlMs,
     groups: () => 0,
+    stalledMs: () => 0,
     watchers: () => hub.watchers,
     waiting: () => limits.waitingCount,
     storeHealthy: () => readiness.isHealthy(),

@@ -1,0 +1,44 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { programs } from './programs.ts'
+import type { ServerKind } from './server.ts'
+
+/** What {@link prometheusWith} takes. */
+export interface PrometheusOptions {
+  /** Rules as text, as a file has them. */
+  readonly rules: readonly string[]
+  /** Where metrics are: `host:port` by the name of the job. */
+  readonly targets: Readonly<Record<string, string>>
+}
+
+/** Prometheus that asks every half second and judges its rules as often. */
+export function prometheusWith({ rules, targets }: PrometheusOptions): ServerKind {
+  return {
+    name: 'Prometheus',
+    program: programs.prometheus,
+    prepare({ directory }) {
+      for (const [index, text] of rules.entries()) writeFileSync(join(directory, `rules-${index}.yaml`), text)
+      const configuration = {
+        global: { scrape_interval: '500ms', scrape_timeout: '500ms', evaluation_interval: '500ms' },
+        rule_files: ['rules-*.yaml'],
+        scrape_configs: Object.entries(targets).map(([job_name, target]) => ({
+          job_name,
+          static_configs: [{ targets: [target] }],
+        })),
+      }
+      // JSON is YAML.
+      writeFileSync(join(directory, 'prometheus.yml'), JSON.stringify(configuration))
+    },
+    args: ({ directory, port }) => [
+      `--config.file=${join(directory, 'prometheus.yml')}`,
+      `--storage.tsdb.path=${join(directory, 'data')}`,
+      `--web.listen-address=127.0.0.1:${port}`,
+    ],
+    async probe({ port }) {
+      const answer = await fetch(`http://127.0.0.1:${port}/-/ready`, { signal: AbortSignal.timeout(1_000) })
+      if (!answer.ok) throw new Error(`/-/ready answers ${answer.status}`)
+    },
+    url: (port) => `http://127.0.0.1:${port}`,
+    stopSignal: 'SIGKILL',
+  }
+}
