@@ -99,6 +99,12 @@ export const programs = {
     binary: 'tenure-go-events',
     source: { goModule: join(import.meta.dirname, 'go-events'), buildMinutes: 1 },
   },
+  /** The example in Go. */
+  goLeader: {
+    variable: 'TENURE_GO_LEADER',
+    binary: 'tenure-go-leader',
+    source: { goModule: join(import.meta.dirname, '../../examples/go'), buildMinutes: 1 },
+  },
   /** A stand-in for DynamoDB. */
   dynalite: {
     variable: 'TENURE_DYNALITE',
