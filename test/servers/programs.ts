@@ -87,6 +87,12 @@ export const programs = {
     binary: 'schemathesis',
     source: { pythonRequirements: join(import.meta.dirname, 'schemathesis/requirements.txt') },
   },
+  /** Python with a generator of clients from OpenAPI documents, and what they need. */
+  openapiPython: {
+    variable: 'TENURE_OPENAPI_PYTHON',
+    binary: 'python',
+    source: { pythonRequirements: join(import.meta.dirname, 'openapi-python-client/requirements.txt') },
+  },
   /** Python with the HTTP clients that people use. */
   python: {
     variable: 'TENURE_PYTHON',
