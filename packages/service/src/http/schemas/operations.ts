@@ -1,6 +1,6 @@
 /** Shapes of what an operator asks. */
 import { Type } from '@sinclair/typebox'
-import { ClusterId, OneOf, UnixMs } from './common.ts'
+import { ClusterId, named, OneOf, UnixMs } from './common.ts'
 
 const maybe = (description: string, example: number) =>
   Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], { description, examples: [example] })
@@ -20,7 +20,8 @@ const Replica = Type.Object({
   feed_lag_ms: maybe('The age of the oldest of these changes.', 0),
 })
 
-export const ReplicasAnswer = Type.Object(
+export const ReplicasAnswer = named(
+  'ReplicasAnswer',
   {
     cluster_id: ClusterId,
     answered_by: Type.String({ description: 'The replica that was asked.', examples: ['web-1-3f2a91c0'] }),
