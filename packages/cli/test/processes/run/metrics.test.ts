@@ -4,9 +4,9 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { scene, type Wrapper } from '../../run/scene.ts'
 
 /** Where a run shows its metrics. */
-async function shownBy({ output }: Wrapper): Promise<string> {
+function shownBy({ output }: Wrapper): Promise<string> {
   const found = () => /shows metrics on (\S+)/.exec(output.error)?.[1]
-  return await vi.waitUntil(found, { timeout: 20_000, interval: 20 })
+  return vi.waitUntil(found, { timeout: 20_000, interval: 20 })
 }
 
 const text = async (url: string) => (await fetch(url)).text()
@@ -56,7 +56,8 @@ test('scrapers that hang cost a run neither its lease nor its end, and others ar
   expect(on.lines().filter(({ what }) => what === 'begin')).toHaveLength(1)
   one.child.kill('SIGTERM')
   await one.ended
-  await Promise.all(hanging.map((socket) => socket.closed || once(socket.resume(), 'close')))
+  const open = hanging.filter((socket) => !socket.closed)
+  await Promise.all(open.map((socket) => once(socket.resume(), 'close')))
 })
 
 test('a port that is taken is reported before anything runs', async () => {
