@@ -8,6 +8,7 @@ import { createAuthenticator } from './auth/authenticator.ts'
 import { isLoopback } from '@tenure/internal/loopback'
 import { isReadByAll, readNamed } from './auth/files.ts'
 import { addressOf } from './auth/loopback.ts'
+import { Revocations } from './auth/revocations.ts'
 import { readTls, warnOfEnd, type Tls, type TlsOptions } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
 import { openClustered } from './clustered.ts'
@@ -15,6 +16,7 @@ import type { GroupsOptions } from './cluster/reign.ts'
 import { openEmbedded } from './embedded.ts'
 import type { Groups } from './groups/groups.ts'
 import type { LocalGroups } from './groups/local-groups.ts'
+import { isOwnGroup } from './groups/own-groups.ts'
 import type { Position } from './storage/position.ts'
 import { buildApp } from './http/app.ts'
 import { limitsFrom } from './http/limit-options.ts'
@@ -27,6 +29,7 @@ import { Readiness } from './operation/readiness.ts'
 import type { Replicas } from './operation/replicas.ts'
 import { checkExposure, checkServiceOptions, type ServiceOptions } from './options.ts'
 import type { LmdbStorage } from './storage/lmdb-storage.ts'
+import type { Change } from './watch/feed.ts'
 import { Hub } from './watch/hub.ts'
 import { Streams } from './watch/streams.ts'
 
@@ -67,18 +70,22 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const here = ['localhost', '127.0.0.1', '[::1]', literal(host), literal(address)]
   const allowedHosts = options.allowedHosts ?? (authenticated ? undefined : here)
   const { service, opened } = await openService(options, { clock, authenticator, limits, tls, allowedHosts, logger })
-  const { state, streams, hub } = service
+  const { state, streams, hub, revocations } = service
+  const takesTokens = authentication?.jwt !== undefined || authentication?.tokenKeyFile !== undefined
   const { app, connections } = await buildApp(service)
   try {
     await opened.serve(hub)
+    const known = takesTokens ? revocations.start() : undefined
+    // Of several replicas none may be active yet, and whether this one is must not depend on that.
+    if (options.store === undefined) await known
     await app.listen({ host: address, port })
   } catch (error) {
+    revocations.close()
     await app.close()
     await opened.close()
     throw error
   }
   const { port: bound } = app.server.address() as AddressInfo
-  const takesTokens = authentication?.jwt !== undefined || authentication?.tokenKeyFile !== undefined
   if (takesTokens && !tls && !isLoopback(address)) {
     logger.warn('tokens are accepted without TLS: anyone who sees the traffic can use them')
   }
@@ -107,6 +114,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
 
   async function close(): Promise<void> {
     watching.stop()
+    revocations.close()
     const closed = app.close()
     streams.endAll()
     await connections.drain(closed, graceMs)
@@ -145,7 +153,7 @@ async function openService(
   const policy = options.policy ?? { minTtlMs: 1_000, maxTtlMs: 3_600_000 }
   const metrics = new Metrics({
     minTtlMs: policy.minTtlMs,
-    groups: () => opened.local()?.groupCount ?? 0,
+    groups: () => Math.max(0, (opened.local()?.groupCount ?? 0) - revocations.count),
     stalledMs: () => opened.local()?.stalledMs ?? 0,
     watchers: () => hub.watchers,
     waiting: () => limits.waitingCount,
@@ -167,8 +175,12 @@ async function openService(
   const log = logger.isLevelEnabled('info') ? logChanges(logger, clock) : undefined
   // Of the groups themselves, so that of several replicas only the active one counts and logs.
   const onOpen = (local: LocalGroups) => {
-    local.follow({ onChange: (change) => metrics.change(change) })
-    if (log) local.follow({ onChange: log })
+    const onChange = (change: Change) => {
+      if (isOwnGroup(change.groupId)) return
+      metrics.change(change)
+      log?.(change)
+    }
+    local.follow({ onChange })
   }
   const opened = await (options.store === undefined
     ? openDirectory(options, options.data ?? '', groups, { ...given, onOpen })
@@ -178,6 +190,13 @@ async function openService(
   const { replicas } = opened
   const hub = new Hub(state, { secret, position: opened.position, maxWatchers: options.maxWatchers ?? 20_000 })
   for (const text of opened.warnings) logger.warn(text)
+  const streams = new Streams(clock)
+  const revocations: Revocations = new Revocations({
+    state,
+    replicas,
+    clock,
+    onRevoked: () => streams.endOf((identity) => revocations.has(identity), 'your token has been revoked'),
+  })
   const service = {
     ...given,
     state,
@@ -188,7 +207,8 @@ async function openService(
     hub,
     metrics,
     policy,
-    streams: new Streams(clock),
+    streams,
+    revocations,
     // Below that level the framework logs what nobody asked for.
     logger: logger.isLevelEnabled('warn') ? logger.child({}, { level: 'warn' }) : logger,
   }

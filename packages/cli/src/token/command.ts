@@ -1,12 +1,12 @@
 import type { FamilyDeclaration } from '../shared/arguments/declare.ts'
-import { keySettings, signSettings } from './settings.ts'
+import { keySettings, revokeSettings, signSettings } from './settings.ts'
 
 const fileCodes = '0, 1 if a file exists already or others can read the key, 2 for a wrong command'
 
 /** `tenure token`: identities for machines, without an issuer of tokens beside the service. */
 export const tokenCommands: FamilyDeclaration = {
   name: 'token',
-  summary: 'Make a key, and sign tokens with it for "tenure serve --token-key".',
+  summary: 'Make a key, sign tokens with it for "tenure serve --token-key", and revoke them.',
   members: [
     {
       name: 'key',
@@ -37,6 +37,22 @@ export const tokenCommands: FamilyDeclaration = {
       ],
       exitCodes: fileCodes,
       run: async (flags) => (await import('./sign.ts')).sign(flags),
+    },
+    {
+      name: 'revoke',
+      argument: '<id>',
+      summary: 'Let a service refuse a token from now on, by its id.',
+      settings: revokeSettings,
+      examples: [
+        'tenure token revoke 9b1c0c5e-6f5b-4a50-9d0c-0a4f6f0f2b7e --url https://one.example:7070 \\',
+        '  --ca-file service.pem --token-file admin.token',
+      ],
+      notes: [
+        'It needs the token of an administrator. When it ends, no replica takes the revoked token any more.',
+        'Streams of its bearer end at once; leases that it holds run out, since it cannot renew them.',
+      ],
+      exitCodes: '0, 2 for a wrong command, 69 if the service cannot be asked or refuses',
+      run: async (flags, id) => (await import('./revoke.ts')).revoke(id, flags),
     },
   ],
 }

@@ -1,6 +1,6 @@
 import { lifetimeOf } from '../shared/arguments/durations.ts'
 import { commaSetting, setting, toggle } from '../shared/arguments/settings.ts'
-import { json } from '../shared/arguments/store-settings.ts'
+import { json, serviceSettings } from '../shared/arguments/store-settings.ts'
 import { fileOf, pathOf, textOf } from '../shared/arguments/values.ts'
 
 export const keySettings = {
@@ -23,3 +23,5 @@ export const signSettings = {
   out: setting({ placeholder: 'file', help: 'where to write it' }, pathOf),
   json,
 }
+
+export const revokeSettings = { ...serviceSettings, json }

@@ -9,6 +9,8 @@ export interface Identity extends Rights {
   readonly subject: string
   /** When its credential expires, in Unix milliseconds. */
   readonly expiresAtMs: number | undefined
+  /** The name under which its token would be revoked. Undefined: it has no token, or one without an id. */
+  readonly revocation: string | undefined
 }
 
 /** Every caller of a service without authentication. */
@@ -27,6 +29,7 @@ function allOrNothing(subject: string, all: boolean): Identity {
     admin: all,
     reader: all,
     expiresAtMs: undefined,
+    revocation: undefined,
   }
 }
 

@@ -61,7 +61,7 @@ export class CertificateVerifier {
     const rights = name === undefined ? undefined : this.#rights.get(name)
     if (name === undefined || !rights) throw new Refusal('no name in the certificate has rights')
     if (another !== undefined) throw new Refusal('more than one name in the certificate has rights')
-    return { subject: name, ...rights, expiresAtMs: untilMs }
+    return { subject: name, ...rights, expiresAtMs: untilMs, revocation: undefined }
   }
 
   #look(socket: TLSSocket): Shown | undefined {

@@ -10,6 +10,7 @@ import { wrongOption } from '../errors.ts'
 import { Refusal } from './refusal.ts'
 import { readNamed } from './files.ts'
 import { parseKeys, type KeySet, type VerificationKey } from './key-set.ts'
+import { revocationOf } from './revocations.ts'
 import { parseRights } from './rights.ts'
 import { parseStrictJson } from './strict-json.ts'
 
@@ -138,7 +139,7 @@ export class TokenVerifier {
    */
   #claims(claims: Readonly<Record<string, unknown>>): Known {
     const { maxLifetimeMs = 86_400_000, clockToleranceMs = 5_000 } = this.#options
-    const { sub, tenure = {} } = claims
+    const { sub, jti, tenure = {} } = claims
     if (typeof sub !== 'string' || !isSoundNodeId(sub)) throw new Refusal('the token has no sound subject')
     const exp = instantOf(claims, 'exp')
     const iat = instantOf(claims, 'iat')
@@ -153,7 +154,12 @@ export class TokenVerifier {
     }
     const untilMs = exp + clockToleranceMs
     return {
-      identity: { subject: sub, ...rights, expiresAtMs: untilMs },
+      identity: {
+        subject: sub,
+        ...rights,
+        expiresAtMs: untilMs,
+        revocation: typeof jti === 'string' ? revocationOf(jti) : undefined,
+      },
       fromMs: Math.max(iat, nbf) - clockToleranceMs,
       untilMs,
     }

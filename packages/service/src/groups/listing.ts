@@ -1,5 +1,6 @@
 import { Pace } from '../clock.ts'
 import type { GroupView, MaybePromise, Page, PageOptions } from './groups.ts'
+import { isOwnGroup } from './own-groups.ts'
 
 /** Ids that one page may pass over. */
 const mostLooked = 10_000
@@ -24,7 +25,9 @@ export async function pageOf(listing: Listing, { after, limit, isShown = () => t
   let last = after
   let looked = 0
   for (;;) {
-    const ids = await listing.idsAfter(last, idsAtOnce)
+    const found = await listing.idsAfter(last, idsAtOnce)
+    // Only who begins among them means them.
+    const ids = after !== undefined && isOwnGroup(after) ? found : found.filter((id) => !isOwnGroup(id))
     if (ids.length === 0) return { groups, next: undefined, passedOver: looked - groups.length }
     const wanted = ids.filter((id) => isShown(id))
     const views = new Map<string, GroupView | undefined>()

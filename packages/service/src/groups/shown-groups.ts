@@ -1,6 +1,7 @@
 import type { Clock } from 'tenure'
 import { groupMatcher } from '../auth/rights.ts'
 import type { Group } from './group.ts'
+import { isOwnGroup } from './own-groups.ts'
 
 /** How many groups have figures of their own: each has a few series, and Prometheus keeps every one that it ever saw. */
 export const mostShown = 1_000
@@ -48,7 +49,8 @@ export class ShownGroups {
   constructor(patterns: readonly string[], clock: Pick<Clock, 'monotonicMs' | 'wallMs'>) {
     this.#clock = clock
     this.#named = new Set(patterns.filter((each) => !each.includes('*')))
-    this.#matches = groupMatcher(patterns.filter((each) => each.includes('*')))
+    const matches = groupMatcher(patterns.filter((each) => each.includes('*')))
+    this.#matches = (groupId) => matches(groupId) && !isOwnGroup(groupId)
     for (const id of this.#named) this.#track(id, undefined)
   }
 

@@ -16,7 +16,7 @@ type Done = (error?: Error) => void
 
 /** From the first line of a request until its sender is identified. Without promises: renewals are many. */
 export function admitRequests(app: App, service: Service, connections: Connections): void {
-  const { authenticator, metrics } = service
+  const { authenticator, metrics, revocations } = service
   const { clusterId } = service.state
   const head = new HeadCheck(service.allowedHosts)
   const identify = (request: FastifyRequest, done: Done) => {
@@ -27,9 +27,14 @@ export function admitRequests(app: App, service: Service, connections: Connectio
       request.generation = generation
       done()
     }
+    const unlessRevoked = (found: Identity) => {
+      const checked = revocations.check(found)
+      return checked ? checked.then(() => found) : found
+    }
     let identity: Identity | Promise<Identity>
     try {
-      identity = authenticator.identify(request)
+      const found = authenticator.identify(request)
+      identity = found instanceof Promise ? found.then(unlessRevoked) : unlessRevoked(found)
     } catch (error) {
       return done(error as Error)
     }

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Clock } from 'tenure'
 import { validForMs } from '../auth/access.ts'
+import { revoked } from '../auth/revocations.ts'
 import type { LimitOptions } from './limit-options.ts'
 import type { Limits } from './limits.ts'
 import type { Service } from './service.ts'
@@ -154,13 +155,16 @@ export function onceGone({ raw }: FastifyReply, gone: () => void): void {
 }
 
 /** Whether the identity of the caller still holds. */
-export function isStillKnown({ authenticator, clock }: Service, { identity, generation }: FastifyRequest): boolean {
-  return generation === authenticator.generation && validForMs(identity, clock.wallMs()) > 0
+export function isStillKnown(service: Service, { identity, generation }: FastifyRequest): boolean {
+  const { authenticator, clock, revocations } = service
+  return (
+    generation === authenticator.generation && validForMs(identity, clock.wallMs()) > 0 && !revocations.has(identity)
+  )
 }
 
 /**
  * Runs with a signal that aborts when the client has gone, rights were read again, or the service stops: then there is
- * nobody to wait for.
+ * nobody to wait for. A caller whose token was revoked meanwhile gets nothing but that.
  */
 export async function whileHere<T>(
   service: Service,
@@ -171,10 +175,13 @@ export async function whileHere<T>(
   const leave = () => controller.abort()
   const { socket } = request.raw
   socket.once('close', leave)
-  const forget = service.streams.add({ end: leave })
+  const { identity } = request
+  const forget = service.streams.add({ identity, end: leave })
   if (socket.destroyed || !isStillKnown(service, request)) leave()
   try {
-    return await run(controller.signal)
+    const result = await run(controller.signal)
+    if (service.revocations.has(identity)) throw revoked()
+    return result
   } finally {
     forget()
     socket.off('close', leave)

@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Clock } from 'tenure'
 import type { Authenticator, Identity } from '../auth/access.ts'
+import type { Revocations } from '../auth/revocations.ts'
 import type { Tls } from '../auth/tls.ts'
 import type { Metrics } from '../operation/metrics.ts'
 import type { Readiness } from '../operation/readiness.ts'
@@ -50,6 +51,7 @@ export interface Service {
   readonly clock: Clock
   readonly metrics: Metrics
   readonly authenticator: Authenticator
+  readonly revocations: Revocations
   /** Bounds of groups without a definition. */
   readonly policy: Policy
   readonly streams: Streams

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Clock } from 'tenure'
+import type { Identity } from '../auth/access.ts'
 import type { Position } from '../storage/position.ts'
 import type { Entry } from './feed.ts'
 import { frameOf, frameOfText, type Frame } from './frames.ts'
@@ -23,8 +24,8 @@ interface EventStreamOptions {
   readonly clock: Clock
   readonly groups: readonly string[]
   readonly renewals: boolean
-  /** When the reader's right to read ends, in Unix milliseconds. */
-  readonly expiresAtMs: number | undefined
+  /** The reader. Its right to read may end. */
+  readonly identity: Identity
   /** How long the reader may take to read what is unread. */
   readonly patienceMs: number
   /** What the feed cannot tell. */
@@ -113,13 +114,18 @@ export class EventStream implements Endless, Subscriber {
     this.#wake?.()
   }
 
-  end(): void {
+  get identity(): Identity {
+    return this.#options.identity
+  }
+
+  end(reason = 'going away'): void {
     // The client comes back by itself, and resumes where it was.
-    this.#finish(frameOfText(': going away\n\n'))
+    this.#finish(frameOfText(`: ${reason}\n\n`))
   }
 
   tick(): void {
-    const { clock, hub, expiresAtMs } = this.#options
+    const { clock, hub, identity } = this.#options
+    const { expiresAtMs } = identity
     if (expiresAtMs !== undefined && clock.wallMs() >= expiresAtMs) {
       return this.#finish(frameOfText(': your identity has expired\n\n'))
     }

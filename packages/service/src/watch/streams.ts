@@ -1,9 +1,12 @@
 import type { Clock, Timer } from 'tenure'
+import type { Identity } from '../auth/access.ts'
 
 /** An answer that takes long. */
 export interface Endless {
-  /** The service stops. */
-  end(): void
+  /** Whose it is. */
+  readonly identity: Identity
+  /** The service stops, or rights were read again; otherwise, why. */
+  end(reason?: string): void
   /** About once a second. */
   tick?(): void
 }
@@ -42,6 +45,11 @@ export class Streams {
   /** Only the present ones: a client that comes back is judged by the rights of then. */
   endPresent(): void {
     for (const endless of this.#all) endless.end()
+  }
+
+  /** Those of callers that may not go on. */
+  endOf(isOver: (identity: Identity) => boolean, reason: string): void {
+    for (const endless of this.#all) if (isOver(endless.identity)) endless.end(reason)
   }
 
   #arm(): Timer {

@@ -87,7 +87,7 @@ async function stream(service: Service, request: FastifyRequest, reply: FastifyR
     headers: { 'tenure-cluster-id': service.state.clusterId },
     hub: service.hub,
     clock: service.clock,
-    expiresAtMs: request.identity.expiresAtMs,
+    identity: request.identity,
     patienceMs: Math.min(patienceMs, service.limits.options.answerTimeoutMs / 2),
     missedSince: (from) => beginningOf(service, request, { groups, from }),
     onSlow: () => service.metrics.slowReader(),

@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import { open } from '../../src/auth/access.ts'
+import { Revocations } from '../../src/auth/revocations.ts'
 import { systemClock } from '../../src/clock.ts'
 import { buildApp } from '../../src/http/app.ts'
 import { limitsFrom } from '../../src/http/limit-options.ts'
@@ -46,6 +47,7 @@ export async function serveGroups({
     logger,
     policy,
     authenticator: open,
+    revocations: new Revocations({ state, replicas, clock, onRevoked: () => {} }),
     tls: undefined,
     allowedHosts: undefined,
   })

@@ -75,6 +75,7 @@ test('every route is there', () => {
     'POST /v1/groups/{group_id}/renew',
     'POST /v1/groups/{group_id}/resign',
     'POST /v1/renew',
+    'POST /v1/tokens/revoke',
     'PUT /v1/groups/{group_id}',
   ])
 })

@@ -254,6 +254,6 @@ export function argument<T>(name: string, text: string, parse: (text: string) =>
     return parse(text)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    throw usageError([`${name} ${error.message}, not ${JSON.stringify(text)}.${didYouMean(error.meant)}`])
+    throw usageError([`${name} ${error.message}, not ${shownText(text)}.${didYouMean(error.meant)}`])
   }
 }

@@ -139,6 +139,20 @@ test('a machine with its token and the certificate of the service takes part ove
   // Another service under the same address: its certificate is another one.
   await run(['cert', '--host', '127.0.0.1', '--out', 'other'], { cwd: folder })
   expect((await campaign('--ca-file', 'other/service.pem', ...token)).error).toMatch(/certificate/)
+
+  const { out } = await sign('--node', 'me', '--admin', '--out', 'admin.token', '--json')
+  const { id: adminId } = JSON.parse(out) as { id: string }
+  const [, claims = ''] = readFileSync(path('m-2.token'), 'utf8').split('.')
+  const { jti } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { jti: string }
+  const revoke = (id: string, ...args: string[]) =>
+    run(['token', 'revoke', id, '--url', url, ...trust, ...args], { cwd: folder })
+  expect((await revoke(adminId, ...token)).error).toContain('403')
+  const done = { code: 0, out: `The token ${jti} is revoked, on every replica.\n`, error: '' }
+  expect(await revoke(jti, '--token-file', 'admin.token')).toEqual(done)
+  expect((await campaign(...trust, ...token)).error).toContain('What was shown has been revoked.')
   const secret = readFileSync(path('m-2.token'), 'utf8').trim()
+  // Not the id, but the token itself.
+  const mistaken = await revoke(secret, '--token-file', 'admin.token')
+  expect(mistaken).toMatchObject({ code: 2, error: expect.stringContaining('not what looks like a secret') })
   expect(output.error).not.toContain(secret.split('.')[2])
 })

@@ -1,9 +1,10 @@
 /** What an operator asks: is it alive, can it work, how is it doing. */
 import { Type } from '@sinclair/typebox'
-import { mayReadAll } from '../../auth/access.ts'
+import { mayAdminister, mayReadAll } from '../../auth/access.ts'
 import type { ActiveView, FollowerView } from '../../operation/replicas.ts'
 import { Ok } from '../schemas/common.ts'
-import { IdentityAnswer, ReplicasAnswer } from '../schemas/operations.ts'
+import { bodyFailures } from '../schemas/failures.ts'
+import { IdentityAnswer, ReplicasAnswer, RevokeBody } from '../schemas/operations.ts'
 import type { App, Service } from '../service.ts'
 
 function healthRoute(app: App): void {
@@ -111,6 +112,31 @@ function replicasRoute(app: App, { state, replicas, storageHealth }: Service): v
   )
 }
 
+function revokeRoute(app: App, { revocations, logger }: Service): void {
+  app.post(
+    '/v1/tokens/revoke',
+    {
+      schema: {
+        operationId: 'revokeToken',
+        tags: ['operation'],
+        summary: 'Revoke a token',
+        description:
+          'For ever, by its id (`jti`). When it is answered, no replica that is connected takes the token any more, and streams, polls and waiting campaigns of its bearer have ended. Leases of its bearer run out. May be repeated.',
+        body: RevokeBody,
+        response: { 200: Ok },
+      },
+      config: { failures: bodyFailures },
+    },
+    async (request) => {
+      mayAdminister(request.identity)
+      const { token_id } = request.body
+      await revocations.revoke(token_id)
+      logger.warn({ token_id, by: request.identity.subject }, 'a token is revoked')
+      return { ok: true as const }
+    },
+  )
+}
+
 function activeView({ replica, address, sinceMs }: ActiveView) {
   return {
     replica,
@@ -154,4 +180,12 @@ function identityRoute(app: App): void {
   )
 }
 
-export const operationRoutes = [healthRoute, readyRoute, identityRoute, replicasRoute, metricsRoute, documentRoute]
+export const operationRoutes = [
+  healthRoute,
+  readyRoute,
+  identityRoute,
+  replicasRoute,
+  revokeRoute,
+  metricsRoute,
+  documentRoute,
+]

@@ -1,6 +1,6 @@
 /** Shapes of what an operator asks. */
 import { Type } from '@sinclair/typebox'
-import { ClusterId, named, OneOf, UnixMs } from './common.ts'
+import { ClusterId, named, OneOf, Sent, UnixMs } from './common.ts'
 
 const maybe = (description: string, example: number) =>
   Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], { description, examples: [example] })
@@ -56,4 +56,17 @@ export const IdentityAnswer = Type.Object(
     }),
   },
   { description: 'The caller.' },
+)
+
+export const RevokeBody = Sent(
+  {
+    token_id: Type.String({
+      minLength: 1,
+      maxLength: 256,
+      pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$',
+      description: 'The id of the token, its claim `jti`: what `tenure token sign` printed.',
+      examples: ['9b1c0c5e-6f5b-4a50-9d0c-0a4f6f0f2b7e'],
+    }),
+  },
+  { token_id: '9b1c0c5e-6f5b-4a50-9d0c-0a4f6f0f2b7e' },
 )

@@ -4,6 +4,7 @@ describeOnReplicas({
   rights: () => import('../../auth/access.test.ts'),
   tokens: () => import('../../auth/jwt.test.ts'),
   certificates: () => import('../../processes/auth/certificate.test.ts'),
+  revocations: () => import('../../processes/auth/revocation.test.ts'),
 })
 describeOnReplicas(
   { 'files that are read again': () => import('../../processes/auth/reload.test.ts') },
