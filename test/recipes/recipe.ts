@@ -69,13 +69,16 @@ export function kitchen(env: Record<string, string>): Kitchen {
       const file = join(folder, name)
       return existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : []
     },
-    machine: (script, more = {}) => start(script, folder, { ...common, ...more }),
+    machine: (script, more = {}) => startMachine(['bash', '-c', script], { cwd: folder, env: { ...common, ...more } }),
   }
 }
 
-/** A script of one command becomes that command, so that signals reach it. */
-function start(script: string, cwd: string, env: NodeJS.ProcessEnv): Machine {
-  const child = spawn('bash', ['-c', script], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+/** A shell with a script of one command becomes that command, so that signals reach it. */
+export function startMachine(
+  [program = '', ...args]: readonly string[],
+  options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
+): Machine {
+  const child = spawn(program, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { out: '', error: '' }
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output.out += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output.error += text))

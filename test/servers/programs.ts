@@ -141,6 +141,13 @@ export const programs = {
   /** Reads metrics and tries alert rules, as Prometheus does. */
   promtool: { variable: 'TENURE_PROMTOOL', binary: 'promtool', source: { aptPackage: 'prometheus' } },
   prometheus: { variable: 'TENURE_PROMETHEUS', binary: 'prometheus', source: { aptPackage: 'prometheus' } },
+  /** Makes hosts with a network of their own. */
+  ip: {
+    variable: 'TENURE_IP',
+    binary: 'ip',
+    directories: ['/usr/sbin', '/sbin'],
+    source: { aptPackage: 'iproute2' },
+  },
   openssl: { variable: 'TENURE_OPENSSL', binary: 'openssl', source: { aptPackage: 'openssl' } },
   cc: { variable: 'TENURE_CC', binary: 'cc', source: { aptPackage: 'build-essential' } },
   zsh: { variable: 'TENURE_ZSH', binary: 'zsh', source: { aptPackage: 'zsh' } },
