@@ -11,6 +11,7 @@ import { jobsCommand } from './jobs/command.ts'
 import { leaderCommand } from './leader/command.ts'
 import { membersCommand } from './members/command.ts'
 import { migrateCommand } from './migrate/command.ts'
+import { pageCommand } from './page/command.ts'
 import { resignCommand } from './resign/command.ts'
 import { restoreCommand } from './restore/command.ts'
 import { runCommand } from './run/command.ts'
@@ -29,6 +30,7 @@ import { watchCommand } from './watch/command.ts'
 const declarations = [
   leaderCommand,
   watchCommand,
+  pageCommand,
   jobsCommand,
   sidecarCommand,
   doctorCommand,

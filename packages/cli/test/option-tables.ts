@@ -8,6 +8,7 @@ import { groupsSettings } from '../src/groups/settings.ts'
 import { jobsSettings } from '../src/jobs/settings.ts'
 import { leaderSettings } from '../src/leader/settings.ts'
 import { membersSettings } from '../src/members/settings.ts'
+import { pageSettings } from '../src/page/settings.ts'
 import { resignSettings } from '../src/resign/settings.ts'
 import { migrateSettings } from '../src/migrate/settings.ts'
 import { restoreSettings } from '../src/restore/settings.ts'
@@ -24,6 +25,7 @@ export const tables: Readonly<Record<string, Table>> = {
   run: runSettings,
   leader: leaderSettings,
   watch: watchSettings,
+  page: pageSettings,
   jobs: jobsSettings,
   sidecar: sidecarSettings,
   controller: controllerSettings,

@@ -55,13 +55,16 @@ function Health({ health }: { readonly health: Health }) {
   if (health === undefined || health === 'hidden') return null
   if (health === 'unreachable') return <span class="health bad">service unreachable</span>
   const { storage, replicas, active } = health
-  const followers = replicas.filter(({ role }) => role === 'follower').length
-  const isWell = storage.healthy && active !== null
+  const followers = (replicas ?? []).filter(({ role }) => role === 'follower').length
+  const isIdle = replicas !== null && active === null
   const count = followers > 0 ? `, ${followers + (active === null ? 0 : 1)} replicas` : ''
-  const text = storage.healthy ? (active === null ? 'no active replica' : 'healthy') : 'does not answer'
+  const text = storage.healthy ? (isIdle ? 'no active replica' : 'healthy') : 'does not answer'
   return (
     <details class="health-box">
-      <summary class={isWell ? 'health' : 'health bad'} aria-label={`Storage ${storage.kind}: ${text}${count}`}>
+      <summary
+        class={storage.healthy && !isIdle ? 'health' : 'health bad'}
+        aria-label={`Storage ${storage.kind}: ${text}${count}`}
+      >
         <span class="lamp" aria-hidden="true" />
         {storage.kind} <span class="wide">{`${text}${count}`}</span>
       </summary>
@@ -70,33 +73,35 @@ function Health({ health }: { readonly health: Health }) {
           Storage <strong>{storage.kind}</strong>: {storage.healthy ? 'answers' : 'does not answer'}. Answered by{' '}
           <Name of={health.answered_by} />.
         </p>
-        <table>
-          <caption class="heard">Replicas</caption>
-          <thead>
-            <tr>
-              <th>Replica</th>
-              <th>Role</th>
-              <th>Since</th>
-              <th class="number">Behind</th>
-            </tr>
-          </thead>
-          <tbody>
-            {replicas.map(({ replica, role, since_ms, changes_behind, feed_lag_ms }) => (
-              <tr key={replica}>
-                <td>
-                  <Name of={replica} />
-                </td>
-                <td>{role}</td>
-                <td>{since_ms === null ? 'not connected' : ago(now().wallMs - since_ms)}</td>
-                <td class="number">
-                  {changes_behind === null ? '?' : changes_behind}
-                  {feed_lag_ms ? ` (${duration(feed_lag_ms)})` : ''}
-                </td>
+        {replicas && (
+          <table>
+            <caption class="heard">Replicas</caption>
+            <thead>
+              <tr>
+                <th>Replica</th>
+                <th>Role</th>
+                <th>Since</th>
+                <th class="number">Behind</th>
               </tr>
-            ))}
-          </tbody>
-        </table>
-        {active === null && <p class="bad">No replica is active: nothing is granted or renewed.</p>}
+            </thead>
+            <tbody>
+              {replicas.map(({ replica, role, since_ms, changes_behind, feed_lag_ms }) => (
+                <tr key={replica}>
+                  <td>
+                    <Name of={replica} />
+                  </td>
+                  <td>{role}</td>
+                  <td>{since_ms === null ? 'not connected' : ago(now().wallMs - since_ms)}</td>
+                  <td class="number">
+                    {changes_behind === null ? '?' : changes_behind}
+                    {feed_lag_ms ? ` (${duration(feed_lag_ms)})` : ''}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+        {isIdle && <p class="bad">No replica is active: nothing is granted or renewed.</p>}
       </div>
     </details>
   )

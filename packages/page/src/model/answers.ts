@@ -76,7 +76,8 @@ export interface ReplicasAnswer {
   readonly storage: { readonly kind: string; readonly healthy: boolean }
   readonly active: string | null
   readonly term: number | null
-  readonly replicas: readonly ReplicaAnswer[]
+  /** Null: this is a store, which has none. */
+  readonly replicas: readonly ReplicaAnswer[] | null
 }
 
 export interface IdentityAnswer {

@@ -1,0 +1,54 @@
+import { secret } from '@tenure/internal/clock'
+import { usageError } from '../shared/arguments/errors.ts'
+import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
+import { within } from '../shared/calls.ts'
+import { endOnSignals } from '../shared/ending.ts'
+import { failureOf } from '../shared/failures.ts'
+import { makeLog } from '../shared/log.ts'
+import { print, tell } from '../shared/output.ts'
+import { noteMissingFolder, noteMissingNamespace, openChosenStore } from '../shared/store.ts'
+import { Troubles } from '../shared/troubles.ts'
+import { PageServer } from './page-server.ts'
+import { pageSettings } from './settings.ts'
+import { Sightings } from './sightings.ts'
+import { StoreAnswers } from './store-answers.ts'
+
+const secretBytes = 24
+
+/** Shows the elections of a store in a browser, until a signal comes. */
+export async function page(flags: Sources['flags']): Promise<void> {
+  const settings = settingsFrom(pageSettings, flags)
+  const { timeout: timeoutMs, store: url = '' } = settings
+  const store = await openChosenStore(settings)
+  noteMissingFolder(settings)
+  if (!store.list) throw usageError(['This store cannot list its elections, so there is nothing to show.'])
+  const list = store.list.bind(store)
+  try {
+    // A store that cannot be asked now is probably the wrong one.
+    const first = await within(timeoutMs, (call) => list({ limit: 1 }, call))
+    if (first.records.length === 0) await noteMissingNamespace(store, timeoutMs)
+  } catch (error) {
+    await store.close?.()
+    throw failureOf(error)
+  }
+  const log = makeLog(false)
+  const troubles = new Troubles()
+  const onError = (error: unknown) => {
+    const text = failureOf(error).message
+    if (troubles.isNew(text, { ofRenewal: false })) log.warn({}, text)
+  }
+  const onAnswer = () => {
+    if (troubles.end({ ofRenewal: false })) log.info({}, 'the store answers again')
+  }
+  const sightings = new Sightings({ store, timeoutMs, onError, onAnswer })
+  const answers = new StoreAnswers({ list, sightings, timeoutMs, kind: /^[\w+]+/.exec(url)?.[0] ?? 'store' })
+  const token = secret(secretBytes).toString('base64url')
+  const server = await PageServer.listen({ listen: settings.listen, token, answers })
+  tell('The page is at this address until this command ends. Who has it can read what you can.')
+  print(`${server.url}/#token=${token}`)
+  endOnSignals(log, async () => {
+    await server.close()
+    sightings.close()
+    await store.close?.()
+  })
+}

@@ -1,0 +1,101 @@
+import type { GroupAnswer, GroupsAnswer, IdentityAnswer, ReplicasAnswer } from '@tenure/page/model/answers'
+import { hostname } from 'node:os'
+import type { LeaseRecord, LeaseStore, ListPage } from 'tenure'
+import { within } from '../shared/calls.ts'
+import { now } from '../shared/clock.ts'
+import { aboutRemainingMs } from '../shared/standing.ts'
+import { leaseOf, type Sightings } from './sightings.ts'
+
+/** How many elections are read at once, and how many of them one question looks at when it searches. */
+const readAtOnce = 500
+const mostLooked = 5_000
+/** Every page asks again every few seconds; a store is asked once for all of them. */
+const keptMs = 4_000
+
+interface StoreAnswersOptions {
+  readonly list: NonNullable<LeaseStore['list']>
+  readonly sightings: Sightings
+  readonly timeoutMs: number
+  /** As the page names it, such as `postgres`. */
+  readonly kind: string
+}
+
+interface Wanted {
+  readonly after: string | undefined
+  readonly limit: number
+  readonly search: string
+}
+
+/** What the page asks, answered from a store in the words of the HTTP API. */
+export class StoreAnswers {
+  readonly sightings: Sightings
+  readonly #options: StoreAnswersOptions
+  readonly #kept = new Map<string, { readonly atMs: number; readonly page: Promise<GroupsAnswer> }>()
+
+  constructor(options: StoreAnswersOptions) {
+    this.sightings = options.sightings
+    this.#options = options
+  }
+
+  /** It reads with the rights of whoever started it, and does nothing else. */
+  identity(): IdentityAnswer {
+    return { subject: 'tenure page', admin: false, reader: true, expires_at_ms: null }
+  }
+
+  /** A store has no replicas of which it could tell. */
+  replicas(): ReplicasAnswer {
+    const { kind } = this.#options
+    const storage = { kind, healthy: this.sightings.isHealthy }
+    return { answered_by: hostname(), storage, active: null, term: null, replicas: null }
+  }
+
+  groups(wanted: Wanted): Promise<GroupsAnswer> {
+    const key = JSON.stringify(wanted)
+    const nowMs = now().machineMs
+    for (const [old, { atMs }] of this.#kept) if (nowMs - atMs >= keptMs) this.#kept.delete(old)
+    const kept = this.#kept.get(key)
+    if (kept) return kept.page
+    const page = this.#find(wanted)
+    this.#kept.set(key, { atMs: nowMs, page })
+    // What failed is asked again at once.
+    page.catch(() => this.#kept.delete(key))
+    return page
+  }
+
+  async #find({ after, limit, search }: Wanted): Promise<GroupsAnswer> {
+    const sought = search.toLowerCase()
+    const groups: GroupAnswer[] = []
+    let next = after
+    for (let looked = 0; looked < mostLooked; looked += readAtOnce) {
+      const { records, next: following } = await this.#read({ after: next, limit: sought === '' ? limit : readAtOnce })
+      for (const record of records) {
+        if (!record.election.toLowerCase().includes(sought)) continue
+        // Those that are left of this page begin the next one.
+        if (groups.length === limit) return { groups, next: groups.at(-1)?.group_id ?? null }
+        groups.push(groupOf(record))
+      }
+      next = following
+      if (next === undefined || sought === '') break
+    }
+    return { groups, next: next ?? null }
+  }
+
+  async #read(page: { readonly after: string | undefined; readonly limit: number }): Promise<ListPage> {
+    const { list, timeoutMs, sightings } = this.#options
+    try {
+      const found = await within(timeoutMs, (call) => list(page, call))
+      sightings.answered(true)
+      return found
+    } catch (error) {
+      sightings.answered(false)
+      throw error
+    }
+  }
+}
+
+/** One look shows how it stood; how much is left is told once it is observed. */
+function groupOf(record: LeaseRecord): GroupAnswer {
+  const lease = leaseOf(record, record.released ? 0 : aboutRemainingMs(record))
+  const standing = record.released ? { leader: null, previous_leader: lease } : { leader: lease }
+  return { group_id: record.election, highest_term: record.term, ...standing }
+}
