@@ -1,0 +1,381 @@
+/** The page in a real browser, on a real service. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, request, type IncomingMessage } from 'node:http'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { startService } from '@tenure/service'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from '../../../packages/service/test/auth/tokens.ts'
+import { client, launch, open } from '../../page/browser-scene.ts'
+import { end } from '../../servers/process.ts'
+import { programs } from '../../servers/programs.ts'
+import { describeWithPrograms } from '../../servers/suite.ts'
+import { serve } from '../../service/serve.ts'
+
+const patient = { timeout: 20_000 }
+const rowOf = (page: Page, name: string) => page.locator('.elections tbody tr').filter({ hasText: name })
+const textOf = (page: Page, selector: string) => async () =>
+  (await page.locator(selector).allTextContents()).join(' ').replaceAll(/\s+/g, ' ')
+
+async function scene(...more: string[]) {
+  const service = await serve(...more)
+  onTestFinished(() => service.stop())
+  const ask = client(service.url)
+  const campaign = (group: string, node_id: string, lease_ttl_ms = 60_000, rest: object = {}) =>
+    ask(`groups/${group}/campaign`, { node_id, lease_ttl_ms, ...rest })
+  return { service, ask, campaign, url: `${service.url}/` }
+}
+
+describeWithPrograms([programs.chromium], 'the page', () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await launch()
+  })
+  afterAll(() => browser.close())
+
+  test('shows the elections, runs nothing but its own script, asks nobody else and keeps nothing', async () => {
+    const { campaign, url } = await scene()
+    await campaign('payments', 'node-1', 60_000, { metadata: { zone: 'az-a' } })
+    await campaign('payments', 'node-2')
+    await campaign('reports', 'node-2')
+    const { page, faults, origins } = await open(browser, url)
+    const row = rowOf(page, 'payments')
+    await row.waitFor(patient)
+    expect(await row.locator('.leader').textContent()).toBe('node-1')
+    expect(await row.locator('.term').textContent()).toContain('1')
+    expect(await row.locator('.members').textContent()).toContain('1')
+    await expect.poll(textOf(page, '.link'), patient).toBe('Live')
+    await expect.poll(textOf(page, '.health'), patient).toContain('directory healthy')
+    expect(faults).toEqual([])
+    expect([...origins]).toEqual([new URL(url).origin])
+    expect(await page.context().cookies()).toEqual([])
+    expect(await page.evaluate('localStorage.length + sessionStorage.length')).toBe(0)
+  })
+
+  test('shows a change as it happens, a leader that died as expired, and a hand-over as another thing', async () => {
+    const { ask, campaign, url } = await scene()
+    await campaign('jobs', 'first', 60_000)
+    const { page, faults } = await open(browser, url)
+    const leader = rowOf(page, 'jobs').locator('.leader')
+    await expect.poll(() => leader.textContent(), patient).toBe('first')
+    await ask('groups/jobs/resign', { node_id: 'first', term: 1 })
+    await expect.poll(() => leader.textContent(), patient).toBe('nobody leads')
+    await campaign('jobs', 'mortal', 700)
+    await expect.poll(() => leader.textContent(), patient).toBe('mortal')
+    // It says nothing any more, as a process that was killed.
+    await expect.poll(() => leader.textContent(), patient).toBe('nobody leads')
+    await page.getByRole('link', { name: 'jobs' }).click()
+    await expect
+      .poll(textOf(page, '.changes li'), patient)
+      .toMatch(/expired.*mortal.*elected.*mortal.*handed over.*first/)
+    await expect.poll(() => page.locator('.band.resigned').count(), patient).toBe(1)
+    await page.locator('.band.expired').hover()
+    expect(await textOf(page, '.told')()).toMatch(/mortal led in term 2 .* It is expired: the lease was not renewed/)
+    expect(faults).toEqual([])
+  })
+
+  test('the bar runs down on the viewer’s clock, and a renewal fills it', async () => {
+    const { ask, campaign, url } = await scene()
+    await campaign('jobs', 'a', 20_000)
+    const { page } = await open(browser, url)
+    const left = async () => Number(await page.getByRole('meter', { name: 'Lease left' }).getAttribute('aria-valuenow'))
+    await expect.poll(left, patient).toBeLessThan(18)
+    await ask('groups/jobs/renew', { node_id: 'a', term: 1, extend_by_ms: 20_000 })
+    await expect.poll(left, patient).toBeGreaterThanOrEqual(19)
+  })
+
+  test('says that it is behind while the service is gone, and catches up when it is back', async () => {
+    const { service, campaign, url } = await scene()
+    await campaign('jobs', 'before', 60_000)
+    const { page, faults } = await open(browser, url)
+    await expect.poll(textOf(page, '.link'), patient).toBe('Live')
+    await service.kill('SIGKILL')
+    await page.getByRole('alert').waitFor(patient)
+    expect(await textOf(page, '.banner')()).toContain('Behind.')
+    await service.start()
+    await campaign('other', 'after')
+    await expect.poll(textOf(page, '.link'), patient).toBe('Live')
+    await expect.poll(() => page.locator('.banner').count(), patient).toBe(0)
+    await expect.poll(() => rowOf(page, 'other').count(), patient).toBe(1)
+    expect(faults).toEqual([])
+  })
+
+  test('asks for a token once, says why one was refused, and shows buttons to administrators alone', async () => {
+    const data = mkdtempSync(join(tmpdir(), 'tenure-page-'))
+    onTestFinished(() => rmSync(data, { recursive: true, force: true }))
+    const { publicKey, privateKey } = ecKeys()
+    const keysFile = join(data, 'keys.json')
+    writeFileSync(keysFile, JSON.stringify({ keys: [jwkOf(publicKey)] }))
+    const service = await startService({
+      data: join(data, 'data'),
+      port: 0,
+      authentication: { jwt: { keysFile, issuer, audience } },
+    })
+    onTestFinished(() => service.close())
+    const token = (sub: string, tenure: object) => signed({ alg: 'ES256' }, claimsOf(sub, { tenure }), privateKey)
+    await client(service.url, token('node-a', { groups: ['*'] }))('groups/jobs/campaign', {
+      node_id: 'node-a',
+      lease_ttl_ms: 60_000,
+    })
+    const { page, faults } = await open(browser, `${service.url}/`)
+    const field = page.getByLabel('Token')
+    await field.fill('not.a.token')
+    await page.keyboard.press('Enter')
+    await expect.poll(textOf(page, '.refusal'), patient).toContain('The token was refused')
+    await field.fill(token('dashboard', { reader: true }))
+    await page.keyboard.press('Enter')
+    await rowOf(page, 'jobs').waitFor(patient)
+    await page.getByRole('link', { name: 'jobs' }).click()
+    await page.locator('.standing').waitFor(patient)
+    expect(await page.getByRole('button', { name: 'Resign…' }).count()).toBe(0)
+    expect(page.url()).not.toContain('eyJ')
+    await page.getByRole('button', { name: 'Forget token' }).click()
+    await field.fill(token('operator', { admin: true }))
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Resign…' }).click(patient)
+    const dialog = page.getByRole('dialog', { name: 'End this term?' })
+    await page.keyboard.press('Escape')
+    await expect.poll(() => dialog.count(), patient).toBe(0)
+    expect(await textOf(page, '.who')()).toContain('node-a leads')
+    await page.getByRole('button', { name: 'Resign…' }).click()
+    await dialog.getByRole('button', { name: 'End the term' }).click()
+    await expect.poll(textOf(page, '.who'), patient).toContain('Nobody leads')
+    await page.getByRole('button', { name: 'Remove…' }).click()
+    await page.getByRole('button', { name: 'Remove the group' }).click()
+    await expect.poll(textOf(page, '.empty'), patient).toContain('was removed')
+    expect(faults).toEqual([])
+  })
+
+  test('finds its way in a thousand groups, a page at a time', async () => {
+    const { campaign, url } = await scene()
+    const names = Array.from({ length: 1_000 }, (_, at) => `group-${String(at).padStart(4, '0')}`)
+    for (let at = 0; at < names.length; at += 50) {
+      await Promise.all(names.slice(at, at + 50).map((name) => campaign(name, 'a', 600_000)))
+    }
+    const { page, faults } = await open(browser, url)
+    const rows = page.locator('.elections tbody tr')
+    await expect.poll(() => rows.count(), patient).toBe(50)
+    await page.getByRole('button', { name: 'Next' }).click()
+    await rowOf(page, 'group-0099').waitFor(patient)
+    await page.getByRole('button', { name: 'Previous' }).click()
+    await rowOf(page, 'group-0000').waitFor(patient)
+    await page.keyboard.press('/')
+    await page.keyboard.type('0777')
+    await expect.poll(() => rows.count(), patient).toBe(1)
+    expect(await rows.first().textContent()).toContain('group-0777')
+    await page.getByRole('searchbox').fill('no such name')
+    await expect.poll(textOf(page, '.empty'), patient).toContain('No election has')
+    expect(faults).toEqual([])
+  })
+
+  test('hostile names and metadata run nothing and move nothing', async () => {
+    const { campaign, ask, url } = await scene()
+    await campaign('quiet', 'plain')
+    await campaign('zz-last', 'plain')
+    const { page, faults } = await open(browser, url)
+    await rowOf(page, 'zz-last').waitFor(patient)
+    const places = () =>
+      page.evaluate(`[...document.querySelectorAll('.elections tbody tr')].map((row) => {
+        const { height, width } = row.getBoundingClientRect(); return [height, width] })`)
+    const before = await places()
+    const evil = [
+      '<img src=x onerror="window.ran=1">',
+      '"><script>window.ran=1</script>',
+      'javascript:window.ran=1',
+      `zalgo ${'e' + '\u0301'.normalize('NFD').repeat(60)}`.normalize('NFC'),
+      'x'.repeat(256),
+      '{{constructor.constructor("window.ran=1")()}}',
+    ]
+    const metadata = {
+      '<svg onload=window.ran=1>': '<iframe srcdoc="<script>parent.ran=1</script>">',
+      __html: '<img src=x onerror=window.ran=1>',
+      long: 'y'.repeat(2_000),
+      deep: { a: [{ b: ['\u202egnp.exe'] }] },
+      style: 'position:fixed;inset:0',
+    }
+    for (const [at, node] of evil.entries()) {
+      await campaign('quiet', node, 60_000, { metadata })
+      const { leader } = (await ask('groups/quiet/leader')) as { leader: { node_id: string; term: number } }
+      await expect
+        .poll(async () => rowOf(page, 'quiet').locator('.term').textContent(), patient)
+        .toContain(String(leader.term))
+      await ask('groups/quiet/resign', { node_id: leader.node_id, term: leader.term })
+      await campaign('quiet', node, 60_000, { metadata })
+      await expect.poll(places, patient).toEqual(before)
+      const next = (await ask('groups/quiet/leader')) as { leader: { node_id: string; term: number } }
+      if (at < evil.length - 1)
+        await ask('groups/quiet/resign', { node_id: next.leader.node_id, term: next.leader.term })
+    }
+    const carry = '{"runs":[{"at":"2026-01-01T00:00:00Z","result":"<img src=x onerror=window.ran=1>","error":"<b>"}]}'
+    const { leader } = (await ask('groups/quiet/leader')) as { leader: { node_id: string; term: number } }
+    await ask('groups/quiet/renew', { node_id: leader.node_id, term: leader.term, extend_by_ms: 60_000, carry })
+    await page.goto(`${url}#/groups/quiet`)
+    await expect.poll(textOf(page, '.pairs'), patient).toContain('<iframe srcdoc')
+    await expect.poll(textOf(page, '.runs'), patient).toContain('onerror')
+    expect(await page.evaluate('window.ran')).toBeUndefined()
+    expect(await page.locator('#app img, #app iframe, #app script, #app svg').count()).toBe(0)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(1280)
+    await page.setViewportSize({ width: 390, height: 800 })
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390)
+    // An address is as hostile as a name.
+    await page.goto(`${url}#/groups/${encodeURIComponent('<img src=x onerror=window.ran=1>')}`)
+    await expect.poll(textOf(page, 'h1'), patient).toContain('<img')
+    expect(await page.evaluate('window.ran')).toBeUndefined()
+    expect(faults).toEqual([])
+  })
+
+  test('works behind a path prefix, through a proxy', async () => {
+    const { service, campaign } = await scene()
+    await campaign('jobs', 'a')
+    const proxy = createServer((incoming, outgoing) => {
+      if (!incoming.url?.startsWith('/a/b/')) return void outgoing.writeHead(404).end()
+      const path = incoming.url.slice('/a/b'.length)
+      const headers = { ...incoming.headers, host: `127.0.0.1:${service.port}` }
+      const passed = request(
+        { port: service.port, path, method: incoming.method, headers },
+        (answer: IncomingMessage) => {
+          outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+          answer.pipe(outgoing)
+        },
+      )
+      outgoing.on('close', () => passed.destroy())
+      passed.on('error', () => outgoing.destroy())
+      incoming.pipe(passed)
+    }).listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    onTestFinished(() => {
+      proxy.close()
+      proxy.closeAllConnections()
+    })
+    const { port } = proxy.address() as AddressInfo
+    const { page, faults } = await open(browser, `http://127.0.0.1:${port}/a/b/`)
+    await rowOf(page, 'jobs').waitFor(patient)
+    await page.getByRole('link', { name: 'jobs' }).click()
+    await expect.poll(textOf(page, '.who'), patient).toContain('a leads')
+    await expect.poll(textOf(page, '.link'), patient).toBe('Live')
+    expect(faults).toEqual([])
+  })
+
+  test('can be used with the keyboard alone, and everything has a name', async () => {
+    const { campaign, url } = await scene()
+    await campaign('jobs', 'a')
+    const { page } = await open(browser, url)
+    await rowOf(page, 'jobs').waitFor(patient)
+    const shown = await page.locator('body').ariaSnapshot()
+    for (const part of [
+      'link "Skip to the content"',
+      'heading "Elections" [level=1]',
+      'searchbox "Search elections by name"',
+      'combobox "Time-line: last"',
+      'table "Elections and who leads them"',
+      'columnheader "Lease left"',
+      'rowheader "jobs"',
+      'meter "Lease left"',
+      'img "1 term; a leads in term 1"',
+      'status "Connection: Live"',
+    ]) {
+      expect(shown).toContain(part)
+    }
+    const focused = async () =>
+      page.evaluate('document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent')
+    const reach = async (name: string | RegExp) => {
+      for (let presses = 0; presses < 30; presses++) {
+        if (String(await focused()).match(name)) return
+        await page.keyboard.press('Tab')
+      }
+      throw new Error(`Tab does not reach ${name}`)
+    }
+    await reach(/^jobs$/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'jobs' }).waitFor(patient)
+    await reach(/^a leads in term 1/)
+    expect(await textOf(page, '.told')()).toContain('a leads in term 1')
+    await reach(/^Remove…$/).catch(async () => {
+      // It is before the time-line: from the top again.
+      await page.keyboard.press('Home')
+      await page.evaluate('document.activeElement.blur()')
+      await reach(/^Remove…$/)
+    })
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'Remove this group?' })
+    await dialog.waitFor(patient)
+    await page.keyboard.press('Escape')
+    await expect.poll(() => dialog.count(), patient).toBe(0)
+  })
+
+  test.each([
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 390],
+    ['dark', 390],
+  ] as const)('is legible in %s at a width of %i', async (colorScheme, width) => {
+    const { campaign, url } = await scene()
+    await campaign('payments-coordinator', 'a-node-with-a-rather-long-name-in-a-zone-far-away')
+    const { page } = await open(browser, url, { colorScheme, viewport: { width, height: 800 } })
+    await rowOf(page, 'payments').waitFor(patient)
+    const contrast = `(selector) => {
+      const light = (text) => { const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((v) => v / 255)
+        .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b }
+      const element = document.querySelector(selector)
+      let behind = element
+      while (getComputedStyle(behind).backgroundColor === 'rgba(0, 0, 0, 0)') behind = behind.parentElement
+      const [one, other] = [light(getComputedStyle(element).color), light(getComputedStyle(behind).backgroundColor)]
+      return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05)
+    }`
+    const selectors = ['.to', '.leader', '.left', '.count', '.link', '.brand', '.term']
+    for (const selector of selectors) {
+      expect(await page.evaluate(`(${contrast})(${JSON.stringify(selector)})`), selector).toBeGreaterThan(4.5)
+    }
+    const isDark = Number(await page.evaluate(`getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]`)) < 128
+    expect(isDark).toBe(colorScheme === 'dark')
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    await page.goto(`${url}#/groups/payments-coordinator`)
+    await page.locator('.standing').waitFor(patient)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+  })
+
+  test('shows any other store by the command, and forgets the secret in its address', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tenure-page-store-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const command = join(import.meta.dirname, '../../../packages/cli/bin/tenure.js')
+    const start = (...args: string[]) => {
+      const child = spawn(process.execPath, [command, ...args, '--store', pathToFileURL(folder).href], {
+        stdio: ['ignore', 'pipe', 'ignore'],
+      })
+      onTestFinished(() => end(child, 'SIGKILL'))
+      return child
+    }
+    const candidate = start(
+      'sidecar',
+      'nightly, <i>',
+      '--identity',
+      'candidate-1',
+      '--listen',
+      '127.0.0.1:0',
+      '--ttl',
+      '3s',
+    )
+    let printed = ''
+    start('page')
+      .stdout?.setEncoding('utf8')
+      .on('data', (text: string) => (printed += text))
+    const url = await vi.waitUntil(() => /^http:\S+\n/.exec(printed)?.[0].trim(), patient)
+    const { page, faults } = await open(browser, url)
+    expect(page.url()).not.toContain('token')
+    const row = rowOf(page, 'nightly, <i>')
+    await expect.poll(() => row.locator('.leader').textContent(), patient).toBe('candidate-1')
+    await page.getByRole('link', { name: 'nightly, <i>' }).click()
+    await expect.poll(textOf(page, '.who'), patient).toContain('candidate-1 leads')
+    expect(await page.getByRole('button', { name: 'Resign…' }).count()).toBe(0)
+    // Its process is gone, and its lease runs out.
+    await end(candidate, 'SIGKILL')
+    await expect.poll(textOf(page, '.who'), patient).toContain('Nobody leads')
+    await expect.poll(textOf(page, '.changes li'), patient).toContain('expired')
+    expect(faults).toEqual([])
+  })
+})
