@@ -48,6 +48,10 @@ export class Server {
     this.url = url
   }
 
+  get pid() {
+    return this.#child.pid ?? 0
+  }
+
   /** @returns {Promise<number>} */
   async heapUsed() {
     this.#child.send('memory')

@@ -10,9 +10,9 @@ const pageSize = 50
 /** A search that finds little goes on for this many questions before it asks whether to. */
 const mostQuestions = 40
 const typingMs = 150
-const healthEveryMs = 10_000
+const healthEveryMs = 15_000
 /** While all elections are on this page a new one would be, too; otherwise hardly ever. */
-const listEveryMs = { short: 3_000, long: 15_000 }
+export const listEveryMs = { short: 8_000, long: 20_000 }
 const membersEveryMs = 5_000
 /** A page that nobody looks at gives its connection back: browsers have six for all tabs together. */
 const hiddenMs = 30_000

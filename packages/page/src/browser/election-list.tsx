@@ -1,7 +1,8 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Election } from '../model/elections.ts'
 import { duration, visible } from '../model/text.ts'
 import type { Shown } from './app.tsx'
+import { listEveryMs } from './controller.ts'
 import { LeaseBar } from './lease-bar.tsx'
 import { Name, Node } from './name.tsx'
 import { SmallTimeLine, spans } from './time-line.tsx'
@@ -73,34 +74,38 @@ function countText(count: number, isPart: boolean, leaderless: number): string {
 function Row({ controller, election, spanMs }: Shown & { readonly election: Election; readonly spanMs: number }) {
   const { id, leader, previous, highestTerm, terms } = election
   const isBehind = controller.state.link.kind === 'behind'
-  return (
-    <tr class={leader ? '' : 'free'}>
-      <th scope="row">
-        <a class="to" href={`#/groups/${encodeURIComponent(id)}`}>
-          <Name of={id} />
-        </a>
-      </th>
-      <td class="leader">
-        {leader ? (
-          <Node of={leader.node} colour={controller.palette.of(leader.node)} />
-        ) : (
-          <span class="nobody" title={previous && `${visible(previous.node)} led last`}>
-            nobody leads
-          </span>
-        )}
-      </td>
-      <td class="number term">
-        <span class="label">term </span>
-        {leader?.term ?? highestTerm}
-      </td>
-      <td class="lease-cell">{leader ? <LeaseBar lease={leader} isBehind={isBehind} /> : ''}</td>
-      <td class="number members">
-        <Waiting election={election} />
-      </td>
-      <td class="lines">
-        <SmallTimeLine controller={controller} terms={terms} spanMs={spanMs} />
-      </td>
-    </tr>
+  // Renewals are many: a row whose election has not changed is not drawn again.
+  return useMemo(
+    () => (
+      <tr class={leader ? '' : 'free'}>
+        <th scope="row">
+          <a class="to" href={`#/groups/${encodeURIComponent(id)}`}>
+            <Name of={id} />
+          </a>
+        </th>
+        <td class="leader">
+          {leader ? (
+            <Node of={leader.node} colour={controller.palette.of(leader.node)} />
+          ) : (
+            <span class="nobody" title={previous && `${visible(previous.node)} led last`}>
+              nobody leads
+            </span>
+          )}
+        </td>
+        <td class="number term">
+          <span class="label">term </span>
+          {leader?.term ?? highestTerm}
+        </td>
+        <td class="lease-cell">{leader ? <LeaseBar lease={leader} isBehind={isBehind} /> : ''}</td>
+        <td class="number members">
+          <Waiting election={election} />
+        </td>
+        <td class="lines">
+          <SmallTimeLine controller={controller} terms={terms} spanMs={spanMs} />
+        </td>
+      </tr>
+    ),
+    [election, spanMs, isBehind],
   )
 }
 
@@ -176,7 +181,7 @@ function Empty({ search, isSearching }: { readonly search: string; readonly isSe
     <div class="empty">
       <p>There is no election yet. The first campaign creates one:</p>
       <pre>{`curl -d '{"node_id":"a","lease_ttl_ms":${15_000}}' -H 'content-type: application/json' \\\n  ${new URL('v1/groups/first/campaign', location.href).href}`}</pre>
-      <p class="quiet">It appears here within {duration(3_000)}.</p>
+      <p class="quiet">It appears here within {duration(listEveryMs.short)}.</p>
     </div>
   )
 }

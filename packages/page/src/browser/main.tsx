@@ -15,7 +15,16 @@ function placeOf(hash: string): { readonly shown: string | undefined; readonly t
 
 const root = document.getElementById('app')
 if (root) {
-  const draw = () => render(<App controller={controller} />, root)
+  let isDue = false
+  // Whatever comes within a frame is drawn once, and is seen no later for it.
+  const draw = () => {
+    if (isDue) return
+    isDue = true
+    requestAnimationFrame(() => {
+      isDue = false
+      render(<App controller={controller} />, root)
+    })
+  }
   const controller = new Controller(draw)
   const { shown, token } = placeOf(location.hash)
   if (token !== undefined) history.replaceState(null, '', location.pathname + location.search)

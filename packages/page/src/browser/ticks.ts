@@ -7,7 +7,7 @@ let end: (() => void) | undefined
 /** Calls back a few times a second while the page is seen: one timer for all bars. */
 export function onTick(listener: () => void): () => void {
   listeners.add(listener)
-  end ??= every(200, () => {
+  end ??= every(250, () => {
     if (!document.hidden) for (const each of listeners) each()
   })
   return () => {

@@ -23,7 +23,8 @@ interface Props {
 }
 
 function useRange({ controller, spanMs }: Props) {
-  useTicks(spanMs > 900_000 ? 5_000 : 1_000)
+  // About a pixel of the small one.
+  useTicks(Math.max(1_000, spanMs / 300))
   const toMs = now().wallMs + controller.state.elections.aheadMs
   return { fromMs: toMs - spanMs, toMs }
 }
