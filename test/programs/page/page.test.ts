@@ -139,6 +139,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Resign…' }).click(patient)
     const dialog = page.getByRole('dialog', { name: 'End this term?' })
+    await dialog.waitFor(patient)
     await page.keyboard.press('Escape')
     await expect.poll(() => dialog.count(), patient).toBe(0)
     expect(await textOf(page, '.who')()).toContain('node-a leads')
