@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { onTestFinished } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 import { jobStatus } from 'tenure/jobs'
 import { openStore } from 'tenure/stores'
 import { Random } from '../../packages/tenure/src/simulation/random.ts'
@@ -82,8 +82,13 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
     return child
   }
   const members = await Promise.all(Array.from({ length: size }, (_, index) => begin(index)))
-  // The first leader of each job notes where it begins, and may need a little time for all of them.
-  const firstMs = (Math.floor(Date.now() / intervalMs) + 2) * intervalMs
+  const read = (job: string) => store.read(job, { signal: AbortSignal.timeout(10_000) })
+  // The first leader of each job notes where it begins: on a busy machine that takes a while.
+  await vi.waitUntil(async () => (await Promise.all(jobs.map(read))).every((record) => record?.carry), {
+    timeout: 60_000,
+    interval: 100,
+  })
+  const firstMs = (Math.floor(Date.now() / intervalMs) + 1) * intervalMs
   const lastMs = firstMs + (Math.ceil(times / jobs.length) - 1) * intervalMs
   const slots = () => {
     const all: number[] = []
@@ -94,7 +99,7 @@ export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetRep
   }
   const look = async () => {
     for (const job of jobs) {
-      const record = await store.read(job, { signal: AbortSignal.timeout(10_000) })
+      const record = await read(job)
       for (const run of (record && jobStatus(record)?.runs) ?? []) noteRun(noted, job, run)
     }
     return checkRuns({ lines: linesIn(folder), jobs, slots: slots(), noted })
