@@ -40,13 +40,15 @@ async function measureMany(sharedLeader) {
   // Names, the store and code that was never run before are nobody's cost per job.
   const names = Array.from({ length: count }, (_, index) => `job-${index}`)
   await warmUp(sharedLeader)
-  let waiting = 0
-  const onJob = (/** @type {{ type: string }} */ { type }) => void (waiting += type === 'scheduled' ? 1 : 0)
+  /** @type {Set<string>} */
+  const waiting = new Set()
+  const onJob = (/** @type {import('tenure/jobs').JobEvent} */ { type, job }) =>
+    void (type === 'scheduled' && waiting.add(job))
   const jobs = createJobs({ store, sharedLeader, observer: { onJob } })
   const heapBefore = await heapUsed()
   const startedMs = performance.now()
   for (const name of names) jobs.every({ days: 365 }, { name }, () => {})
-  while (waiting < count) await delay(1)
+  while (waiting.size < count) await delay(1)
   const startMs = performance.now() - startedMs
   await delay(1_000)
   const heapBytes = (await heapUsed()) - heapBefore

@@ -124,16 +124,18 @@ function endOf(leadership: Leadership, hasTimedOut: boolean, error: unknown): Jo
 
 /** Why others may be at it by now; nothing while it leads, or if it was asked to stop and its lease is renewed. */
 function lossOf(leadership: Leadership): unknown {
-  const { reason }: { reason: unknown } = leadership.signal
-  if (reason instanceof LeadershipLostError && (reason.reason === 'stopped' || reason.reason === 'released')) {
-    return undefined
-  }
+  if (isAskedToEnd(leadership.signal)) return undefined
   try {
     leadership.throwIfLost()
     return undefined
   } catch (error) {
     return error
   }
+}
+
+/** Whether a leadership ended because it was asked to. */
+export function isAskedToEnd({ reason }: { readonly reason?: unknown }): boolean {
+  return reason instanceof LeadershipLostError && (reason.reason === 'stopped' || reason.reason === 'released')
 }
 
 function tooLong(job: string, maxRuntimeMs: number): TenureError {

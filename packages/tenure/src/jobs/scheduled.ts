@@ -4,7 +4,7 @@ import { pause } from '@tenure/internal/pause'
 import type { Leadership } from '../leadership.ts'
 import { leadWith, untilStopped } from '../styles/lead-with.ts'
 import { followSchedule, type Followed, type FollowedJob } from './follow.ts'
-import { perform, type JobWork, type RunLimits } from './perform.ts'
+import { isAskedToEnd, perform, type JobWork, type RunLimits } from './perform.ts'
 import type { Schedule } from './schedule.ts'
 import type { Workshop } from './workshop.ts'
 
@@ -119,11 +119,17 @@ function visit(gate: Leadership, job: ScheduledWork, workshop: Workshop): Promis
   })
 }
 
+async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+}
+
 /** One leader for all jobs of a program. */
 export class Gate {
   readonly #workshop: Workshop
   readonly #jobs = new Map<ScheduledWork, Promise<void>>()
   #leadership: Leadership | undefined
+  /** Settles if that leadership is lost. */
+  #lost: Promise<void> | undefined
 
   constructor(election: string, workshop: Workshop) {
     this.#workshop = workshop
@@ -135,9 +141,12 @@ export class Gate {
         this.#leadership = leadership
         // Each job listens, and a thousand of them are not a leak.
         setMaxListeners(0, leadership.signal)
+        const ended = untilAborted(leadership.signal)
+        this.#lost = ended.then(() =>
+          isAskedToEnd(leadership.signal) ? new Promise<void>(() => undefined) : undefined,
+        )
         for (const job of this.#jobs.keys()) this.#begin(job)
-        const { signal } = leadership
-        if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+        await ended
       }
     })
   }
@@ -159,11 +168,13 @@ export class Gate {
   #begin(job: ScheduledWork): void {
     const leadership = this.#leadership
     if (!leadership?.isLeader()) return
-    const serving = serveBehind(leadership, job, this.#workshop)
+    // After what is left of a leadership before: a run goes on under its own lease.
+    const before = this.#jobs.get(job)
+    const serving = Promise.resolve(before).then(() => serveBehind(leadership, job, this.#workshop))
     this.#jobs.set(job, serving)
     try {
-      // Its lease is not released while a job runs.
-      leadership.waitUntil(serving)
+      // Its lease is not released while a job runs. If it is lost, the other jobs do not wait for that run.
+      leadership.waitUntil(Promise.race([serving, this.#lost]))
     } catch {
       // Over before it began: it ends by itself.
     }

@@ -60,6 +60,27 @@ describe('one leader for all jobs', () => {
     await on.close()
   })
 
+  test('that was lost is won again while a long run of before goes on, and the other jobs do not wait for that', async () => {
+    const on = fleet()
+    const a = on.member('a', { sharedLeader })
+    a.jobs.every({ hours: 1 }, { name: 'long' }, on.work('long', 30 * minute))
+    a.jobs.every({ minutes: 1 }, { name: 'short' }, on.work('short', 1_000))
+    await on.clock.advance(61 * minute)
+    a.link.fault = (_, election) => (election === sharedLeader ? 'error' : undefined)
+    await on.clock.advance(12_000)
+    a.link.fault = () => undefined
+    await on.clock.advance(5 * minute)
+    expect(await on.memory.read(sharedLeader, call)).toMatchObject({ term: 2, released: false })
+    const since = on.ran.filter(({ atMs }) => atMs > on.clock.wallMs() - 4 * minute)
+    expect(since.map(({ by }) => by)).toEqual(Array(4).fill('short'))
+    await on.clock.advance(70 * minute)
+    const long = on.ran.filter(({ by }) => by === 'long')
+    expect(long.map(({ scheduledAt }) => scheduledAt.slice(11, 16))).toEqual(['01:00', '02:00'])
+    expect(long[0]?.endedMs).toBe(Date.parse('2030-01-01T01:30:00Z'))
+    await on.close()
+    expect(on.clock.timers).toBe(0)
+  })
+
   test('notes the times that nobody could run, once', async () => {
     const on = fleet()
     const hourly = (name: string) => {
