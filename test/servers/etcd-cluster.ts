@@ -1,5 +1,6 @@
 import { createServer, connect, type Server, type Socket } from 'node:net'
 import { once } from 'node:events'
+import { vi } from 'vitest'
 import { askEtcd, memberKind } from './etcd.ts'
 import type { Program } from './find.ts'
 import { freePort } from './free-port.ts'
@@ -13,7 +14,7 @@ export interface EtcdMember extends RunningServer {
 /** Three members of etcd that reach each other by a network which can be cut. */
 export interface EtcdCluster {
   readonly members: readonly EtcdMember[]
-  /** The member that leads the others, as one of those that answer sees it. */
+  /** The member that leads the others, once two of them say so. */
   leader(): Promise<EtcdMember>
   /** Cuts a member off from the others. Clients still reach it. */
   isolate(member: EtcdMember): void
@@ -51,21 +52,19 @@ export async function startEtcdCluster(program: Program): Promise<EtcdCluster> {
       return Object.assign(Object.create(server) as RunningServer, { id })
     }),
   )
+  /** While they choose one they do not agree. */
+  const agreed = async () => {
+    const leaderSeenBy = (member: EtcdMember) =>
+      statusOf(member).then(
+        ({ leader }) => leader,
+        () => '0',
+      )
+    const leaders = await Promise.all(members.map(leaderSeenBy))
+    return members.find(({ id }) => leaders.filter((seen) => seen === id).length >= 2)
+  }
   return {
     members,
-    async leader() {
-      const leaders = await Promise.all(
-        members.map((member) =>
-          statusOf(member).then(
-            ({ leader }) => leader,
-            () => '0',
-          ),
-        ),
-      )
-      const leader = members.find(({ id }) => leaders.filter((seen) => seen === id).length >= 2)
-      if (!leader) throw new Error('the members do not agree on a leader')
-      return leader
-    },
+    leader: () => vi.waitUntil(agreed, { timeout: 20_000, interval: 20 }),
     isolate: (member) => network.isolate(links[members.findIndex(({ id }) => id === member.id)] ?? 0, member.id),
     join: () => network.join(),
     async stop() {
