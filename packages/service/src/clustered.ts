@@ -71,6 +71,7 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
       replica: name,
       version: protocol,
       groups: options.groups,
+      restores: head.restores,
       observer: {
         onEvent: (event) => {
           if (event.type === 'error' || event.type === 'renew-failed') options.onTrouble(event.error)
@@ -162,5 +163,8 @@ function linkTls({ protocol }: URL, tls: Tls | undefined): Tls | undefined {
 function listenerOf({ hostname: host, port, protocol }: URL): { readonly host: string; readonly port: number } {
   if (port === '') throw wrongOption('advertise', ' ', `must have a port, as in ${protocol}//${host}:7071.`)
   const isHere = isLoopbackHost(host)
-  return { host: isHere ? (host === 'localhost' ? '127.0.0.1' : host.replace(/[[\]]/g, '')) : '::', port: Number(port) }
+  return {
+    host: isHere ? (host === 'localhost' ? '127.0.0.1' : host.replace(/[[\]]/g, '')) : 'all',
+    port: Number(port),
+  }
 }

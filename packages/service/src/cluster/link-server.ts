@@ -20,7 +20,7 @@ export interface LinkServerOptions {
   readonly places: Places
   readonly terms: Terms
   readonly clock: Clock
-  /** An address, not a name. Default: 127.0.0.1. */
+  /** An address, not a name, or `all` of this machine. Default: 127.0.0.1. */
   readonly host?: string | undefined
   readonly port: number
   /** Without it only this machine may connect. */
@@ -85,7 +85,8 @@ export class LinkServer {
     const { host = '127.0.0.1', port } = this.#options
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject)
-      this.#server.listen(port, host, () => resolve())
+      // Without one, Node listens on those of IPv6 too, where there are any.
+      this.#server.listen({ port, ...(host !== 'all' && { host }) }, () => resolve())
     })
     void this.#endPeersOfFormerPlaces()
     return (this.#server.address() as AddressInfo).port

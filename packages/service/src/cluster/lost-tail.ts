@@ -2,6 +2,9 @@ import type { HeadChanges } from '../storage/journal.ts'
 import type { Position } from '../storage/position.ts'
 import type { History, StorageHead } from '../storage/storage.ts'
 
+/** Each loss, and each backup that is put back, counts one. A replica misses a few of them while it is cut off. */
+const mostMissed = 1_000
+
 type Known = Omit<Position, 'index'> & Partial<Pick<StorageHead, 'batch'>>
 
 /**
@@ -37,16 +40,27 @@ type Known = Omit<Position, 'index'> & Partial<Pick<StorageHead, 'batch'>>
  * than any that was found.
  */
 export class ConfirmedHead {
+  readonly #restores: number
   #known: Known | undefined
+
+  /** `restores` is that of the head when this replica began. */
+  constructor(restores: number) {
+    this.#restores = restores
+  }
 
   /** Of an append that is done. One that was only read may be of a commit that is not replicated yet, and is no loss. */
   note(head: StorageHead): void {
     this.#learn(head)
   }
 
-  /** Of a change that the active replica told of. Its batch has no id here. */
+  /**
+   * Of a change that the active replica told of. Its batch has no id here. One that has a mistake in it may tell anything.
+   * A wrong term or seq costs one hold. But `restores` is counted on from here, and terms are skipped by it: a number that
+   * cannot be true would use up all terms for ever.
+   */
   heard({ restores, term, seq }: Position): void {
-    this.#learn({ restores, term, seq })
+    const knownRestores = Math.max(this.#restores, this.#known?.restores ?? 0)
+    if (restores <= knownRestores + mostMissed) this.#learn({ restores, term, seq })
   }
 
   #learn(known: Known): void {

@@ -76,6 +76,8 @@ export interface ReplicaOptions {
   /** Of the program. */
   readonly version: string
   readonly groups: GroupsOptions
+  /** Of the storage's head when this replica began. Default: 0. */
+  readonly restores?: number | undefined
   /** Default: 3 s. */
   readonly leaseMs?: number | undefined
   /** How far each clock's rate may be off. Default: as in every election. */
@@ -94,7 +96,7 @@ export class Replica implements Places {
   readonly #options: ReplicaOptions
   readonly #elector: Elector
   readonly #retryMs: number
-  readonly #confirmed = new ConfirmedHead()
+  readonly #confirmed: ConfirmedHead
   readonly #wakes = new Set<() => void>()
   readonly #over = new AbortController()
   readonly #terms: HeardTerms
@@ -107,6 +109,7 @@ export class Replica implements Places {
     const { leases, clock, address, replica, version, driftRatio } = options
     const timings = { leaseDurationMs: options.leaseMs ?? 3_000, driftRatio }
     this.#options = options
+    this.#confirmed = new ConfirmedHead(options.restores ?? 0)
     this.#retryMs = resolveTimings(timings).retryIntervalMs
     this.#terms = new HeardTerms({
       clock,

@@ -10,10 +10,18 @@ export interface ForkedService extends RunningService {
   kill(): Promise<void>
 }
 
-/** Starts the built service with options that are data. */
-export async function forkService({ onLine, ...options }: ServeOptions & { readonly store: string }) {
+/** What {@link forkService} takes: options that are data. */
+export interface ForkOptions extends ServeOptions {
+  readonly store: string
+  readonly advertise: string
+  readonly advertiseCaFile?: string | undefined
+}
+
+/** Starts the built service. */
+export async function forkService({ onLine, ...options }: ForkOptions, environment: NodeJS.ProcessEnv = {}) {
   const child = fork(join(import.meta.dirname, 'serve-options.mjs'), [JSON.stringify(options)], {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    env: { ...process.env, ...environment },
   })
   if (child.stderr) createInterface(child.stderr).on('line', (line) => onLine?.(line))
   const end = async () => {

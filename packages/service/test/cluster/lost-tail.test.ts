@@ -5,7 +5,7 @@ import { ConfirmedHead } from '../../src/cluster/lost-tail.ts'
 import type { History, StorageHead } from '../../src/storage/storage.ts'
 import { simulatedKv } from '../../../tenure/src/simulation/simulated-kv.ts'
 import { RolledBack } from '../storage/rolled-back.ts'
-import { aboveHead } from './above-head.ts'
+import { activeStore } from '../../src/storage/active-store.ts'
 import { campaign, groupsOf, open, policy } from './scene.ts'
 
 const head: StorageHead = {
@@ -31,7 +31,7 @@ describe('a head that is found', () => {
     ['is on the server that wrote it', {}, incomplete('one')],
     ['names no server', { incarnation: '', seq: 101 }, incomplete('two')],
   ])('loses nothing where it %s', (_name, change, history) => {
-    const confirmed = new ConfirmedHead()
+    const confirmed = new ConfirmedHead(head.restores)
     confirmed.note(head)
     const changes = confirmed.changesOn({ ...head, ...change }, history, 60_000)
     expect(changes).toEqual({ incarnation: history?.incarnation ?? change.incarnation ?? 'one' })
@@ -45,7 +45,7 @@ describe('a head that is found', () => {
     ['knows of fewer restores', { restores: 0, seq: 101, batch: 'c' }, undefined],
     ['is on a server that does not vouch for it', {}, incomplete('two')],
   ])('shows that something is lost where it %s', (_name, change, history) => {
-    const confirmed = new ConfirmedHead()
+    const confirmed = new ConfirmedHead(head.restores)
     confirmed.note(head)
     const changes = confirmed.changesOn({ ...head, ...change }, history, 60_000)
     expect(changes).toEqual({ incarnation: history?.incarnation ?? 'one', restores: 2, heldMs: 60_000 })
@@ -53,6 +53,17 @@ describe('a head that is found', () => {
     const next = { ...head, ...change, ...changes, term: 9, batch: 'next' }
     confirmed.note(next)
     expect(confirmed.changesOn(next, history, 60_000)).toEqual({ incarnation: next.incarnation })
+  })
+
+  test('is not counted on from what no active one can have told of', () => {
+    const confirmed = new ConfirmedHead(head.restores)
+    confirmed.heard({ ...head, index: 0 })
+    confirmed.heard({ ...head, restores: 2 ** 52, index: 0 })
+    expect(confirmed.changesOn(head, undefined, 60_000)).toEqual({ incarnation: 'one' })
+    // What came before, and what comes after, is still known.
+    expect(confirmed.changesOn({ ...head, seq: 99 }, undefined, 60_000)).toMatchObject({ restores: 2 })
+    confirmed.heard({ ...head, restores: 3, index: 0 })
+    expect(confirmed.changesOn(head, undefined, 60_000)).toMatchObject({ restores: 4 })
   })
 
   test.each<[string, Partial<StorageHead>, boolean]>([
@@ -64,7 +75,7 @@ describe('a head that is found', () => {
     ['has a lower term', { term: 4, seq: 101 }, true],
     ['knows of fewer restores', { restores: 0, seq: 101 }, true],
   ])('is judged by what the active replica told of: it %s', (_name, change, isLoss) => {
-    const confirmed = new ConfirmedHead()
+    const confirmed = new ConfirmedHead(head.restores)
     confirmed.heard({ restores: 1, term: 5, seq: 100, index: 3 })
     const changes = confirmed.changesOn({ ...head, ...change }, undefined, 60_000)
     expect(changes).toEqual(isLoss ? { incarnation: 'one', restores: 2, heldMs: 60_000 } : { incarnation: 'one' })
@@ -72,7 +83,9 @@ describe('a head that is found', () => {
 
   test('is held for as long as it says where that is longer', () => {
     const found = { ...head, heldMs: 90_000 }
-    expect(new ConfirmedHead().changesOn(found, incomplete('two'), 60_000)).toMatchObject({ heldMs: 90_000 })
+    expect(new ConfirmedHead(head.restores).changesOn(found, incomplete('two'), 60_000)).toMatchObject({
+      heldMs: 90_000,
+    })
   })
 })
 
@@ -182,7 +195,7 @@ describe('after a loss', () => {
 test('a lost lease key elects nobody beside a living active one, not even of those who never saw it', async () => {
   const { clock, storage, start, events } = open()
   const kv = simulatedKv({ watch: false })
-  const leases = aboveHead(casStore(kv, { clock }), storage)
+  const leases = activeStore(casStore(kv, { clock }), storage)
   const one = start('one', { leases })
   await clock.advance(10)
   kv.delete('active')

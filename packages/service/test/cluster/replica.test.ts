@@ -7,7 +7,7 @@ import type { Loaded } from '../../src/storage/storage.ts'
 import { batchAfter, read } from '../storage/data.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
 import { RolledBack } from '../storage/rolled-back.ts'
-import { aboveHead } from './above-head.ts'
+import { activeStore } from '../../src/storage/active-store.ts'
 import { campaign, groupsOf, open, unavailable } from './scene.ts'
 
 const held = { groupId: 'jobs', nodeId: 'a', term: 1 }
@@ -373,15 +373,15 @@ describe('a place', () => {
       release: (...call) => current.release(...call),
       read: (...call) => current.read(...call),
     }
-    const one = start('one', { leases: aboveHead(restored, storage) })
+    const one = start('one', { leases: activeStore(restored, storage) })
     await clock.advance(10_000)
-    const two = start('two', { leases: aboveHead(restored, storage) })
+    const two = start('two', { leases: activeStore(restored, storage) })
     await clock.advance(10_000)
     expect(two.now()).toMatchObject({ kind: 'elsewhere', term: 41 })
     void one.stop()
     storage.rollBack()
     current = leases[1]
-    const three = start('three', { leases: aboveHead(restored, storage) })
+    const three = start('three', { leases: activeStore(restored, storage) })
     await clock.advance(30_000)
     expect(three.now()).toMatchObject({ kind: 'here', term: 1 })
     expect(two.now()).toMatchObject({ kind: 'elsewhere', term: 1, replica: 'three' })

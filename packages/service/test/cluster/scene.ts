@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import { Replica, type ReplicaOptions } from '../../src/cluster/replica.ts'
 import type { LocalGroups } from '../../src/groups/local-groups.ts'
 import { MemoryStorage } from '../storage/memory-storage.ts'
-import { aboveHead } from './above-head.ts'
+import { activeStore } from '../../src/storage/active-store.ts'
 
 export const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
 
@@ -30,7 +30,7 @@ export function open(storage = new MemoryStorage()): Scene {
     start(name, more = {}) {
       const replica = new Replica({
         storage,
-        leases: aboveHead(leases, storage),
+        leases: activeStore(leases, storage),
         clock,
         address: `https://${name}.test`,
         replica: name,

@@ -2,7 +2,7 @@ import { fairWeather, Link } from '../../../tenure/src/simulation/link.ts'
 import type { Machine } from '../../../tenure/src/simulation/machine.ts'
 import { Replica, type ReplicaEvent } from '../../src/cluster/replica.ts'
 import type { LocalGroups } from '../../src/groups/local-groups.ts'
-import { aboveHead } from '../cluster/above-head.ts'
+import { activeStore } from '../../src/storage/active-store.ts'
 import { newMachine, type Scene } from './scene.ts'
 
 const policy = { minTtlMs: 500, maxTtlMs: 8_000 }
@@ -31,7 +31,7 @@ export class ReplicaProcess {
     const storage = server.storage.through(this.link, clock, () => server.pageMs)
     this.replica = new Replica({
       storage,
-      leases: aboveHead(server.leases(this.link, clock), storage),
+      leases: activeStore(server.leases(this.link, clock), storage),
       clock,
       address: `http://${name}`,
       replica: name,

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../../../../../test/servers/free-port.ts'
 import { answerOf, takePart, type Ask } from '../../../clients.ts'
-import { freePort, ServiceProcess } from '../../../disk/service-process.ts'
+import { ServiceProcess } from '../../../disk/service-process.ts'
 import { unexplained, type Operation } from '../../../linearizable.ts'
 
 const restarts = Number(process.env['TENURE_CRASHES'] ?? 15)
