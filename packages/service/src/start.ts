@@ -6,10 +6,10 @@ import type { Clock } from 'tenure'
 import { open } from './auth/access.ts'
 import { createAuthenticator } from './auth/authenticator.ts'
 import { isLoopback } from '@tenure/internal/loopback'
-import { isReadByAll, readNamed } from './auth/files.ts'
+import { openToAll, readNamed } from './auth/files.ts'
 import { addressOf } from './auth/loopback.ts'
 import { Revocations } from './auth/revocations.ts'
-import { readTls, warnOfEnd, type Tls, type TlsOptions } from './auth/tls.ts'
+import { readTls, warnOfEnd, type Tls } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
 import { openClustered } from './clustered.ts'
 import type { GroupsOptions } from './cluster/reign.ts'
@@ -89,7 +89,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   if (takesTokens && !tls && !isLoopback(address)) {
     logger.warn('tokens are accepted without TLS: anyone who sees the traffic can use them')
   }
-  await warnOfLooseKey(logger, tlsOptions)
+  await warnOfLooseFiles(logger, options)
   const watching = warnOfEnd(logger, clock, () => tls)
   let closing: Promise<void> | undefined
   return {
@@ -103,7 +103,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       if (next) (app.server as Server).setSecureContext(next)
       opened.renew?.(next, linkCa)
       tls = next
-      await warnOfLooseKey(logger, tlsOptions)
+      await warnOfLooseFiles(logger, options)
       watching.look()
       streams.endPresent()
       // A connection was judged by the authorities of its handshake.
@@ -293,9 +293,14 @@ function literal(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-async function warnOfLooseKey(logger: Logger, tls: TlsOptions | undefined): Promise<void> {
-  if (!tls || !(await isReadByAll(tls.keyFile))) return
-  logger.warn({ file: tls.keyFile }, 'everybody on this machine can read the key of the service: chmod 600')
+async function warnOfLooseFiles(logger: Logger, { tls, authentication }: ServiceOptions): Promise<void> {
+  if (tls && (await openToAll(tls.keyFile)).read) {
+    logger.warn({ file: tls.keyFile }, 'everybody on this machine can read the key of the service: chmod 600')
+  }
+  const keys = authentication?.tokenKeyFile ?? authentication?.jwt?.keysFile
+  if (keys !== undefined && (await openToAll(keys)).write) {
+    logger.warn({ file: keys }, 'everybody on this machine can let itself in by a key of its own: chmod 644')
+  }
 }
 
 function logOwnership(logger: Logger, directory: string, failure: Error | undefined): void {

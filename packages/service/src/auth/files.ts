@@ -34,7 +34,8 @@ export function pemBlocks(text: string): { readonly label: string; readonly pem:
   return blocks
 }
 
-/** Whether everybody on this machine may read it. */
-export async function isReadByAll(path: string): Promise<boolean> {
-  return ((await stat(path)).mode & 0o004) !== 0
+/** What everybody on this machine may do with it. */
+export async function openToAll(path: string): Promise<{ readonly read: boolean; readonly write: boolean }> {
+  const { mode } = await stat(path)
+  return { read: (mode & 0o004) !== 0, write: (mode & 0o002) !== 0 }
 }

@@ -24,8 +24,12 @@ const retryMs = 100
 const holdMs = 2_000
 /** What nobody tells of is found at the latest then. */
 const lookMs = 5_000
+/** How long a look may take. */
+const marginMs = 1_000
 const confirmMs = 2_000
 const confirmLookMs = 20
+/** Lags are in whole milliseconds, and the moment of a change is a little before that of its answer. */
+const slackMs = 100
 /** Of the lease that tells the others. Nobody renews it. */
 const leaseMs = 1_000
 
@@ -107,7 +111,7 @@ export class Revocations {
     const { freeInMs } = await state.campaign(claim, this.#closed.signal)
     this.#add([groupId])
     // After a restored backup nobody is granted anything for a while: then the others find it when they look.
-    if (await this.#isHeard(clock.monotonicMs(), freeInMs > 0 ? lookMs : 0)) return
+    if (await this.#isHeard(clock.monotonicMs(), freeInMs > 0 ? lookMs + marginMs : 0)) return
     const text = 'The token is revoked, but a replica has not confirmed it yet. Ask again.'
     throw new ServiceError('BACKEND_UNAVAILABLE', text, { details: { retry_after_ms: confirmMs } })
   }
@@ -146,8 +150,10 @@ export class Revocations {
     for (;;) {
       const passedMs = clock.monotonicMs() - sinceMs
       const { active, followers } = await replicas.view()
-      const areTold = followers.every(({ changesBehind, lagMs = Infinity }) => changesBehind === 0 || lagMs < passedMs)
-      if (active && areTold && passedMs >= lookedForMs) return true
+      // What it has not confirmed is newer, or there is nothing.
+      const isTold = (lagMs = Infinity) => lagMs + slackMs < passedMs
+      const areTold = followers.every(({ changesBehind, lagMs }) => changesBehind === 0 || isTold(lagMs))
+      if (active && areTold && (passedMs >= lookedForMs || followers.length === 0)) return true
       if (passedMs >= lookedForMs + confirmMs || this.#closed.signal.aborted) return false
       await pause(clock, confirmLookMs, this.#closed.signal)
     }

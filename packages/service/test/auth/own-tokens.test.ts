@@ -1,4 +1,5 @@
 import { createHmac, createPrivateKey, createPublicKey } from 'node:crypto'
+import { chmodSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { createTokenKey, signToken, startService, type TokenKey } from '../../src/index.ts'
@@ -123,6 +124,21 @@ test.each([
   ['of a file that is not there', { tokenKeyFile: '/nowhere/x.pub' }, /^authentication.tokenKeyFile: ENOENT/],
 ])('a service refuses a key %s', async (_, authentication, message) => {
   await expect(startService({ data: '/nowhere', authentication })).rejects.toThrow(message)
+})
+
+test('a service warns of a key that everybody can replace', async () => {
+  for (const [mode, warned] of [
+    [0o644, false],
+    [0o646, true],
+  ] as const) {
+    const { log, close } = await startTestService((write) => {
+      const tokenKeyFile = write('tenure.key.pub', key.publicKey)
+      chmodSync(tokenKeyFile, mode)
+      return { authentication: { tokenKeyFile } }
+    })
+    await close()
+    expect(log.join('').includes('everybody on this machine can let itself in by a key of its own')).toBe(warned)
+  }
 })
 
 test('a service refuses the private half, and says which one it needs', async () => {

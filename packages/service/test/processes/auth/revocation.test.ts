@@ -2,7 +2,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { createTokenKey, signToken, startService, type TokenKey, type TokenOptions } from '../../../src/index.ts'
+import {
+  backupData,
+  createTokenKey,
+  restoreData,
+  signToken,
+  startService,
+  type TokenKey,
+  type TokenOptions,
+} from '../../../src/index.ts'
 import { answers, json, open, request as message } from '../../attacks.ts'
 import { ask, startTestService, type TestService } from '../../auth/service.ts'
 import { jwkOf, nowSeconds, signed } from '../../auth/tokens.ts'
@@ -183,14 +191,14 @@ describe('a token that is revoked', () => {
   })
 })
 
-test('a revocation outlives the service that took it', async () => {
+test('a revocation outlives the service that took it, and is part of a backup', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-revoked-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const tokenKeyFile = join(folder, 'tenure.key.pub')
   writeFileSync(tokenKeyFile, key.publicKey)
-  const begin = () =>
-    startService({ data: join(folder, 'data'), port: 0, authentication: { tokenKeyFile }, implicitGroups: false })
-  const [bad, good] = [await sign(), await sign()]
+  const begin = (name = 'data') =>
+    startService({ data: join(folder, name), port: 0, authentication: { tokenKeyFile }, implicitGroups: false })
+  const [bad, good, later] = [await sign(), await sign(), await sign()]
   const first = await begin()
   expect((await revoke(bad.id, { url: first.url })).status).toBe(200)
   await first.close()
@@ -198,6 +206,13 @@ test('a revocation outlives the service that took it', async () => {
   onTestFinished(() => second.close())
   expect(await look(bad.token, second.url)).toMatchObject(refused)
   expect((await look(good.token, second.url)).status).toBe(200)
+  await backupData({ data: join(folder, 'data'), to: join(folder, 'backup') })
+  await restoreData({ data: join(folder, 'backup') })
+  const third = await begin('backup')
+  onTestFinished(() => third.close())
+  expect(await look(bad.token, third.url)).toMatchObject(refused)
+  expect((await revoke(later.id, { url: third.url })).status).toBe(200)
+  expect(await look(later.token, third.url)).toMatchObject(refused)
 })
 
 test('tokens of an issuer are revoked by whatever id they have; one without an id is valid until it expires', async () => {

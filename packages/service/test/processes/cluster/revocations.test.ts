@@ -1,0 +1,121 @@
+/** How revocations reach every replica, whatever becomes of the connections between them. */
+import { expect, onTestFinished, test } from 'vitest'
+import { nobody } from '../../../src/auth/access.ts'
+import { Revocations, revocationOf } from '../../../src/auth/revocations.ts'
+import { systemClock } from '../../../src/clock.ts'
+import { openPair, openThree, policy, TestCluster, type Replica } from '../../cluster/test-cluster.ts'
+import { MemoryStorage } from '../../storage/memory-storage.ts'
+
+const bearerOf = (tokenId: string) => ({ ...nobody, revocation: revocationOf(tokenId) })
+
+function follow({ groups: state, replicas }: Replica) {
+  const ended: number[] = []
+  const revocations = new Revocations({ state, replicas, clock: systemClock, onRevoked: () => void ended.push(1) })
+  onTestFinished(() => revocations.close())
+  return { revocations, ended, started: revocations.start() }
+}
+
+/** Each replica with what it knows. */
+async function followAll(...all: readonly Replica[]) {
+  const followed = all.map(follow)
+  await Promise.all(followed.map(({ started }) => started))
+  return followed.map(({ revocations }) => revocations)
+}
+
+test('a revocation is answered only when a follower that hears late has heard of it', async () => {
+  const { active, follower } = await openPair()
+  const [first, second] = await followAll(active, follower)
+  await expect.poll(async () => (await active.replicas.view()).followers.length).toBe(1)
+  for (const tokenId of ['one', 'two', 'three']) {
+    active.proxy.set({ delayMs: 150 }, 'to-client')
+    await first?.revoke(tokenId)
+    expect(second?.has(bearerOf(tokenId))).toBe(true)
+    active.proxy.set('pass')
+  }
+})
+
+test('a follower that does not confirm is reported, and the call may be repeated', async () => {
+  const { active, follower } = await openPair()
+  const [first, second] = await followAll(active, follower)
+  await expect.poll(async () => (await active.replicas.view()).followers.length).toBe(1)
+  active.proxy.set('hold', 'to-client')
+  const refusal = { code: 'BACKEND_UNAVAILABLE', message: expect.stringContaining('has not confirmed') as string }
+  await expect(first?.revoke('one')).rejects.toMatchObject(refusal)
+  expect([first?.has(bearerOf('one')), second?.has(bearerOf('one'))]).toEqual([true, false])
+  active.proxy.set('pass')
+  await first?.revoke('one')
+  expect(second?.has(bearerOf('one'))).toBe(true)
+})
+
+test('a follower that was cut off hears what it has missed once it is connected again', async () => {
+  const { active, follower } = await openPair()
+  const [first, second] = await followAll(active, follower)
+  active.proxy.refuse()
+  active.proxy.reset()
+  await expect.poll(async () => (await active.replicas.view()).followers.length).toBe(0)
+  await first?.revoke('one')
+  expect(second?.has(bearerOf('one'))).toBe(false)
+  await active.proxy.accept()
+  await expect.poll(() => second?.has(bearerOf('one')), { timeout: 4_000 }).toBe(true)
+})
+
+test('a follower hears what it has missed from one that takes over and has kept no changes', async () => {
+  const { cluster, active, follower } = await openPair()
+  const [known] = await followAll(follower)
+  active.proxy.refuse()
+  active.proxy.reset()
+  await expect.poll(async () => (await active.replicas.view()).followers.length).toBe(0)
+  // Without the lease that tells the others, whose end would be another change.
+  await active.local?.define(revocationOf('one'), { policy, allowedNodes: undefined }, { replace: true })
+  const late = await cluster.add()
+  cluster.depose()
+  await cluster.elect(late)
+  // Sooner than it would look by itself.
+  await expect.poll(() => known?.has(bearerOf('one')), { timeout: 3_000 }).toBe(true)
+})
+
+test('whoever takes over knows them, and can revoke too, from any replica', async () => {
+  const { cluster, active, next, follower } = await openThree()
+  const all = await followAll(active, next, follower)
+  await all[2]?.revoke('by a follower')
+  cluster.depose()
+  await cluster.elect(next)
+  await all[0]?.revoke('by the former one')
+  for (const tokenId of ['by a follower', 'by the former one']) {
+    for (const revocations of all) {
+      await expect.poll(() => revocations.has(bearerOf(tokenId))).toBe(true)
+      expect(() => revocations.check(bearerOf(tokenId))).toThrow('What was shown has been revoked.')
+    }
+  }
+  for (const revocations of all) expect(revocations.check(bearerOf('another'))).toBeUndefined()
+})
+
+test('a replica that cannot know lets nobody in by a token: it holds callers, then refuses them', async () => {
+  const cluster = new TestCluster(new MemoryStorage(), {})
+  const one = await cluster.add()
+  const { revocations } = follow(one)
+  const refused = { code: 'BACKEND_UNAVAILABLE', message: expect.stringContaining('is not known') as string }
+  await expect(revocations.check(bearerOf('any'))).rejects.toMatchObject(refused)
+  // Others are none of its business.
+  expect(revocations.check(nobody)).toBeUndefined()
+  const held = revocations.check(bearerOf('any'))
+  await cluster.elect(one)
+  await expect(held).resolves.toBeUndefined()
+  await expect.poll(() => revocations.check(bearerOf('any'))).toBeUndefined()
+})
+
+test('thousands of them are all found by a replica that starts later', async () => {
+  const { cluster, active } = await openPair()
+  const ids = Array.from({ length: 1_203 }, (_, index) => `token ${index}`)
+  const definition = { policy, allowedNodes: undefined }
+  const defined = ids.map((id) => active.local?.define(revocationOf(id), definition, { replace: true }))
+  await Promise.all(defined)
+  const late = await cluster.add()
+  late.places.set({ kind: 'elsewhere', term: cluster.term, address: active.address, replica: active.name })
+  const { revocations, started } = follow(late)
+  await started
+  expect(revocations.count).toBe(1_203)
+  expect(ids.every((id) => revocations.has(bearerOf(id)))).toBe(true)
+  const { groups, next } = await late.groups.groups({ after: undefined, limit: 10 })
+  expect({ groups, next }).toEqual({ groups: [], next: undefined })
+})
