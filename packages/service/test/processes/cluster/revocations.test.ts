@@ -108,7 +108,7 @@ test('thousands of them are all found by a replica that starts later', async () 
   const { cluster, active } = await openPair()
   const ids = Array.from({ length: 1_203 }, (_, index) => `token ${index}`)
   const definition = { policy, allowedNodes: undefined }
-  const defined = ids.map((id) => active.local?.define(revocationOf(id), definition, { replace: true }))
+  const defined = ids.map((id) => active.groups.define(revocationOf(id), definition, { replace: true }))
   await Promise.all(defined)
   const late = await cluster.add()
   late.places.set({ kind: 'elsewhere', term: cluster.term, address: active.address, replica: active.name })
