@@ -28,6 +28,7 @@ import { kubernetesStore } from 'tenure/stores/kubernetes'
 import { multiclusterStore } from 'tenure/stores/multicluster'
 import { postgresSchema, postgresStore } from 'tenure/stores/postgres'
 import { redisStore } from 'tenure/stores/redis'
+import { electionTelemetry } from 'tenure/telemetry'
 import { s3Store } from 'tenure/stores/s3'
 import { serviceStore } from 'tenure/stores/service'
 import { simulate } from 'tenure/simulation'
@@ -174,6 +175,10 @@ const calls: Readonly<Record<string, Call>> = {
     near: ['signl', 'signal'],
   },
   'tenure: resolveTimings': { with: (options) => resolveTimings(options), near: ['renewInterval', 'renewIntervalMs'] },
+  'tenure/telemetry: electionTelemetry': {
+    with: (options) => electionTelemetry(options),
+    near: ['metricProvider', 'meterProvider'],
+  },
   'tenure/jobs: createJobs': {
     with: (options) => createJobs(options),
     valid: { store },

@@ -1,7 +1,7 @@
-import { familyText, prometheusType, type Sample } from '@tenure/internal/prometheus'
+import { familyText, prometheusType } from '@tenure/internal/prometheus'
 import { systemClock, type Clock } from './clock.ts'
-import { isTenureError, type LossReason } from './errors.ts'
-import type { CallReport, ElectionEvent, Observer, Origin } from './events.ts'
+import type { Observer } from './events.ts'
+import { ElectionFigures, families } from './figures.ts'
 import { checkClock } from './options.ts'
 import { checkOptions } from './options/check-options.ts'
 
@@ -12,13 +12,6 @@ export interface ElectionMetrics extends Required<Observer> {
   /** The figures as they are now, in the text format of Prometheus. */
   text(): string
 }
-
-/** How many elections are kept however long nothing is heard of them: "nobody leads" must stay visible. */
-const alwaysKept = 1_000
-/** Of more, those are forgotten that no elector here takes part in any more. A standby asks its store more often. */
-const forgottenMs = 3_600_000
-/** More calls do not fail while an attempt to acquire lasts; an outage must not fill the memory. */
-const keptAttempts = 100
 
 /**
  * Counts what the electors do whose observer it is, one or many, and shows it in the text format of Prometheus.
@@ -33,158 +26,12 @@ export function electionMetrics(options: { readonly clock?: Clock | undefined } 
   checkOptions('electionMetrics()', options, { clock: true })
   checkClock(options.clock)
   const { clock = systemClock } = options
-  const elections = new Map<string, Figures>()
-  const figuresOf = (origin: Origin, nowMs: number): Figures => {
-    const key = JSON.stringify([origin.namespace, origin.election])
-    const figures = elections.get(key) ?? new Figures(origin)
-    figures.heardMs = nowMs
-    // Last in line: the map keeps the order in which the elections were last heard of.
-    elections.delete(key)
-    elections.set(key, figures)
-    for (const [oldest, silent] of elections) {
-      if (elections.size <= alwaysKept || nowMs - silent.heardMs < forgottenMs) break
-      if (!silent.isHeld(nowMs)) elections.delete(oldest)
-    }
-    return figures
-  }
-  const now = () => clock.monotonicMs()
+  const figures = new ElectionFigures(clock)
   return {
     contentType: prometheusType,
-    onEvent: (event) => figuresOf(event, now()).add(event, now()),
-    onCall: (call) => figuresOf(call, now()).addCall(call, now()),
-    text() {
-      const nowMs = now()
-      const all = [...elections.values()]
-      return families.map((family) => textOf(family, all, nowMs)).join('')
-    },
+    onEvent: (event) => figures.onEvent(event),
+    onCall: (call) => figures.onCall(call),
+    text: () =>
+      families.map((family) => familyText(family.name, family.type, family.help, figures.samplesOf(family))).join(''),
   }
-}
-
-type HeldEvent = Extract<ElectionEvent, { type: 'elected' | 'renewed' }>
-
-/** What is known of one election. */
-class Figures {
-  readonly origin: Origin
-  /** The highest that was seen. */
-  term = 0
-  grants = 0
-  readonly ended: Record<LossReason, number> = { expired: 0, superseded: 0, released: 0, stopped: 0 }
-  readonly errors = new Map<string, number>()
-  readonly calls = new Map<string, { readonly call: CallReport; count: number; seconds: number }>()
-  heardMs = 0
-  #held: { readonly term: number; readonly leaseDurationMs: number; readonly untilMs: number } | undefined
-  /** When the calls were sent that may have acquired the lease: their answers did not come. */
-  #attemptsMs: readonly number[] = []
-
-  constructor(origin: Origin) {
-    this.origin = origin
-  }
-
-  /** By the clock: `lost` comes only when the work has ended, and the lease may have run out before. */
-  isHeld(nowMs: number): boolean {
-    return this.#held !== undefined && nowMs < this.#held.untilMs
-  }
-
-  add(event: ElectionEvent, nowMs: number): void {
-    if ('record' in event) this.term = Math.max(this.term, event.record.term)
-    if (event.type === 'elected') this.grants += 1
-    if (event.type === 'elected' || event.type === 'renewed') this.#hold(event, nowMs)
-    if (event.type === 'lost') {
-      this.ended[event.reason] += 1
-      if (this.#held?.term === event.term) this.#held = undefined
-    }
-    if (event.type === 'error' || event.type === 'renew-failed') {
-      const code = isTenureError(event.error) ? event.error.code : 'OTHER'
-      this.errors.set(code, (this.errors.get(code) ?? 0) + 1)
-    }
-  }
-
-  /** The report of a call follows what came of it at once. */
-  addCall(call: CallReport, nowMs: number): void {
-    const sentMs = nowMs - call.durationMs
-    if (call.verb === 'acquire' && call.result === 'failed') {
-      this.#attemptsMs = [...this.#attemptsMs.slice(1 - keptAttempts), sentMs]
-    }
-    if (this.#held && call.result === 'ok' && (call.verb === 'acquire' || call.verb === 'renew')) {
-      // A lease counts from when it was asked for: the store may have begun to count then.
-      const untilMs = Math.min(this.#held.untilMs, sentMs + this.#held.leaseDurationMs)
-      this.#held = { ...this.#held, untilMs }
-    }
-    const key = `${call.verb} ${call.result}`
-    const { count, seconds } = this.calls.get(key) ?? { count: 0, seconds: 0 }
-    this.calls.set(key, { call, count: count + 1, seconds: seconds + call.durationMs / 1_000 })
-  }
-
-  #hold({ type, term, record: { leaseDurationMs } }: HeldEvent, nowMs: number): void {
-    // A look may have found the grant of an earlier call. One that is a lease old did not get it: that would be over.
-    const attemptMs = this.#attemptsMs.find((sentMs) => sentMs + leaseDurationMs > nowMs)
-    const sinceMs = (type === 'elected' ? attemptMs : undefined) ?? nowMs
-    this.#attemptsMs = []
-    this.#held = { term, leaseDurationMs, untilMs: sinceMs + leaseDurationMs }
-  }
-}
-
-interface Family {
-  readonly name: string
-  readonly type: 'gauge' | 'counter' | 'summary'
-  readonly help: string
-  /** The label that has the election's name. Default: `election`. */
-  readonly nameLabel?: string
-  samples(figures: Figures, nowMs: number): readonly Sample[]
-}
-
-const families: readonly Family[] = [
-  {
-    // The name, the label and the meaning are those of client-go.
-    name: 'leader_election_master_status',
-    type: 'gauge',
-    help: 'Whether this replica holds the lease: 1 or 0.',
-    nameLabel: 'name',
-    samples: (figures, nowMs) => [{ value: Number(figures.isHeld(nowMs)) }],
-  },
-  {
-    name: 'tenure_term',
-    type: 'gauge',
-    help: 'The highest term that this replica has seen.',
-    samples: ({ term }) => [{ value: term }],
-  },
-  {
-    name: 'tenure_grants_total',
-    type: 'counter',
-    help: 'Terms that this replica was granted.',
-    samples: ({ grants }) => [{ value: grants }],
-  },
-  {
-    name: 'tenure_terms_ended_total',
-    type: 'counter',
-    help: 'Terms of this replica that ended, by reason.',
-    samples: ({ ended }) => Object.entries(ended).map(([reason, value]) => ({ labels: { reason }, value })),
-  },
-  {
-    name: 'tenure_errors_total',
-    type: 'counter',
-    help: 'Errors that were reported, by code.',
-    samples: ({ errors }) => [...errors].map(([code, value]) => ({ labels: { code }, value })),
-  },
-  {
-    name: 'tenure_store_call_seconds',
-    type: 'summary',
-    help: 'Time that calls to the store took, by verb and result.',
-    samples: ({ calls }) =>
-      [...calls.values()].flatMap(({ call: { verb, result }, count, seconds }) => [
-        { labels: { verb, result }, suffix: '_sum', value: seconds },
-        { labels: { verb, result }, suffix: '_count', value: count },
-      ]),
-  },
-]
-
-function textOf(family: Family, elections: readonly Figures[], nowMs: number): string {
-  const { name, type, help, nameLabel = 'election' } = family
-  const samples = elections.flatMap((figures) => {
-    const { election, namespace } = figures.origin
-    // Not "namespace": Prometheus has a label of that name, where the pod runs.
-    const own = { [nameLabel]: election, ...(namespace !== undefined && { lease_namespace: namespace }) }
-    return family.samples(figures, nowMs).map((sample) => ({ ...sample, labels: { ...own, ...sample.labels } }))
-  })
-  return familyText(name, type, help, samples)
 }

@@ -98,3 +98,24 @@ test('without croner, intervals work, and a cron expression names it with its np
   symlinkSync(join(own, '../../node_modules/croner'), join(place.project, 'node_modules/croner'))
   await expect(openIn(place)).rejects.toThrow('Unexpected end of JSON input')
 })
+
+test('without OpenTelemetry, its observer names the package with its npm install', async () => {
+  const place = install()
+  writeFileSync(
+    place.script,
+    `import { electionTelemetry } from 'tenure/telemetry'
+    const provider = { getMeter: () => { throw new Error('asked') }, getTracer: () => ({}) }
+    const messages = [{}, { meterProvider: provider, tracerProvider: provider }].map((options) => {
+      try { electionTelemetry(options) } catch ({ code, message }) { return { code, message } }
+    })
+    console.log(JSON.stringify(messages))`,
+  )
+  const instead = 'Or give it a meterProvider and a tracerProvider.'
+  expect(await openIn(place)).toEqual([
+    {
+      code: 'DRIVER_MISSING',
+      message: `electionTelemetry() needs OpenTelemetry: npm install @opentelemetry/api ${where}. ${instead}`,
+    },
+    { message: 'asked' },
+  ])
+})

@@ -1,0 +1,105 @@
+/** `tenure/telemetry`: spans and metrics of electors, by the user's own OpenTelemetry. */
+import { systemClock, type Clock } from '../clock.ts'
+import type { Observer } from '../events.ts'
+import { ElectionFigures, families, labelsOf } from '../figures.ts'
+import { checkClock } from '../options.ts'
+import { checkOptions } from '../options/check-options.ts'
+import { loadDriverNow } from '../stores/driver.ts'
+import type { TelemetryMeter, TelemetryMeterProvider, TelemetryTracerProvider } from './api.ts'
+import { Spans } from './spans.ts'
+
+export type {
+  TelemetryMeter,
+  TelemetryMeterProvider,
+  TelemetryObservable,
+  TelemetrySpan,
+  TelemetryTracer,
+  TelemetryTracerProvider,
+} from './api.ts'
+
+/** What {@link electionTelemetry} takes. */
+export interface TelemetryOptions {
+  /** Default: the global one of `@opentelemetry/api`. */
+  readonly meterProvider?: TelemetryMeterProvider | undefined
+  /** Default: the global one of `@opentelemetry/api`. */
+  readonly tracerProvider?: TelemetryTracerProvider | undefined
+  readonly clock?: Clock | undefined
+}
+
+interface Api {
+  readonly metrics: { getMeterProvider(): TelemetryMeterProvider }
+  readonly trace: { getTracerProvider(): TelemetryTracerProvider }
+}
+
+const scope = 'tenure'
+
+/**
+ * An observer that reports what electors do to OpenTelemetry: a span for each call to the store and for each term, and the
+ * metrics of `electionMetrics()`. It can observe many electors; make one for a process. Without `meterProvider` and
+ * `tracerProvider` it needs `npm install @opentelemetry/api`, and an SDK that was started before.
+ *
+ * @example
+ * const telemetry = electionTelemetry()
+ * const elector = new Elector({ store, election: 'payments', observer: telemetry })
+ */
+export function electionTelemetry(options: TelemetryOptions = {}): Required<Observer> {
+  checkOptions('electionTelemetry()', options, { meterProvider: true, tracerProvider: true, clock: true })
+  checkClock(options.clock)
+  const { clock = systemClock } = options
+  const meterProvider = options.meterProvider ?? loadApi().metrics.getMeterProvider()
+  const tracerProvider = options.tracerProvider ?? loadApi().trace.getTracerProvider()
+  const figures = new ElectionFigures(clock)
+  const recordCall = callHistogram(meterProvider.getMeter(scope), figures)
+  const spans = new Spans(tracerProvider.getTracer(scope), clock)
+  return {
+    onEvent(event) {
+      figures.onEvent(event)
+      spans.onEvent(event)
+    },
+    onCall(call) {
+      figures.onCall(call)
+      const { verb, result, durationMs } = call
+      recordCall(durationMs / 1_000, { ...labelsOf(call), verb, result })
+      spans.onCall(call)
+    },
+  }
+}
+
+/** What the families of `electionMetrics()` are called here. An exporter for Prometheus makes their names of these. */
+const names: Readonly<Record<string, { readonly name: string; readonly unit: string }>> = {
+  leader_election_master_status: { name: 'leader_election.master_status', unit: '1' },
+  tenure_term: { name: 'tenure.term', unit: '' },
+  tenure_grants_total: { name: 'tenure.grants', unit: '{term}' },
+  tenure_terms_ended_total: { name: 'tenure.terms.ended', unit: '{term}' },
+  tenure_errors_total: { name: 'tenure.errors', unit: '{error}' },
+}
+/** Seconds. Leases take seconds, and calls are to take milliseconds. */
+const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+/** All figures are asked for when somebody collects, but calls: how long each took cannot be asked for later. */
+function callHistogram(meter: TelemetryMeter, figures: ElectionFigures) {
+  for (const family of families) {
+    const instrument = names[family.name]
+    if (!instrument) continue
+    const { name, unit } = instrument
+    const options = { description: family.help, unit }
+    const made =
+      family.type === 'counter'
+        ? meter.createObservableCounter(name, options)
+        : meter.createObservableGauge(name, options)
+    made.addCallback((result) => {
+      for (const { value, labels = {} } of figures.samplesOf(family)) result.observe(value, labels)
+    })
+  }
+  const calls = meter.createHistogram('tenure.store.call', {
+    description: 'Time that calls to the store took, by verb and result.',
+    unit: 's',
+    advice: { explicitBucketBoundaries: bounds },
+  })
+  return calls.record.bind(calls)
+}
+
+function loadApi(): Api {
+  const instead = 'Or give it a meterProvider and a tracerProvider.'
+  return loadDriverNow('@opentelemetry/api', 'electionTelemetry() needs OpenTelemetry', instead) as Api
+}

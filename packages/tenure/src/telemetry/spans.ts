@@ -1,0 +1,93 @@
+import { messageOf } from '@tenure/internal/message'
+import type { Clock } from '../clock.ts'
+import { isTenureError } from '../errors.ts'
+import type { CallReport, ElectionEvent, Observer, Origin } from '../events.ts'
+import { errorStatus, spanKinds, type Attributes, type TelemetrySpan, type TelemetryTracer } from './api.ts'
+
+/**
+ * Spans of electors: one for each call to the store, one for each term, with what was reported meanwhile as its events,
+ * and one without length for each event that belongs to no term.
+ *
+ * Each begins a trace of its own. Electors live as long as their process, so the span that was active when one was started
+ * would otherwise be the parent of everything that it ever does.
+ */
+export class Spans implements Required<Observer> {
+  readonly #tracer: TelemetryTracer
+  readonly #clock: Pick<Clock, 'wallMs'>
+  readonly #terms = new Map<string, TelemetrySpan>()
+  /** The newest error of each elector, until the report of the call that failed with it, which comes right after it. */
+  readonly #errors = new Map<string, unknown>()
+
+  constructor(tracer: TelemetryTracer, clock: Pick<Clock, 'wallMs'>) {
+    this.#tracer = tracer
+    this.#clock = clock
+  }
+
+  onEvent(event: ElectionEvent): void {
+    const key = keyOf(event)
+    const nowMs = this.#clock.wallMs()
+    if (event.type === 'error' || event.type === 'renew-failed') this.#errors.set(key, event.error)
+    if (event.type === 'renewed' || event.type === 'gap') return
+    if (event.type === 'elected') {
+      const attributes = { ...originOf(event), 'tenure.term': event.term }
+      this.#terms.set(key, this.#start('tenure term', spanKinds.internal, nowMs, attributes))
+      return
+    }
+    const term = this.#terms.get(key)
+    if (term) term.addEvent(`tenure.${event.type}`, detailsOf(event), nowMs)
+    else {
+      const attributes = { ...originOf(event), ...detailsOf(event) }
+      this.#start(`tenure ${event.type}`, spanKinds.internal, nowMs, attributes).end(nowMs)
+    }
+    if (event.type !== 'lost') return
+    term?.setAttribute('tenure.reason', event.reason)
+    term?.end(nowMs)
+    this.#terms.delete(key)
+  }
+
+  onCall(call: CallReport): void {
+    const key = keyOf(call)
+    const nowMs = this.#clock.wallMs()
+    const error = this.#errors.get(key)
+    this.#errors.delete(key)
+    const attributes = { ...originOf(call), 'tenure.verb': call.verb, 'tenure.result': call.result }
+    const span = this.#start(`tenure ${call.verb}`, spanKinds.client, nowMs - call.durationMs, attributes)
+    if (call.result === 'failed') {
+      span.setAttribute('error.type', codeOf(error))
+      span.setStatus({ code: errorStatus, message: error === undefined ? '' : messageOf(error) })
+    }
+    span.end(nowMs)
+  }
+
+  #start(name: string, kind: number, startTime: number, attributes: Attributes): TelemetrySpan {
+    return this.#tracer.startSpan(name, { kind, root: true, startTime, attributes })
+  }
+}
+
+function keyOf({ namespace, election, identity }: Origin): string {
+  return JSON.stringify([namespace, election, identity])
+}
+
+function originOf({ namespace, election, identity }: Origin): Attributes {
+  const where = { 'tenure.election': election, 'tenure.identity': identity }
+  return namespace === undefined ? where : { ...where, 'tenure.namespace': namespace }
+}
+
+function detailsOf(event: ElectionEvent): Attributes {
+  switch (event.type) {
+    case 'new-leader':
+      return { 'tenure.leader': event.record.holder, 'tenure.term': event.record.term }
+    case 'lost':
+      return { 'tenure.term': event.term, 'tenure.reason': event.reason }
+    case 'renew-failed':
+    case 'error':
+      return { 'error.type': codeOf(event.error), 'error.message': messageOf(event.error) }
+    default:
+      return {}
+  }
+}
+
+/** As `tenure_errors_total` has it. */
+function codeOf(error: unknown): string {
+  return isTenureError(error) ? error.code : 'OTHER'
+}
