@@ -346,6 +346,11 @@ const exempt: Readonly<Record<string, string>> = {
   'tenure/stores/s3: S3Api.getObject': 'of the AWS SDK',
   'tenure/stores/s3: S3Api.listObjectsV2': 'of the AWS SDK',
   'tenure/stores/s3: S3Api.putObject': 'of the AWS SDK',
+  'tenure/telemetry: TelemetryMeter.createHistogram': 'of OpenTelemetry',
+  'tenure/telemetry: TelemetryMeter.createObservableCounter': 'of OpenTelemetry',
+  'tenure/telemetry: TelemetryMeter.createObservableGauge': 'of OpenTelemetry',
+  'tenure/telemetry: TelemetrySpan.setStatus': 'of OpenTelemetry',
+  'tenure/telemetry: TelemetryTracer.startSpan': 'of OpenTelemetry',
 }
 
 const names = Object.keys(calls)
