@@ -330,6 +330,7 @@ const exempt: Readonly<Record<string, string>> = {
   'tenure/options: checkOptions': 'it is the check',
   '@tenure/service: migrateData': 'checked where it has places to move between: migrate.test.ts',
   '@tenure/service: restoreShared': 'checked where it has a server: migrate.test.ts',
+  '@tenure/service: rotateSecret': 'checked where it has a server: link.test.ts',
   'tenure/fencing: NodeRedisClient.eval': 'users implement it',
   'tenure/kubernetes: KubeConfigLike.applyToHTTPSOptions': 'users implement it',
   'tenure/stores/postgres: PostgresListeningSql.end': 'users implement it',

@@ -14,6 +14,7 @@ import { migrateCommand } from './migrate/command.ts'
 import { pageCommand } from './page/command.ts'
 import { resignCommand } from './resign/command.ts'
 import { restoreCommand } from './restore/command.ts'
+import { rotateCommand } from './rotate/command.ts'
 import { runCommand } from './run/command.ts'
 import { serveCommand } from './serve/command.ts'
 import { declare, declareFamily } from './shared/arguments/declare.ts'
@@ -42,6 +43,7 @@ const declarations = [
   backupCommand,
   restoreCommand,
   migrateCommand,
+  rotateCommand,
   campaignCommand,
   resignCommand,
   membersCommand,

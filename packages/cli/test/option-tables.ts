@@ -12,6 +12,7 @@ import { pageSettings } from '../src/page/settings.ts'
 import { resignSettings } from '../src/resign/settings.ts'
 import { migrateSettings } from '../src/migrate/settings.ts'
 import { restoreSettings } from '../src/restore/settings.ts'
+import { rotateSettings } from '../src/rotate/settings.ts'
 import { runSettings } from '../src/run/settings.ts'
 import { flagOf, type Table } from '../src/shared/arguments/settings.ts'
 import { serviceSettings, storeSettings } from '../src/shared/arguments/store-settings.ts'
@@ -42,6 +43,7 @@ export const tables: Readonly<Record<string, Table>> = {
   backup: backupSettings,
   restore: restoreSettings,
   migrate: migrateSettings,
+  rotate: rotateSettings,
   demo: demoSettings,
 }
 

@@ -6,8 +6,8 @@ const tagBytes = 16
 const keyBytes = 32
 
 /**
- * The keys for one purpose, from a secret that others know too: the newest first. A secret that was replaced is followed
- * by the one before it, with a space between.
+ * The keys for one purpose, from a secret that others know too: the one that is used first. While a secret is replaced it
+ * has several words, which all are accepted: see `rotateSecret`.
  */
 export function keysFrom(secret: string, purpose: string): Buffer[] {
   return secret.split(' ').map((word) => Buffer.from(hkdfSync('sha256', word, '', `tenure ${purpose}`, keyBytes)))

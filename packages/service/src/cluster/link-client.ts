@@ -24,7 +24,7 @@ export class LinkError extends Error {
 
 export interface LinkClientOptions {
   readonly clusterId: string
-  /** The secret beside the head of the storage; after it was replaced, with the one before. */
+  /** The secret beside the head of the storage. */
   secret(): string
   readonly terms: Terms
   readonly clock: Clock

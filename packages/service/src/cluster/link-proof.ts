@@ -23,7 +23,7 @@ export interface LinkKey {
   readonly key: Buffer
 }
 
-/** The newest first. */
+/** The one that is used first. */
 export function linkKeys(secret: string): LinkKey[] {
   return keysFrom(secret, 'link').map((key) => ({ key, name: digest(key, 'name').toString('base64url').slice(0, 16) }))
 }

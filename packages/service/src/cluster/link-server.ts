@@ -15,7 +15,7 @@ import type { Terms } from './terms.ts'
 
 export interface LinkServerOptions {
   readonly clusterId: string
-  /** The secret beside the head of the storage; after it was replaced, with the one before. */
+  /** The secret beside the head of the storage. */
   secret(): string
   readonly places: Places
   readonly terms: Terms

@@ -93,6 +93,8 @@ export interface ServerStorageOptions {
   newId(): string
   /** The move of the data to there may have begun before. */
   readonly movingTo?: string | undefined
+  /** Nothing is begun where there are no data. */
+  readonly mustExist?: boolean | undefined
   /** What was confirmed before may be lost, and that is taken into account. */
   readonly restoring?: boolean | undefined
 }
@@ -117,13 +119,13 @@ export class ServerStorage implements Storage {
 
   /** Writes the first head where there is nothing yet. */
   static async open(options: ServerStorageOptions): Promise<ServerStorage> {
-    const { server, newId, movingTo, restoring = false } = options
+    const { server, newId, movingTo, mustExist = false, restoring = false } = options
     const storage = new ServerStorage(options)
     try {
-      await storage.#ask(async (call) => server.prepare?.(call))
+      if (!mustExist) await storage.#ask(async (call) => server.prepare?.(call))
       const { head, incarnation, problem } = await storage.#ask((call) => server.find(call))
       if (problem !== undefined && !restoring) throw storage.#unusable(problem)
-      if (head === undefined && movingTo === undefined && !restoring) {
+      if (head === undefined && movingTo === undefined && !restoring && !mustExist) {
         const first = encodeHead({ head: firstHead(newId(), incarnation) })
         await storage.#ask((call) => server.begin(first, call))
       }
