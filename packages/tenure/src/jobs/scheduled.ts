@@ -119,8 +119,16 @@ function visit(gate: Leadership, job: ScheduledWork, workshop: Workshop): Promis
   })
 }
 
-async function untilAborted(signal: AbortSignal): Promise<void> {
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+/** Settles with the work, or when leadership is lost. One that is asked to end waits for the work. */
+function unlessLost({ signal }: Leadership, work: Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      if (!isAskedToEnd(signal)) resolve()
+    }
+    signal.addEventListener('abort', end, { once: true })
+    // Jobs come and go while one leadership lasts for months.
+    void work.finally(() => signal.removeEventListener('abort', end)).then(resolve)
+  })
 }
 
 /** One leader for all jobs of a program. */
@@ -128,8 +136,6 @@ export class Gate {
   readonly #workshop: Workshop
   readonly #jobs = new Map<ScheduledWork, Promise<void>>()
   #leadership: Leadership | undefined
-  /** Settles if that leadership is lost. */
-  #lost: Promise<void> | undefined
 
   constructor(election: string, workshop: Workshop) {
     this.#workshop = workshop
@@ -141,12 +147,9 @@ export class Gate {
         this.#leadership = leadership
         // Each job listens, and a thousand of them are not a leak.
         setMaxListeners(0, leadership.signal)
-        const ended = untilAborted(leadership.signal)
-        this.#lost = ended.then(() =>
-          isAskedToEnd(leadership.signal) ? new Promise<void>(() => undefined) : undefined,
-        )
         for (const job of this.#jobs.keys()) this.#begin(job)
-        await ended
+        const { signal } = leadership
+        if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
       }
     })
   }
@@ -174,7 +177,7 @@ export class Gate {
     this.#jobs.set(job, serving)
     try {
       // Its lease is not released while a job runs. If it is lost, the other jobs do not wait for that run.
-      leadership.waitUntil(Promise.race([serving, this.#lost]))
+      leadership.waitUntil(unlessLost(leadership, serving))
     } catch {
       // Over before it began: it ends by itself.
     }
