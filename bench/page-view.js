@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { chromium } from 'playwright-core'
 import { load } from '../scripts/load.js'
 import { format, median, percentile, readOptions, Report } from './report.js'
+import { fill } from './service-load.js'
 import { Servers } from './service-process.js'
 
 const options = readOptions(join(import.meta.dirname, 'results.json'))
@@ -22,6 +23,7 @@ const loads = quick ? 2 : 10
 const changes = quick ? 5 : 50
 const pages = quick ? 50 : 500
 const groups = Array.from({ length: 50 }, (_, at) => `group-${String(at).padStart(2, '0')}`)
+const searched = quick ? 2_000 : 100_000
 const busyMs = quick ? 2_000 : 20_000
 /** What a page asks beside its stream, while all elections fit on it. */
 const asked = [
@@ -64,6 +66,7 @@ try {
   await benchPaint(url)
   await benchPixels(url)
   await benchPages(url, pid)
+  await benchSearch()
 } finally {
   await browser.close()
   await servers.stopAll()
@@ -194,6 +197,32 @@ async function benchPages(url, pid) {
   agent.destroy()
   const detail = `${pages} pages of 50 groups, with all that they ask; one change a second, ${told} events told`
   figures.add({ name: 'open pages, of a core of the service', value: share, unit: '%', goal: 10, detail })
+}
+
+/** The page asks on until it has a page full: a name that is not there takes longest. */
+async function benchSearch() {
+  const { url, stop } = await startFilled()
+  const tookMs = []
+  for (let at = 0; at < (quick ? 2 : 10); at++) {
+    const begunMs = performance.now()
+    let after = ''
+    for (;;) {
+      const answer = await fetch(`${url}/v1/groups?limit=50&search=no-such-name${after}`)
+      const { next } = /** @type {{ next: string | null }} */ (await answer.json())
+      if (next === null) break
+      after = `&after=${next}`
+    }
+    tookMs.push(performance.now() - begunMs)
+  }
+  await stop()
+  const detail = `of a name that is not there, among ${searched} groups; median of ${tookMs.length}`
+  figures.add({ name: 'a search that finds nothing', value: median(tookMs), unit: 'ms', goal: 1_000, detail })
+}
+
+async function startFilled() {
+  const service = await servers.start('elections', 'search')
+  await fill(service.url, searched)
+  return { url: service.url, stop: () => service.stop() }
 }
 
 /** @param {string} url @param {() => void} onEvent @returns {Promise<import('node:http').ClientRequest>} */

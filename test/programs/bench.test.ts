@@ -37,6 +37,10 @@ describeWithPrograms([programs.etcd, programs.postgres, programs.redis], 'the be
   })
 })
 
+describeWithPrograms([programs.chromium], 'the benchmark of the page', () => {
+  test('runs, and writes down each figure with its goal', { timeout: 120_000 }, () => check('page-view.js', 6))
+})
+
 describeWithPrograms(clusterPrograms, 'the benchmark of clusters', () => {
   test('runs, and writes down each figure with its goal', { timeout: 180_000 }, () => check('multicluster.js', 10))
 })

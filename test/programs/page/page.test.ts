@@ -97,11 +97,13 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await service.kill('SIGKILL')
     await page.getByRole('alert').waitFor(patient)
     expect(await textOf(page, '.banner')()).toContain('Behind.')
+    await expect.poll(textOf(page, '.health'), patient).toBe('service unreachable')
     await service.start()
     await campaign('other', 'after')
     await expect.poll(textOf(page, '.link'), patient).toBe('Live')
     await expect.poll(() => page.locator('.banner').count(), patient).toBe(0)
     await expect.poll(() => rowOf(page, 'other').count(), patient).toBe(1)
+    await expect.poll(textOf(page, 'summary.health'), patient).toContain('healthy')
     expect(faults).toEqual([])
   })
 

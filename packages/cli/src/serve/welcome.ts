@@ -8,7 +8,7 @@ export function welcome(url: string, place: string, settings: ServeSettings): st
   if (jwtKeys !== undefined || tokenKey !== undefined || tlsCert !== undefined || explicitGroups) return `${head}\n`
   const group = `${url}/v1/groups/hello`
   const body = JSON.stringify({ node_id: 'me', lease_ttl_ms: Math.max(minTtl, Math.min(maxTtl, 60_000)) })
-  return `${head} Try it in another terminal:
+  return `${head} Open it in a browser, and try it in another terminal:
 
   curl -X POST ${group}/campaign -H 'content-type: application/json' -d '${body}'
   curl ${group}/leader

@@ -232,6 +232,7 @@ export class Controller {
         this.#isOpen = true
         this.#set({ link: { kind: 'live' } })
         void this.#remember(ids, end.signal)
+        if (this.#state.health === 'unreachable') void this.#askHealth()
         const { shown, elections } = this.#state
         if (shown !== undefined && !elections.byId.has(shown)) void this.#load()
       },
@@ -257,6 +258,7 @@ export class Controller {
   #onBreak(failure: Refused): void {
     this.#isOpen = false
     this.#set({ elections: unfollowed(this.#state.elections) })
+    void this.#askHealth()
     this.#failed(failure)
   }
 

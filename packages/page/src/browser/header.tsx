@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'preact/hooks'
 import type { ReplicasAnswer } from '../model/answers.ts'
 import { ago, duration } from '../model/text.ts'
 import type { Shown } from './app.tsx'
@@ -42,9 +43,7 @@ export function Banner({ controller }: Shown) {
   const ms = now().monotonicMs - link.sinceMs
   return (
     <p class="banner" role="alert">
-      <strong>Behind.</strong> {link.why} What is shown is from{' '}
-      <span aria-hidden="true">{ms < 1_000 ? 'a moment' : duration(Math.floor(ms / 1_000) * 1_000)}</span> ago. Trying
-      again.
+      <strong>Behind.</strong> {link.why} Trying again. <span aria-hidden="true">Last heard: {ago(ms)}.</span>
     </p>
   )
 }
@@ -52,6 +51,18 @@ export function Banner({ controller }: Shown) {
 type Health = ReplicasAnswer | 'hidden' | 'unreachable' | undefined
 
 function Health({ health }: { readonly health: Health }) {
+  const box = useRef<HTMLDetailsElement>(null)
+  useEffect(() => {
+    const close = (event: Event) => {
+      const isOutside = event.target instanceof Node && !box.current?.contains(event.target)
+      const isEscape = event instanceof KeyboardEvent && event.key === 'Escape'
+      if (box.current && (isEscape || (isOutside && event.type === 'pointerdown'))) box.current.open = false
+    }
+    for (const type of ['pointerdown', 'keydown']) document.addEventListener(type, close)
+    return () => {
+      for (const type of ['pointerdown', 'keydown']) document.removeEventListener(type, close)
+    }
+  }, [])
   if (health === undefined || health === 'hidden') return null
   if (health === 'unreachable') return <span class="health bad">service unreachable</span>
   const { storage, replicas, active } = health
@@ -60,7 +71,7 @@ function Health({ health }: { readonly health: Health }) {
   const count = followers > 0 ? `, ${followers + (active === null ? 0 : 1)} replicas` : ''
   const text = storage.healthy ? (isIdle ? 'no active replica' : 'healthy') : 'does not answer'
   return (
-    <details class="health-box">
+    <details class="health-box" ref={box}>
       <summary
         class={storage.healthy && !isIdle ? 'health' : 'health bad'}
         aria-label={`Storage ${storage.kind}: ${text}${count}`}
