@@ -161,7 +161,7 @@ async function benchPages(url, pid) {
   for (let at = 0; at < pages; at++) {
     streams.push(await openStream(url, () => (told += 1)))
   }
-  let isOver = false
+  const over = new AbortController()
   const ask = (/** @type {string} */ path) =>
     new Promise((resolve) => {
       const sent = httpGet(`${url}${path}`, { agent }, (answer) => answer.resume().on('end', resolve))
@@ -171,13 +171,13 @@ async function benchPages(url, pid) {
   const asking = asked.map(async ({ path, everyMs }) => {
     const gapMs = everyMs / pages
     const begunMs = performance.now()
-    for (let count = 0; !isOver; count++) {
+    for (let count = 0; !over.signal.aborted; count++) {
       await delay(begunMs + count * gapMs - performance.now())
       void ask(path)
     }
   })
   const changing = (async () => {
-    for (let count = 0; !isOver; count++) {
+    for (let count = 0; !over.signal.aborted; count++) {
       const group = groups[(count >> 1) % groups.length] ?? ''
       const { leader } = /** @type {{ leader: { node_id: string, term: number } | null }} */ (
         await (await fetch(`${url}/v1/groups/${group}/leader`)).json()
@@ -191,7 +191,7 @@ async function benchPages(url, pid) {
   const [before, beganMs] = [cpuSeconds(pid), performance.now()]
   await delay(busyMs)
   const share = ((cpuSeconds(pid) - before) / (performance.now() - beganMs)) * 1e5
-  isOver = true
+  over.abort()
   await Promise.all([...asking, changing])
   for (const stream of streams) stream.destroy()
   agent.destroy()
