@@ -92,6 +92,7 @@ function next(answered: readonly Operation[], unanswered: readonly Operation[], 
     if (operation.sentMs > firstAnswerMs) break
     if (operation.answeredMs < place.state.nowMs) continue
     firstGoneMs = Math.min(firstGoneMs, operation.answeredMs)
+    if (isOfAnotherTerm(operation, place.state)) continue
     const state = effect(operation, place.state)
     if (state && !sameLease(state, place.state)) places.push({ ...place, state })
   }
@@ -105,6 +106,11 @@ function next(answered: readonly Operation[], unanswered: readonly Operation[], 
     places.push(placed)
   }
   return places
+}
+
+/** Most of what was not answered is of terms long past, and is asked for at every step. */
+function isOfAnotherTerm({ call, answer }: Operation, { term }: State): boolean {
+  return call.type === 'resign' ? call.term !== term : (answer?.leader?.term ?? Infinity) <= term
 }
 
 function after({ first, done }: Place, index: number, state: State): Place {
@@ -166,20 +172,30 @@ function applied({ call, node, answer, sentMs }: Operation, state: State): State
  * asks for that.
  */
 function guesses(history: readonly Operation[], repeats: boolean): Operation[] {
-  const granted = new Set<number>()
-  const seen = new Map<number, string>()
-  for (const { call, answer } of history) {
+  const granted = new Map<number, number>()
+  const seen = new Map<number, Holder & { readonly byMs: number }>()
+  for (const { call, answer, sentMs, answeredMs } of history) {
     const leader = answer?.leader
-    if (leader) seen.set(leader.term, leader.node)
-    if (call.type === 'campaign' && answer?.ok && leader) granted.add(leader.term)
+    if (!leader) continue
+    const byMs = Math.min(answeredMs, seen.get(leader.term)?.byMs ?? Infinity)
+    seen.set(leader.term, { ...leader, byMs })
+    if (call.type === 'campaign' && answer.ok) granted.set(leader.term, sentMs)
   }
-  const orphans = [...seen].filter(([term]) => !granted.has(term))
+  // Each was granted after all terms below it, and before anybody saw it.
+  const orphans = [...seen.values()]
+    .filter(({ term }) => !granted.has(term))
+    .map((orphan) => ({
+      ...orphan,
+      fromMs: Math.max(...[...granted].map(([term, ms]) => (term < orphan.term ? ms : 0))),
+    }))
   return history.flatMap((operation): Operation[] => {
     if (operation.answer && !(repeats && operation.call.type === 'campaign')) return []
     if (operation.call.type === 'resign') return [{ ...operation, answer: { ok: true, leader: undefined } }]
     if (operation.call.type !== 'campaign') return []
     return orphans
-      .filter(([, node]) => node === operation.node)
-      .map(([term, node]) => ({ ...operation, answer: { ok: true, leader: { node, term } } }))
+      .filter(({ node, fromMs, byMs }) => {
+        return node === operation.node && operation.sentMs <= byMs && operation.answeredMs >= fromMs
+      })
+      .map(({ term, node }) => ({ ...operation, answer: { ok: true, leader: { node, term } } }))
   })
 }
