@@ -34,11 +34,13 @@ describe('the commands of the document, from top to bottom', () => {
   let service: RunningServer
   let folder: string
   let port: number
+  let metricsPort: number
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'tenure-document-'))
     writeFileSync(join(folder, 'tenure'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`, { mode: 0o755 })
     service = await serve('--min-ttl', '1s')
     port = await freePort()
+    metricsPort = await freePort()
   })
   afterAll(async () => {
     await service.stop()
@@ -51,6 +53,7 @@ describe('the commands of the document, from top to bottom', () => {
       const places = [
         ['http://127.0.0.1:7070', service.url],
         ['127.0.0.1:4040', `127.0.0.1:${port}`],
+        ['127.0.0.1:9464', `127.0.0.1:${metricsPort}`],
         ['file:///var/lib/leases', `file://${folder}/leases`],
       ] as const
       const commands = places.reduce((script, [place, here]) => script.replaceAll(place, here), block.code)
