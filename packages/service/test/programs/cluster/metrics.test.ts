@@ -1,0 +1,42 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { etcd } from '../../../../../test/servers/etcd.ts'
+import { describeWith } from '../../../../../test/servers/suite.ts'
+import { campaign, startReplicas, won } from '../../cluster/process-scene.ts'
+import { activeOf, type ReplicaProcess } from '../../cluster/replica-process.ts'
+
+/** What a replica shows of the group, by the names of its series; nothing if it shows none. */
+async function shownBy({ port }: ReplicaProcess): Promise<Record<string, number>> {
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+  const found = text.matchAll(/^tenure_group_(\w+)\{group="payments"\} (\S+)$/gm)
+  return Object.fromEntries([...found].map(([, name = '', value]) => [name, Number(value)]))
+}
+
+describeWith(etcd, 'metrics of a group on replicas', (server) => {
+  test(
+    'come from the active one alone, before and after it was killed, and not from one that was paused',
+    { timeout: 60_000 },
+    async () => {
+      vi.stubEnv('METRICS_GROUP', 'payments')
+      onTestFinished(() => void vi.unstubAllEnvs())
+      const { active, followers } = await startReplicas({ members: [server().port] })
+      expect(await shownBy(active)).toMatchObject({ has_leader: 0, term: 0, lease_remaining_seconds: 0 })
+      // Through a follower, which passes it on.
+      expect(await campaign(followers[0], 'payments', 'a')).toMatchObject(won(1))
+      expect(await shownBy(active)).toMatchObject({ has_leader: 1, term: 1 })
+      for (const follower of followers) expect(await shownBy(follower)).toEqual({})
+      await active.kill()
+      const second = await activeOf(followers, active.servedTerm)
+      await expect.poll(() => shownBy(second), { timeout: 20_000 }).toMatchObject({ has_leader: 1, term: 1 })
+      await second.pause()
+      const third = await activeOf(
+        followers.filter((each) => each !== second),
+        second.servedTerm,
+      )
+      const late = shownBy(second)
+      second.resume()
+      // Asked while it stood still, and answered when another one is active.
+      expect(await late).toEqual({})
+      expect(await shownBy(third)).toMatchObject({ has_leader: 1, term: 1 })
+    },
+  )
+})
