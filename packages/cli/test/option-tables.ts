@@ -18,7 +18,7 @@ import { flagOf, type Table } from '../src/shared/arguments/settings.ts'
 import { serviceSettings, storeSettings } from '../src/shared/arguments/store-settings.ts'
 import { sidecarSettings } from '../src/sidecar/settings.ts'
 import { statusSettings } from '../src/status/settings.ts'
-import { keySettings, revokeSettings, signSettings } from '../src/token/settings.ts'
+import { keySettings, revokeSettings, showSettings, signSettings } from '../src/token/settings.ts'
 import { watchSettings } from '../src/watch/settings.ts'
 
 /** What each command of the document can be told; what all of them can is shown once. `serve` has a page of its own. */
@@ -36,6 +36,7 @@ export const tables: Readonly<Record<string, Table>> = {
   members: membersSettings,
   'token key': keySettings,
   'token sign': signSettings,
+  'token show': showSettings,
   'token revoke': revokeSettings,
   cert: certSettings,
   status: statusSettings,

@@ -1,5 +1,5 @@
 import type { FamilyDeclaration } from '../shared/arguments/declare.ts'
-import { keySettings, revokeSettings, signSettings } from './settings.ts'
+import { keySettings, revokeSettings, showSettings, signSettings } from './settings.ts'
 
 const fileCodes = '0, 1 if a file exists already or others can read the key, 2 for a wrong command'
 
@@ -33,10 +33,20 @@ export const tokenCommands: FamilyDeclaration = {
       ],
       notes: [
         'The file has mode 600. Bring it to its machine by scp, and name it there with --token-file.',
-        'Note the id that is printed: by it the token can be revoked.',
+        'By the id that is printed the token can be revoked.',
       ],
       exitCodes: fileCodes,
       run: async (flags) => (await import('./sign.ts')).sign(flags),
+    },
+    {
+      name: 'show',
+      argument: '<file>',
+      summary: 'Show whom a token is for, what it grants, and its id.',
+      settings: showSettings,
+      examples: ['tenure token show machine-2.token'],
+      notes: ['It shows nothing by which the token could be used, and does not check it.'],
+      exitCodes: '0, 2 if there is no token in the file, 69 if it cannot be read',
+      run: async (flags, file) => (await import('./show.ts')).show(file, flags),
     },
     {
       name: 'revoke',

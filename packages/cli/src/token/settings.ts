@@ -24,4 +24,6 @@ export const signSettings = {
   json,
 }
 
+export const showSettings = { json }
+
 export const revokeSettings = { ...serviceSettings, json }

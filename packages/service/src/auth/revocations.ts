@@ -22,8 +22,8 @@ const pageSize = 500
 const retryMs = 100
 /** How long a caller is held while it is not known which tokens are revoked. */
 const holdMs = 2_000
-/** What nobody tells of is found at the latest then. */
-const lookMs = 5_000
+/** What nobody tells of is found about then. */
+const leastLookMs = 5_000
 /** How long a look may take. */
 const marginMs = 1_000
 const confirmMs = 2_000
@@ -111,7 +111,7 @@ export class Revocations {
     const { freeInMs } = await state.campaign(claim, this.#closed.signal)
     this.#add([groupId])
     // After a restored backup nobody is granted anything for a while: then the others find it when they look.
-    if (await this.#isHeard(clock.monotonicMs(), freeInMs > 0 ? lookMs + marginMs : 0)) return
+    if (await this.#isHeard(clock.monotonicMs(), freeInMs > 0 ? this.#lookMs + marginMs : 0)) return
     const text = 'The token is revoked, but a replica has not confirmed it yet. Ask again.'
     throw new ServiceError('BACKEND_UNAVAILABLE', text, { details: { retry_after_ms: confirmMs } })
   }
@@ -120,6 +120,11 @@ export class Revocations {
     this.#closed.abort()
     this.#wake.abort()
     this.#forget?.()
+  }
+
+  /** A look at many takes longer, and is seldom of use. */
+  get #lookMs(): number {
+    return Math.max(leastLookMs, this.#names.size)
   }
 
   get #isKnown(): boolean {
@@ -162,7 +167,7 @@ export class Revocations {
   async #lookOn(): Promise<void> {
     const { clock } = this.#options
     while (!this.#closed.signal.aborted) {
-      await pause(clock, this.#isKnown ? lookMs : retryMs, this.#wake.signal)
+      await pause(clock, this.#isKnown ? this.#lookMs : retryMs, this.#wake.signal)
       if (!this.#closed.signal.aborted) this.#wake = new AbortController()
       await this.#look()
     }

@@ -122,6 +122,22 @@ describe('tenure token sign', () => {
   })
 })
 
+test('tenure token show tells whom a token is for, and nothing by which it could be used', async () => {
+  const { folder, sign, path } = await withKey()
+  const signed = await sign('--node', 'm-2', '--groups', 'a,b-*', '--reader', '--out', 'm-2.token', '--json')
+  const { id, expires_at_ms } = JSON.parse(signed.out) as { id: string; expires_at_ms: number }
+  const shown = await run(['token', 'show', 'm-2.token'], { cwd: folder })
+  const until = new Date(expires_at_ms).toISOString()
+  const text = `m-2.token is for m-2, until ${until}: reader, groups a, b-*. Its id is ${id}\n`
+  expect(shown).toEqual({ code: 0, out: text, error: '' })
+  const json = await run(['token', 'show', 'm-2.token', '--json'], { cwd: folder })
+  expect(JSON.parse(json.out)).toEqual({ id, node: 'm-2', expires_at_ms, groups: ['a', 'b-*'], reader: true })
+  const secret = readFileSync(path('m-2.token'), 'utf8').trim().split('.')
+  for (const part of secret) expect(shown.out + json.out).not.toContain(part)
+  expect(await run(['token', 'show', 'tenure.key'], { cwd: folder })).toMatchObject({ code: 2, out: '' })
+  expect(await run(['token', 'show', 'nothing'], { cwd: folder })).toMatchObject({ code: 69, out: '' })
+})
+
 test('a machine with its token and the certificate of the service takes part over TLS, and nobody else does', async () => {
   const { folder, sign, path } = await withKey()
   expect((await run(['cert', '--host', '127.0.0.1', '--out', '.'], { cwd: folder })).code).toBe(0)

@@ -27,8 +27,18 @@ describe('the command', () => {
     [['serve', '--jwt-keys', 'package.json'], /--jwt-keys needs --jwt-issuer too.*\n.*needs --jwt-audience too/],
     [['serve', '--jwt-keys', 'nowhere.json'], /--jwt-keys must be a file that can be read, not "nowhere.json"/],
     [['serve', '--config', 'nowhere.json'], /The configuration file nowhere.json cannot be read: ENOENT/],
-    [['serve', '--listen', ':0'], /--listen \[::\]:0 needs --jwt-keys or --tls-client-ca: without authentication/],
-    [['serve', '--listen', '0.0.0.0:7070'], /--listen 0\.0\.0\.0:7070 needs --jwt-keys or --tls-client-ca/],
+    [
+      ['serve', '--listen', ':0'],
+      /--listen \[::\]:0 needs --token-key, --jwt-keys or --tls-client-ca: without authentication/,
+    ],
+    [
+      ['serve', '--listen', '0.0.0.0:7070'],
+      /--listen 0\.0\.0\.0:7070 needs --token-key, --jwt-keys or --tls-client-ca/,
+    ],
+    [
+      ['serve', '--token-key', 'package.json', '--jwt-keys', 'package.json'],
+      /--token-key and --jwt-keys exclude each other/,
+    ],
   ] as const)('%s exits with 2 before anything is opened', async ([args, message]) => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'package.json'), '{}')
