@@ -28,7 +28,7 @@ async function scene() {
     get,
     json: async (path: string) => (await get(path)).json() as Promise<Record<string, unknown>>,
     lead: async (election: string, identity: string) => {
-      const elector = new Elector({ store, election, identity, leaseDurationMs: 3_000, metadata: { zone: 'a' } })
+      const elector = new Elector({ store, election, identity, leaseDurationMs: 12_000, metadata: { zone: 'a' } })
       electors.push(elector)
       elector.start()
       await elector.waitForLeadership()
@@ -80,7 +80,7 @@ test('a stream tells how elections stand, and what becomes of them, which is kep
   const types = () => events.map(({ type }) => type)
   await expect.poll(types, { timeout: 20_000 }).toContain('RENEWED')
   expect(events[0]).toMatchObject({ type: 'STATE', group_id: 'one, two', leader: { node_id: 'a' } })
-  expect(events[0]?.leader?.lease_remaining_ms).toBeLessThanOrEqual(3_000)
+  expect(events[0]?.leader?.lease_remaining_ms).toBeLessThanOrEqual(12_000)
   await leader.stop()
   await expect.poll(types, { timeout: 20_000 }).toContain('LEADER_LOST')
   await lead('one, two', 'b')
