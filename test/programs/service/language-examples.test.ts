@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { test, vi, type TestContext } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { root } from '../../documents.ts'
 import { pathOf, type Program } from '../../servers/find.ts'
 import { end } from '../../servers/process.ts'
@@ -29,24 +29,23 @@ interface Line {
 }
 
 interface Candidate {
-  readonly example: Example
   readonly url: string
   readonly node: string
   /** In seconds. */
   readonly ttl: number
 }
 
-function start({ onTestFinished }: TestContext, { example: { program, args }, url, node, ttl }: Candidate) {
+/** A candidate in the group that has the name of the example. */
+function start({ name, program, args }: Example, { url, node, ttl }: Candidate) {
   const env = { ...process.env, TENURE_URL: url, TENURE_NODE: node, TENURE_TTL: String(ttl) }
-  const child = spawn(pathOf(program), [...args, 'report'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn(pathOf(program), [...args, name], { env, stdio: ['ignore', 'pipe', 'ignore'] })
   onTestFinished(() => end(child, 'SIGKILL'))
   const exited = once(child, 'exit')
   const lines: Line[] = []
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     for (const line of text.split('\n').filter(Boolean)) lines.push({ atMs: performance.now(), text: line })
   })
-  const says = (text: string) =>
-    vi.waitUntil(() => lines.some((line) => line.text === text), { timeout: 30_000, interval: 10 })
+  const says = (text: string) => vi.waitUntil(() => lines.some((line) => line.text === text), patience)
   return {
     lines,
     kill: (signal: NodeJS.Signals) => child.kill(signal),
@@ -60,71 +59,83 @@ function start({ onTestFinished }: TestContext, { example: { program, args }, ur
   }
 }
 
-async function scene({ onTestFinished }: TestContext) {
+const patience = { timeout: 60_000, interval: 10 }
+
+async function scene() {
   const service = await serve()
   onTestFinished(() => service.stop())
-  return service
+  const waiting = async () => {
+    const text = await (await fetch(`${service.url}/metrics`)).text()
+    return Number(/^tenure_waiting_campaigns (\d+)$/m.exec(text)?.[1])
+  }
+  return { service, url: service.url, waiting }
 }
 
-// At the same time: they wait for leases most of the time.
-for (const example of examples) {
-  const { name } = example
-  describeWithPrograms([example.program], `the example ${name}`, () => {
-    test.concurrent(`${name}: one works, and the next goes on at once when it ends`, async (context) => {
-      const { expect } = context
-      const { url } = await scene(context)
-      // Long, so that nobody loses its lease because this machine is busy.
-      const long = { example, ttl: 30 }
-      const first = start(context, { ...long, url, node: 'a' })
-      await first.works(1)
-      const second = start(context, { ...long, url: `${url}/`, node: 'b' })
-      const waiting = async () =>
-        /^tenure_waiting_campaigns (\d+)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1]
-      await expect.poll(waiting, { timeout: 20_000 }).toBe('1')
-      expect(await first.ends('SIGTERM')).toEqual([0, null])
-      expect(first.lines.at(-1)).toMatchObject({ text: 'a has ended term 1' })
-      await second.works(2)
-      // One that waits ends at once, and leaves its place in line.
-      const third = start(context, { ...long, url, node: 'c' })
-      await expect.poll(waiting, { timeout: 20_000 }).toBe('1')
-      expect(await third.ends('SIGTERM')).toEqual([0, null])
-      await expect.poll(waiting, { timeout: 20_000 }).toBe('0')
+describeWithPrograms(
+  examples.map(({ program }) => program),
+  'the leader loops in Python and Go',
+  () => {
+    test('one works, and the next goes on at once when it ends', { timeout: 120_000 }, async () => {
+      const { url, waiting } = await scene()
+      for (const example of examples) {
+        // Long, so that nobody loses its lease because this machine is busy.
+        const first = start(example, { url, node: 'a', ttl: 60 })
+        await first.works(1)
+        const second = start(example, { url: `${url}/`, node: 'b', ttl: 60 })
+        await expect.poll(waiting, patience).toBe(1)
+        expect(await first.ends('SIGTERM')).toEqual([0, null])
+        expect(first.lines.at(-1)).toMatchObject({ text: 'a has ended term 1' })
+        await second.works(2)
+        // One that waits ends at once, and leaves its place in line.
+        const third = start(example, { url, node: 'c', ttl: 60 })
+        await expect.poll(waiting, patience).toBe(1)
+        expect(await third.ends('SIGTERM')).toEqual([0, null])
+        await expect.poll(waiting, patience).toBe(0)
+      }
     })
 
-    for (const how of ['killed', 'paused']) {
-      test.concurrent(`${name}: without the service, which is ${how}, it stops before the lease can pass on`, async (context) => {
-        const { expect } = context
-        const service = await scene(context)
+    test.each(['killed', 'paused'])(
+      'without the service, which is %s, they stop before the lease can pass on',
+      { timeout: 120_000 },
+      async (how) => {
+        const { service, url } = await scene()
         const ttl = 3
-        const only = start(context, { example, url: service.url, node: 'a', ttl })
-        await only.works(1)
-        // By then it was renewed.
+        const both = examples.map((example) => start(example, { url, node: 'a', ttl }))
+        await Promise.all(both.map((only) => only.works(1)))
+        // By then they were renewed.
         await delay((ttl * 1_000) / 2)
         const goneMs = performance.now()
         if (how === 'killed') await service.kill('SIGKILL')
         else service.pause()
-        await only.hasEnded(1)
-        // Nothing was confirmed after the service had gone.
-        expect(only.lastWorkMs(1) - goneMs).toBeLessThan(ttl * 1_000)
+        await Promise.all(
+          both.map(async (only) => {
+            await only.hasEnded(1)
+            // Nothing was confirmed after the service had gone.
+            expect(only.lastWorkMs(1) - goneMs).toBeLessThan(ttl * 1_000)
+          }),
+        )
         if (how === 'killed') return
         service.resume()
-        await only.works(2)
-      })
-    }
+        await Promise.all(both.map((only) => only.works(2)))
+      },
+    )
 
-    test.concurrent(`${name}: one that was paused past its lease does not work in its old term when it goes on`, async (context) => {
-      const { expect } = context
-      const { url } = await scene(context)
-      const first = start(context, { example, url, node: 'a', ttl: 3 })
-      await first.works(1)
-      first.kill('SIGSTOP')
-      await delay(100)
-      const before = first.lines.length
-      const second = start(context, { example, url, node: 'b', ttl: 30 })
-      await second.works(2)
-      first.kill('SIGCONT')
-      await first.hasEnded(1)
-      expect(first.lines.slice(before).map(({ text }) => text)).toEqual(['a has ended term 1'])
+    test('one that was paused past its lease does not work in its old term', { timeout: 120_000 }, async () => {
+      const { url } = await scene()
+      await Promise.all(
+        examples.map(async (example) => {
+          const first = start(example, { url, node: 'a', ttl: 3 })
+          await first.works(1)
+          first.kill('SIGSTOP')
+          await delay(200)
+          const before = first.lines.length
+          const second = start(example, { url, node: 'b', ttl: 60 })
+          await second.works(2)
+          first.kill('SIGCONT')
+          await first.hasEnded(1)
+          expect(first.lines.slice(before).map(({ text }) => text)).toEqual(['a has ended term 1'])
+        }),
+      )
     })
-  })
-}
+  },
+)
