@@ -13,7 +13,7 @@ import { serve } from '../../service/serve.ts'
 const takePart = join(root, 'test/service/generated-client/take-part.py')
 
 describeWithPrograms([programs.openapiPython], 'a client in Python that is generated from the OpenAPI document', () => {
-  test('is complete, and campaigns, renews, watches and resigns', async () => {
+  test('is complete, and campaigns, renews, watches and resigns', { timeout: 120_000 }, async () => {
     const service = await serve()
     onTestFinished(() => service.stop())
     const folder = mkdtempSync(join(tmpdir(), 'tenure-generated-'))
