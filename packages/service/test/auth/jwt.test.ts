@@ -62,6 +62,8 @@ async function expectRefused(change: (token: Token) => string): Promise<void> {
 
 const withHeader = (more: object) => (token: Token) => tokenOf({ ...token, header: { ...token.header, ...more } })
 const withClaims = (more: object) => (token: Token) => tokenOf({ ...token, claims: { ...token.claims, ...more } })
+/** By the time at which it is shown, which may be long after the cases were listed. */
+const withClaimsAt = (more: (now: number) => object) => (token: Token) => withClaims(more(nowSeconds()))(token)
 const hmac = (header: object, claims: object, secret: string | Buffer) => {
   const input = `${encode(header)}.${encode(claims)}`
   return `${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`
@@ -298,10 +300,10 @@ describe('a token is refused for its claims:', () => {
     ['exp before iat', withClaims({ exp: now - 1, iat: now })],
     ['no iat', withClaims({ iat: undefined })],
     ['iat as text', withClaims({ iat: String(now) })],
-    ['iat in the future', withClaims({ iat: now + 60, exp: now + 120 })],
-    ['a life of more than a day', withClaims({ exp: now + 86_500 })],
-    ['a long life, with an early iat', withClaims({ iat: now - 86_000, exp: now + 600 })],
-    ['nbf in the future', withClaims({ nbf: now + 60 })],
+    ['iat in the future', withClaimsAt((at) => ({ iat: at + 60, exp: at + 120 }))],
+    ['a life of more than a day', withClaimsAt((at) => ({ exp: at + 86_500 }))],
+    ['a long life, with an early iat', withClaimsAt((at) => ({ iat: at - 86_000, exp: at + 600 }))],
+    ['nbf in the future', withClaimsAt((at) => ({ nbf: at + 60 }))],
     ['nbf as text', withClaims({ nbf: String(now - 1) })],
     ['nbf null', withClaims({ nbf: null })],
     ['no aud', withClaims({ aud: undefined })],
