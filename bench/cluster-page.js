@@ -18,11 +18,12 @@ export function writePage(resultsFile) {
 
 /** The page with these figures in the place of those that it has. @param {string} page @param {Results} results */
 export function withFigures(page, { machine, results, tables }) {
-  const [{ rows } = { rows: [] }] = tables
-  const columns = Object.keys(rows[0] ?? {})
-  const sizes = markdown(
-    columns,
-    rows.map((row) => columns.map((column) => String(row[column]))),
-  )
-  return withSection(page, 'bench:cluster', `${machineLine(machine)}.\n\n${goalsTable(results)}\n\n${sizes}`)
+  const shown = tables.map(({ rows }) => {
+    const columns = Object.keys(rows[0] ?? {})
+    return markdown(
+      columns,
+      rows.map((row) => columns.map((column) => String(row[column] ?? '-'))),
+    )
+  })
+  return withSection(page, 'bench:cluster', [`${machineLine(machine)}.`, goalsTable(results), ...shown].join('\n\n'))
 }

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { load } from '../scripts/load.js'
 import { writePage } from './cluster-page.js'
-import { Connection, openMany } from './http-connection.js'
+import { Connection, drive, openMany } from './http-connection.js'
 import { Replicas } from './replicas.js'
 import { format, median, percentile, readOptions, Report } from './report.js'
+import { fillStorage } from './fill-storage.js'
 import { campaign, compare, fill, groupName, hourMs, put } from './service-load.js'
 import { Servers } from './service-process.js'
 import { SseWatchers } from './sse-watchers.js'
@@ -39,6 +40,7 @@ const storeOf = (/** @type {string} */ part) => `etcd://${new URL(database.url).
 const replicasOn = (/** @type {string} */ part, count = 3) => Replicas.start(count, servers, storeOf(part), freePort)
 try {
   await benchRenewals()
+  await benchShares()
   await benchBatches()
   await benchGrants()
   await benchHandOvers()
@@ -89,6 +91,41 @@ async function benchRenewals() {
     detail: `${written} keys of groups were written while ${sent} renewals were confirmed`,
   })
   for (const connection of [...ours, ...theirs]) connection.close()
+  await alone.stop()
+  await replicas.stop()
+}
+
+/** Followers on the same machine take work off the one that has the groups, and so use its other cores. */
+async function benchShares() {
+  const alone = await servers.start('elections', 'shares')
+  const replicas = await replicasOn('shares')
+  const { active, followers } = await replicas.roles()
+  const sides = [
+    { name: 'a service on a directory', owner: alone, entries: [alone] },
+    { name: 'the active replica', owner: active, entries: [active] },
+    { name: 'one follower', owner: active, entries: followers.slice(0, 1) },
+    { name: 'two followers', owner: active, entries: followers },
+  ]
+  const body = JSON.stringify({ node_id: 'node-1', term: 1, extend_by_ms: hourMs })
+  const renew = (/** @type {Connection} */ connection, /** @type {number} */ index) =>
+    connection.post(`/v1/groups/${groupName(index)}/renew`, body)
+  const rows = []
+  for (const owner of [alone, active]) await fill(owner.url, clients)
+  for (const { name, owner, entries } of sides) {
+    const perEntry = await Promise.all(entries.map(({ url }) => openMany(url, clients / entries.length)))
+    const connections = perEntry.flat()
+    await drive(connections, length.roundMs, renew)
+    const before = await owner.usage()
+    const { perSecond, latenciesMs } = await drive(connections, length.roundMs, renew)
+    const usedUs = (await owner.usage()).cpuUs - before.cpuUs
+    rows.push({
+      'renewals sent to': name,
+      'per second': Math.round(perSecond),
+      'us of the process with the groups for each': Math.round(usedUs / latenciesMs.length),
+    })
+    for (const connection of connections) connection.close()
+  }
+  figures.addTable('shares', rows)
   await alone.stop()
   await replicas.stop()
 }
@@ -236,19 +273,20 @@ async function benchSizes() {
     console.log(`making ${size} groups, each with a leader ...`)
     const part = `size-${size}`
     const before = await bytesInUse()
-    const replicas = await replicasOn(part, 2)
-    const { active } = await replicas.roles()
-    const empty = await active.heapUsed()
-    await fill(active.url, size)
+    await fillStorage(storeOf(part), size)
     const stored = (await bytesInUse()) - before
-    const { active: filled } = await replicas.roles()
-    const heap = (await filled.heapUsed()) - empty
+    const replicas = await replicasOn(part, 2)
+    const { active, followers } = await replicas.roles()
+    // A follower has no groups.
+    const heap = (await active.heapUsed()) - ((await followers[0]?.heapUsed()) ?? 0)
     const failoverMs = await replicas.handOverMs('SIGKILL')
+    // Few of them are less than what is different anyhow.
+    const each = (/** @type {number} */ bytes) => (size < 1_000 ? null : Math.round(bytes / size))
     rows.push({
       groups: size,
       'failover ms': Math.round(failoverMs),
-      'heap bytes of a group': Math.round(heap / size),
-      'bytes of a group in etcd': Math.round(stored / size),
+      'heap bytes of a group': each(heap),
+      'bytes of a group in etcd': each(stored),
     })
     await replicas.stop()
   }

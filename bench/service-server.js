@@ -8,7 +8,8 @@ const [, , kind = '', data = '', advertise = ''] = process.argv
 const url = kind === 'bare' ? await startBare() : await startElections()
 process.on('message', () => {
   globalThis.gc?.()
-  process.send?.({ heapUsed: process.memoryUsage().heapUsed })
+  const { user, system } = process.cpuUsage()
+  process.send?.({ heapUsed: process.memoryUsage().heapUsed, cpuUs: user + system })
 })
 process.send?.({ url })
 

@@ -32,8 +32,9 @@ export function encodeRecord(
 export function decodeRecord(key: string, record: string): Decoded | undefined {
   const start = record.indexOf('{')
   if (start < checksumLength || !record.startsWith(checksumOf(key, record.slice(checksumLength)))) return undefined
-  const { meta, ...rest } = JSON.parse(record.slice(start)) as { readonly meta?: unknown }
-  const value = meta === undefined ? rest : { ...rest, meta: JSON.stringify(meta) }
+  const parsed = JSON.parse(record.slice(start)) as { readonly meta?: unknown }
+  // Most have none, and a million of them are read at a start.
+  const value = parsed.meta === undefined ? parsed : { ...parsed, meta: JSON.stringify(parsed.meta) }
   // Format 1 had no second number.
   const [commit = '', seq = '0'] = record.slice(checksumLength, start).split('.')
   return { value, commit: Number.parseInt(commit, 36), seq: Number.parseInt(seq, 36) }

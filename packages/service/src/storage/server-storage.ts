@@ -79,9 +79,11 @@ const callMs = 4_000
 const pageMs = 10_000
 
 /** So much is read in one go. How large groups are is known once they are there: the next page has as many as fit. */
-const pageBytes = 256 * 1_024
+const pageBytes = 2 ** 20
 const firstOnPage = 100
-const mostOnPage = 1_000
+const mostOnPage = 5_000
+/** So many are handed on in one step: others must run in between. */
+const mostInStep = 500
 
 interface FoundHead extends KeptHead {
   readonly text: string
@@ -206,7 +208,9 @@ export class ServerStorage implements Storage {
       // While one is read, the next is under way.
       const next = from === undefined ? undefined : this.#page(from, fitting(groups))
       next?.catch(() => {})
-      yield groups.map((group) => this.#groupIn(group))
+      for (let at = 0; at < groups.length; at += mostInStep) {
+        yield groups.slice(at, at + mostInStep).map((group) => this.#groupIn(group))
+      }
       if (!next) return
       page = await next
     }

@@ -349,8 +349,10 @@ export const conformanceCases: readonly ConformanceCase[] = [
     name: 'what is loaded while another appends is of one moment, or there is an error',
     needs: ['another'],
     async run({ storage, another }) {
-      const ids = Array.from({ length: 1_500 }, (_, index) => `group-${1_000 + index}`)
-      const groups = (term: number) => ids.map((id) => ({ id, record: { term } }))
+      const ids = Array.from({ length: 700 }, (_, index) => `group-${1_000 + index}`)
+      // Large ones: more than two pages of them, of which one is read ahead.
+      const carry = 'x'.repeat(4_000)
+      const groups = (term: number) => ids.map((id) => ({ id, record: { term, carry } }))
       await appendedAll(storage, groups(1))
       const other = await another()
       const { head, pages } = await storage.load()
