@@ -17,6 +17,8 @@ export class EtcdServer implements StorageServer {
   readonly #head: string
   readonly #check: string
   readonly #groups: string
+  /** Of all groups. */
+  readonly #end: string
   #checks = 0
 
   constructor(keys: EtcdKeys) {
@@ -26,6 +28,7 @@ export class EtcdServer implements StorageServer {
     this.#head = `${prefix}/service:head`
     this.#check = `${prefix}/service:check`
     this.#groups = `${prefix}/group:`
+    this.#end = prefixEnd(this.#groups)
   }
 
   async find(call: CallOptions): Promise<FoundServer> {
@@ -64,16 +67,32 @@ export class EtcdServer implements StorageServer {
     return succeeded ? { swapped: true } : { swapped: false, head: valueIn(ranges[0]) }
   }
 
-  async page(from: string | undefined, limit: number, call: CallOptions): Promise<GroupPage> {
-    const range = { get: from ?? this.#groups, rangeEnd: prefixEnd(this.#groups), limit }
+  /**
+   * etcd walks through all keys of a range, whatever its limit is, and no key is written meanwhile: pages of a million
+   * would take it minutes. So each one ends where the keys begin otherwise than the last one found, and the next part is
+   * wider again. The parts lie one behind the other, without a gap; how wide they are is a matter of speed alone.
+   */
+  async page(cursor: string | undefined, limit: number, call: CallOptions): Promise<GroupPage> {
+    const [from, end] = cursor === undefined ? [this.#groups, this.#end] : (JSON.parse(cursor) as [string, string])
+    const range = { get: from, rangeEnd: end, limit }
     const { ranges } = await this.#keys.transact(reading({ get: this.#head }, range), call)
     const [head, groups] = ranges
-    const last = groups?.more ? groups.found.at(-1) : undefined
+    const found = groups?.found ?? []
+    const next = this.#partAfter(groups?.more ? found : [], end)
     return {
       head: valueIn(head),
-      groups: groups?.found.flatMap((one) => this.#groupIn(one)) ?? [],
-      next: last && afterKey(last.key),
+      groups: found.flatMap((one) => this.#groupIn(one)),
+      next: next && JSON.stringify(next),
     }
+  }
+
+  /** `unfinished` is what was found of a part that has more. Undefined behind the last one. */
+  #partAfter(unfinished: readonly KeyValue[], end: string): readonly [from: string, end: string] | undefined {
+    const [first, last] = [unfinished[0], unfinished.at(-1)]
+    if (first && last) return [afterKey(last.key), narrowerEnd(first.key, last.key) ?? end]
+    if (end === this.#end) return undefined
+    const wider = end.slice(0, -1)
+    return [end, wider.length > this.#groups.length ? prefixEnd(wider) : this.#end]
   }
 
   async check(call: CallOptions): Promise<void> {
@@ -96,6 +115,14 @@ export class EtcdServer implements StorageServer {
       return []
     }
   }
+}
+
+/** Of the keys that begin like the last one, as far as the first one does, and with one character more. */
+function narrowerEnd(first: string, last: string): string | undefined {
+  let shared = 0
+  while (shared < last.length && first[shared] === last[shared]) shared += 1
+  const prefix = last.slice(0, shared + 1)
+  return /^[\x20-\x7e]+$/.test(prefix) ? prefixEnd(prefix) : undefined
 }
 
 /** Without a comparison it always succeeds. It is linearizable, because it does not ask for less. */

@@ -202,11 +202,13 @@ export class ServerStorage implements Storage {
 
   async *#pages(head: StorageHead, first: GroupPage): AsyncGenerator<readonly FoundGroup[]> {
     let page = first
+    let limit = firstOnPage
     for (;;) {
       const { groups, next: from } = page
+      if (groups.length > 0) limit = fitting(groups)
       if (!isSameHead(this.#headIn(page.head).head, head)) throw overtaken()
       // While one is read, the next is under way.
-      const next = from === undefined ? undefined : this.#page(from, fitting(groups))
+      const next = from === undefined ? undefined : this.#page(from, limit)
       next?.catch(() => {})
       for (let at = 0; at < groups.length; at += mostInStep) {
         yield groups.slice(at, at + mostInStep).map((group) => this.#groupIn(group))

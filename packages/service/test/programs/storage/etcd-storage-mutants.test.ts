@@ -50,8 +50,22 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
   {
     ...server,
     name: 'only the first page is loaded',
-    find: 'next: last && afterKey(last.key)',
-    replace: 'next: last && afterKey(last.key) && undefined',
+    find: 'next: next && JSON.stringify(next)',
+    replace: 'next: next && JSON.stringify(next) && undefined',
+    by: 'of many groups each is found once',
+  },
+  {
+    ...server,
+    name: 'what lies behind a part is taken for loaded',
+    find: 'if (end === this.#end) return undefined',
+    replace: 'return undefined',
+    by: 'of many groups each is found once',
+  },
+  {
+    ...server,
+    name: 'a part begins behind where the one before ended',
+    find: 'return [end, wider',
+    replace: 'return [`${end}2`, wider',
     by: 'of many groups each is found once',
   },
   {
