@@ -12,7 +12,7 @@ const mostQuestions = 40
 const typingMs = 150
 const healthEveryMs = 15_000
 /** While all elections are on this page a new one would be, too; otherwise hardly ever. */
-export const listEveryMs = { short: 8_000, long: 20_000 }
+const listEveryMs = { empty: 2_000, short: 8_000, long: 20_000 }
 const membersEveryMs = 5_000
 /** A page that nobody looks at gives its connection back: browsers have six for all tabs together. */
 const hiddenMs = 30_000
@@ -197,8 +197,9 @@ export class Controller {
       this.#set({ isSearching: false })
       this.#failed(error)
     }
-    const isShort = this.#state.next === undefined
-    this.#cancelList = after(isShort ? listEveryMs.short : listEveryMs.long, () => {
+    const { next, elections } = this.#state
+    const size = elections.byId.size === 0 ? 'empty' : next === undefined ? 'short' : 'long'
+    this.#cancelList = after(listEveryMs[size], () => {
       if (this.#isAwake()) void this.#list()
     })
   }

@@ -1,15 +1,14 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Election } from '../model/elections.ts'
-import { duration, visible } from '../model/text.ts'
+import { visible } from '../model/text.ts'
 import type { Shown } from './app.tsx'
-import { listEveryMs } from './controller.ts'
 import { LeaseBar } from './lease-bar.tsx'
 import { Name, Node } from './name.tsx'
 import { SmallTimeLine, spans } from './time-line.tsx'
 
 /** All elections, a page of them at a time. */
 export function ElectionList({ controller }: Shown) {
-  const { elections, isListed, isSearching, search, pages, next } = controller.state
+  const { elections, isListed, isSearching, search, pages, next, identity } = controller.state
   const [spanMs, setSpan] = useState<number>(900_000)
   const shown = [...elections.byId.values()]
   const leaderless = shown.filter(({ leader }) => !leader).length
@@ -24,7 +23,7 @@ export function ElectionList({ controller }: Shown) {
         <Span of={spanMs} onChange={setSpan} />
       </div>
       {isListed && shown.length === 0 ? (
-        <Empty search={search} isSearching={isSearching} />
+        <Empty search={search} isSearching={isSearching} isService={identity?.admin === true} />
       ) : (
         <table class={isSearching ? 'elections searching' : 'elections'} aria-busy={!isListed}>
           <caption class="heard">Elections and who leads them</caption>
@@ -168,7 +167,14 @@ export function Span({ of, onChange }: { readonly of: number; readonly onChange:
   )
 }
 
-function Empty({ search, isSearching }: { readonly search: string; readonly isSearching: boolean }) {
+interface EmptyProps {
+  readonly search: string
+  readonly isSearching: boolean
+  /** The one that looks may campaign here. */
+  readonly isService: boolean
+}
+
+function Empty({ search, isSearching, isService }: EmptyProps) {
   if (isSearching) return <p class="empty">Searching…</p>
   if (search.trim() !== '') {
     return (
@@ -177,11 +183,14 @@ function Empty({ search, isSearching }: { readonly search: string; readonly isSe
       </p>
     )
   }
+  const url = new URL('v1/groups/first/campaign', location.href).href
   return (
     <div class="empty">
-      <p>There is no election yet. The first campaign creates one:</p>
-      <pre>{`curl -d '{"node_id":"a","lease_ttl_ms":${15_000}}' -H 'content-type: application/json' \\\n  ${new URL('v1/groups/first/campaign', location.href).href}`}</pre>
-      <p class="quiet">It appears here within {duration(listEveryMs.short)}.</p>
+      <p>There is no election yet{isService ? '. The first campaign creates one:' : ', or none that you may see.'}</p>
+      {isService && (
+        <pre>{`curl -d '{"node_id":"a","lease_ttl_ms":15000}' -H 'content-type: application/json' \\\n  ${url}`}</pre>
+      )}
+      <p class="quiet">One that is created appears here by itself.</p>
     </div>
   )
 }

@@ -7,7 +7,7 @@ import { Name } from './name.tsx'
 import { useTicks } from './ticks.ts'
 
 export function Header({ controller }: Shown) {
-  const { identity, link, health } = controller.state
+  const { identity, link, health, signIn } = controller.state
   const text = { live: 'Live', opening: 'Connecting', resting: 'Resting', behind: 'Behind' }[link.kind]
   return (
     <header class="top">
@@ -27,10 +27,12 @@ export function Header({ controller }: Shown) {
           Forget token
         </button>
       )}
-      <span class={`link ${link.kind}`} role="status" aria-label={`Connection: ${text}`}>
-        <span class="lamp" aria-hidden="true" />
-        {text}
-      </span>
+      {!signIn && (
+        <span class={`link ${link.kind}`} role="status" aria-label={`Connection: ${text}`}>
+          <span class="lamp" aria-hidden="true" />
+          {text}
+        </span>
+      )}
     </header>
   )
 }
