@@ -100,6 +100,8 @@ export interface Attempt {
   readonly id: string
   /** Counts sleep: belief in a grant runs from here. */
   readonly firstSentAtMs: number
+  /** The highest term known when it was first sent: no sound store grants it that one or a lower one. */
+  readonly afterTerm: number
   /** The highest term known to belong to anything else: a grant at or below it is not believed. */
   readonly floorTerm: number
 }

@@ -231,7 +231,7 @@ function sendAcquire(s: Draft, effects: Effects): void {
 
 function newAttempt(s: Draft, id: string): Attempt {
   s.own = [...s.own.slice(1 - ownLimit), { id, seen: [], sent: [id] }]
-  return { id, firstSentAtMs: heldNow(s), floorTerm: s.highestTerm }
+  return { id, firstSentAtMs: heldNow(s), afterTerm: s.highestTerm, floorTerm: s.highestTerm }
 }
 
 function acquireAnswered(s: Draft, effects: Effects, outcome: Outcome): void {
@@ -244,10 +244,7 @@ function acquireAnswered(s: Draft, effects: Effects, outcome: Outcome): void {
     observe(s, effects, outcome.record, outcome)
     paceRefusals(s)
     giveUpIfBusy(s, effects, before, outcome)
-    // A lease that is free is refused only to those who did not know the newest term. They know it now.
-    const isFreeNow = s.view && (isFree(s.view) || mayHaveExpired(s, s.view))
-    if (s.settings.until === 'refused' && !isFreeNow) giveUp(s, effects, { record: outcome.record })
-    return
+    return giveUpIfRefused(s, effects, outcome.record)
   }
   claimGrant(s, effects, outcome.record, outcome.validForMs)
 }
@@ -266,6 +263,12 @@ function giveUpIfBusy(
   if (!record || record.released || ownOf(s, record)) return
   const isWrittenSince = before !== undefined && before.key !== sightKey(record)
   if (retryAfterMs > 0 || isWrittenSince) giveUp(s, effects, { record })
+}
+
+function giveUpIfRefused(s: Draft, effects: Effects, record: LeaseRecord | undefined): void {
+  // A lease that is free is refused only to those who did not know the newest term. They know it now.
+  const isFreeNow = s.view && (isFree(s.view) || mayHaveExpired(s, s.view))
+  if (s.settings.until === 'refused' && !isFreeNow) giveUp(s, effects, { record })
 }
 
 function giveUp(s: Draft, effects: Effects, why: GaveUp): void {
@@ -309,6 +312,11 @@ function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForM
     disown(s, effects, record)
     return observe(s, effects, record, {})
   }
+  if (!sound && isOvertaken(attempt, record)) {
+    // I5: it is not even shown, because a newer record is. The store itself is asked at once: an event may tell of the past.
+    s.tryAtMs = s.nowMs
+    return giveUpIfRefused(s, effects, s.view?.record)
+  }
   if (!sound) {
     // I4: a grant at or below a term that was already seen is never believed.
     effects.push({ type: 'error', error: unsoundGrant(settings.election, record) })
@@ -341,6 +349,14 @@ function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForM
   s.watch = 'closed'
   announce(s, effects, record)
   effects.push({ type: 'elected', record })
+}
+
+/**
+ * Whether an event of a later term has overtaken this grant, as after a stall or a sleep. The lease ran out meanwhile, and
+ * the store did nothing wrong: it would have if the term was known before it was asked, or is that of another attempt.
+ */
+function isOvertaken(attempt: Attempt | undefined, { attempt: id, term, released }: LeaseRecord): boolean {
+  return id === attempt?.id && !released && attempt.afterTerm < term && term < attempt.floorTerm
 }
 
 function unsoundGrant(election: string, { term }: LeaseRecord): TenureError {
