@@ -1,4 +1,4 @@
-/** What the algorithm of `election.ts` takes, remembers and gives: data only. */
+/** What the algorithm of `election.ts` takes, remembers and gives. What it remembers is data: `election-fields.ts`. */
 import type { LossReason } from './errors.ts'
 import type { AcquireClaim, HeldClaim, LeaseRecord, Metadata, Outcome } from './lease-store.ts'
 import { holderShareMs, type Timings } from './timings.ts'
@@ -19,21 +19,30 @@ export interface Settings extends Timings {
 export type GaveUp = { readonly record: LeaseRecord | undefined } | { readonly error: unknown }
 
 /**
- * What happened, and when. `fresh` is a name that nothing else has, not even a clone of this process: it is made when it
- * is read, from nothing that clones share.
+ * What happened, and when. `fresh` makes a name that nothing else has, not even a clone of this process: from nothing that
+ * clones share. `chance` gives a number of at least 0 and below 1, for what is spread.
  */
-export type Input = { readonly nowMs: number; readonly sleptMs: number; readonly fresh: string } & (
-  | { readonly type: 'start' | 'stop' | 'wake' | 'watch-ended' }
-  /** Everything that listens to the end of a leadership has been called. */
-  | { readonly type: 'end-told' }
-  | { readonly type: 'step-down'; readonly cooldownMs: number }
-  | { readonly type: 'answer'; readonly call: number; readonly outcome: Outcome }
-  | { readonly type: 'found'; readonly call: number; readonly record: LeaseRecord | undefined }
-  | { readonly type: 'failed'; readonly call: number; readonly error: unknown }
-  | { readonly type: 'observed'; readonly record: LeaseRecord | undefined }
-  | { readonly type: 'work'; readonly pending: number }
-  | { readonly type: 'carry'; readonly text: string }
-)
+export interface Moment {
+  readonly nowMs: number
+  readonly sleptMs: number
+  fresh(): string
+  chance(): number
+}
+
+/** What the algorithm is told. */
+export type Input = Moment &
+  (
+    | { readonly type: 'start' | 'stop' | 'wake' | 'watch-ended' }
+    /** Everything that listens to the end of a leadership has been called. */
+    | { readonly type: 'end-told' }
+    | { readonly type: 'step-down'; readonly cooldownMs: number }
+    | { readonly type: 'answer'; readonly call: number; readonly outcome: Outcome }
+    | { readonly type: 'found'; readonly call: number; readonly record: LeaseRecord | undefined }
+    | { readonly type: 'failed'; readonly call: number; readonly error: unknown }
+    | { readonly type: 'observed'; readonly record: LeaseRecord | undefined }
+    | { readonly type: 'work'; readonly pending: number }
+    | { readonly type: 'carry'; readonly text: string }
+  )
 
 /** A store call to make. An answer after `boundMs` is dropped, and the call counts as failed. */
 export type Call = { readonly id: number; readonly boundMs: number } & (
@@ -142,7 +151,6 @@ export interface ElectionState {
   /** The newest attempts of this elector: tells its own abandoned ones from all others. */
   readonly own: readonly OwnAttempt[]
   readonly calls: number
-  readonly chance: number
   readonly work: number
   readonly flight: Flight | undefined
   readonly attempt: Attempt | undefined
@@ -173,8 +181,8 @@ export interface ElectionState {
 /** A state under construction, inside one step. */
 export type Draft = { -readonly [K in keyof ElectionState]: ElectionState[K] }
 
-/** The state before `start`. `chance` seeds its jitter. */
-export function initialState(settings: Settings, chance: number): ElectionState {
+/** The state before `start`. */
+export function initialState(settings: Settings): ElectionState {
   return {
     settings,
     phase: 'idle',
@@ -185,7 +193,6 @@ export function initialState(settings: Settings, chance: number): ElectionState 
     announcedTerm: -1,
     own: [],
     calls: 0,
-    chance: Math.floor(chance * 2 ** 32),
     work: 0,
     flight: undefined,
     attempt: undefined,

@@ -1,5 +1,6 @@
 /**
- * The algorithm: a pure function from a state and an input to a state and effects. No I/O, no clock, no chance.
+ * The algorithm: a pure function from a state and an input to a state and effects. No I/O and no clock: the time, fresh
+ * names and chance come with the input.
  *
  * What it does not guarantee: that work stops when leadership does. A process can be paused between asking whether it
  * leads and writing. Only a resource that checks the term (`tenure/fencing`) closes that gap.
@@ -71,7 +72,7 @@ function endIfOver(s: Draft, effects: Effects): void {
   if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')
 }
 
-/** What a step has to do so far, and the fresh name that it may use. */
+/** What a step has to do so far, and the fresh name and the chance that it may use. */
 class Effects {
   readonly list: Effect[] = []
   readonly #input: Input
@@ -86,7 +87,12 @@ class Effects {
 
   /** One per step: no step begins two writes. */
   freshName(): string {
-    return this.#input.fresh
+    return this.#input.fresh()
+  }
+
+  /** At least 0 and below 1. */
+  chance(): number {
+    return this.#input.chance()
   }
 }
 
@@ -123,11 +129,11 @@ function take(s: Draft, effects: Effects, input: Input): void {
     case 'watch-ended':
       if (s.watch !== 'open') return
       s.watch = 'broken'
-      s.rewatchAtMs = s.nowMs + jittered(s, s.settings.retryIntervalMs)
+      s.rewatchAtMs = s.nowMs + jittered(effects, s.settings.retryIntervalMs)
       // Only ever sooner: a watch that ends as often as it is opened must not put the next look off again and again.
       if (s.phase === 'standby' && s.view) {
         const { tryAtMs } = s
-        schedule(s, false)
+        schedule(s, effects, false)
         s.tryAtMs = Math.min(tryAtMs, s.tryAtMs)
       }
       return
@@ -167,7 +173,7 @@ function showsSame(one: View, other: View | undefined): boolean {
 
 function abandonedReleased(s: Draft, effects: Effects, outcome: Outcome): void {
   observe(s, effects, outcome.record, outcome.ok ? {} : outcome)
-  paceRefusals(s)
+  paceRefusals(s, effects)
 }
 
 /** Does what is due now. Everything that can be due is decided here, so that no input can forget it. */
@@ -242,7 +248,7 @@ function acquireAnswered(s: Draft, effects: Effects, outcome: Outcome): void {
     s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
     const before = s.confirmed
     observe(s, effects, outcome.record, outcome)
-    paceRefusals(s)
+    paceRefusals(s, effects)
     giveUpIfBusy(s, effects, before, outcome)
     return giveUpIfRefused(s, effects, outcome.record)
   }
@@ -277,14 +283,14 @@ function giveUp(s: Draft, effects: Effects, why: GaveUp): void {
 }
 
 /** A refusal may be answered at once a few times; a store that refuses on and on must not be flooded. */
-function paceRefusals(s: Draft): void {
+function paceRefusals(s: Draft, effects: Effects): void {
   // A wait that only keeps a fleet's tries apart is none.
   if (s.tryAtMs > s.nowMs + 1 + watchedSpreadMs(s)) {
     s.refusals = 0
     return
   }
   s.refusals += 1
-  if (s.refusals > immediateTries || !s.view) s.tryAtMs = s.nowMs + jittered(s, s.settings.retryIntervalMs)
+  if (s.refusals > immediateTries || !s.view) s.tryAtMs = s.nowMs + jittered(effects, s.settings.retryIntervalMs)
 }
 
 /** A read: it resolves an acquire of unknown outcome, or is a poll. */
@@ -321,7 +327,7 @@ function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForM
     // I4: a grant at or below a term that was already seen is never believed.
     effects.push({ type: 'error', error: unsoundGrant(settings.election, record) })
     observe(s, effects, record, {})
-    s.tryAtMs = s.nowMs + jittered(s, settings.retryIntervalMs)
+    s.tryAtMs = s.nowMs + jittered(effects, settings.retryIntervalMs)
     return
   }
   s.grant = {
@@ -366,7 +372,7 @@ function unsoundGrant(election: string, { term }: LeaseRecord): TenureError {
 
 function contenderFailed(s: Draft, effects: Effects, flight: Flight, error: unknown): void {
   effects.push({ type: 'error', error })
-  s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + jittered(s, s.settings.retryIntervalMs))
+  s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + jittered(effects, s.settings.retryIntervalMs))
   abandonIfOld(s)
   const silentMs = s.nowMs - Math.max(s.contendsSinceMs, s.repliedAtMs)
   const isUnanswered = s.settings.until === 'busy' && silentMs >= s.settings.leaseDurationMs
@@ -398,7 +404,7 @@ function observe(
     if (from.watched && known) return
     if (from.watched && record.term < s.highestTerm) {
       // News of the past too, or somebody deleted the record and began anew below: then only the store itself can tell.
-      s.tryAtMs = Math.min(s.tryAtMs, s.nowMs + jittered(s, s.settings.retryIntervalMs))
+      s.tryAtMs = Math.min(s.tryAtMs, s.nowMs + jittered(effects, s.settings.retryIntervalMs))
       return
     }
     const sight = known ?? { key, atMs: s.nowMs }
@@ -421,7 +427,7 @@ function observe(
   // Not before the first answer: who wins at once needs no watch.
   if (s.watch === 'closed' && s.stopUntilMs === undefined) openWatch(s, effects)
   // An acquire of unknown outcome is looked into first: news must not put that off.
-  if (!from.watched || !s.attempt) schedule(s, from.watched ?? false)
+  if (!from.watched || !s.attempt) schedule(s, effects, from.watched ?? false)
   else if (record?.attempt === s.attempt.id) s.tryAtMs = s.nowMs
 }
 
@@ -449,19 +455,21 @@ function noteRecord(s: Draft, record: LeaseRecord): void {
 }
 
 /** Decides when to try next: at once if the lease is free, else at the moment it runs out (I10). */
-function schedule(s: Draft, watched: boolean): void {
+function schedule(s: Draft, effects: Effects, watched: boolean): void {
   const { view, settings } = s
   const { leaseDurationMs, retryIntervalMs } = settings
   if (!view || (view.record && isAbandoned(s, view.record))) {
     s.tryAtMs = s.nowMs
   } else if (isFree(view)) {
-    s.tryAtMs = s.nowMs + (watched ? (chance(s) * leaseDurationMs) / 5000 : 0)
+    s.tryAtMs = s.nowMs + (watched ? (effects.chance() * leaseDurationMs) / 5000 : 0)
   } else {
     const watching = s.watch === 'open'
     const spreadMs = watching ? watchedSpreadMs(s) : retryIntervalMs
-    const expiryMs = (view.retryAtMs ?? view.seenAtMs + view.holdsForMs) + chance(s) * spreadMs
+    const expiryMs = (view.retryAtMs ?? view.seenAtMs + view.holdsForMs) + effects.chance() * spreadMs
     // A watch may fall silent, or tell of the past for ever: now and then the store itself is asked.
-    const askMs = watching ? s.repliedAtMs + 2 * jittered(s, view.holdsForMs) : s.nowMs + jittered(s, retryIntervalMs)
+    const askMs = watching
+      ? s.repliedAtMs + 2 * jittered(effects, view.holdsForMs)
+      : s.nowMs + jittered(effects, retryIntervalMs)
     s.tryAtMs = Math.max(s.nowMs, Math.min(expiryMs, askMs))
   }
 }
@@ -873,14 +881,6 @@ function heldNow(s: Draft): number {
   return s.nowMs + s.sleptMs
 }
 
-function jittered(s: Draft, ms: number): number {
-  return ms * (0.5 + chance(s))
-}
-
-/** The next of a sequence that the seed determines, at least 0 and below 1. */
-function chance(s: Draft): number {
-  s.chance = (s.chance + 0x6d2b79f5) | 0
-  let mixed = Math.imul(s.chance ^ (s.chance >>> 15), 1 | s.chance)
-  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+function jittered(effects: Effects, ms: number): number {
+  return ms * (0.5 + effects.chance())
 }

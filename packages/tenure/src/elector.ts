@@ -1,18 +1,17 @@
 import { hostname } from 'node:os'
 import { messageOf } from '@tenure/internal/message'
 import { systemClock, type Clock, type Timer } from './clock.ts'
-import { step } from './election.ts'
+import { Driver, type InputBody } from './driver.ts'
 import {
   beliefEndOf,
   canCarry,
   deadlineOf,
   initialState,
   leadsAt,
-  nextWakeMs,
   type Call,
   type Effect,
   type ElectionState,
-  type Input,
+  type Moment,
   type Settings,
 } from './election-state.ts'
 import { fullName, type LeadershipLostError, TenureError } from './errors.ts'
@@ -108,11 +107,9 @@ export class Elector {
   readonly #clock: Clock
   readonly #observer: Observer | undefined
   readonly #sleep: SleepMeter
-  #state: ElectionState
-  #inbox: Input[] | undefined
+  readonly #driver: Driver
   #timer: Timer | undefined
-  #timerAtMs: number | undefined
-  #flight: { id: number; controller: AbortController; timer: Timer } | undefined
+  #flight: { controller: AbortController; timer: Timer } | undefined
   #watcher: AbortController | undefined
   #examination: { timer: Timer; controller: AbortController } | undefined
   #leadership: Leadership | undefined
@@ -159,7 +156,13 @@ export class Elector {
       terms: options.store.terms,
       until: 'stopped',
     }
-    this.#state = initialState(settings, this.#clock.random())
+    const host = {
+      moment: () => this.#moment(),
+      perform: (effect: Effect) => this.#perform(effect),
+      wakeAt: (atMs: number | undefined) => this.#wakeAt(atMs),
+      settled: () => this.#afterInput(),
+    }
+    this.#driver = new Driver(host, { state: initialState(settings), wakeAtMs: undefined, flight: undefined })
   }
 
   /** Begins to campaign. An elector starts once; make another to campaign again after `stop()`. */
@@ -174,7 +177,7 @@ export class Elector {
     const { signal, until = 'stopped' } = options
     checkSignal(signal)
     checkOneOf('until', until, ['stopped', 'lost', 'busy', 'refused'])
-    this.#state = { ...this.#state, settings: { ...this.#state.settings, until } }
+    this.#driver.state = { ...this.#state, settings: { ...this.#state.settings, until } }
     if (signal?.aborted) return void this.stop()
     const onAbort = () => void this.stop()
     signal?.addEventListener('abort', onAbort, { once: true })
@@ -307,7 +310,7 @@ export class Elector {
    * survive that. For the simulator. @internal
    */
   resumeFrom(original: Elector): void {
-    this.#state = { ...original.#state, work: 0 }
+    this.#driver.state = { ...original.#state, work: 0 }
     const { phase, flight, watch, grant } = this.#state
     if (phase === 'leading' && grant) {
       this.#leadership = new Leadership(this.#reign, grant.record.term)
@@ -324,30 +327,26 @@ export class Elector {
     return nowMs + this.#sleep.sleptMs(nowMs)
   }
 
-  /** Inputs are taken one after another: a listener that calls back in finds its input queued, not nested. */
+  get #state(): ElectionState {
+    return this.#driver.state
+  }
+
   #dispatch(input: InputBody): void {
+    this.#driver.dispatch(input)
+  }
+
+  #moment(): Moment {
     const clock = this.#clock
     const nowMs = this.#clock.monotonicMs()
-    const timed = {
-      ...input,
+    return {
       nowMs,
       sleptMs: this.#sleep.sleptMs(nowMs),
-      get fresh() {
-        return clock.randomId()
-      },
-    } as Input
-    if (this.#inbox) return void this.#inbox.push(timed)
-    this.#inbox = [timed]
-    try {
-      for (const next of this.#inbox) {
-        const { state, effects } = step(this.#state, next)
-        this.#state = state
-        for (const effect of effects) this.#perform(effect)
-      }
-    } finally {
-      this.#inbox = undefined
-      this.#arm()
+      fresh: () => clock.randomId(),
+      chance: () => clock.random(),
     }
+  }
+
+  #afterInput(): void {
     // While work winds down the deadline passes without an end that would say so.
     const { phase } = this.#state
     if (this.#carry && phase !== 'leading' && !canCarry(this.#state, this.#heldMs())) {
@@ -356,18 +355,9 @@ export class Elector {
     this.onStep?.()
   }
 
-  #arm(): void {
-    const atMs = nextWakeMs(this.#state)
-    // A timer that is early enough stays: each renewal seen puts the next wake off, and waking too early does no harm.
-    if (atMs !== undefined && this.#timerAtMs !== undefined && this.#timerAtMs <= atMs) return
+  #wakeAt(atMs: number | undefined): void {
     this.#timer?.cancel()
-    this.#timerAtMs = atMs
-    this.#timer = undefined
-    if (atMs === undefined) return
-    this.#timer = this.#setTimerAt(atMs, () => {
-      this.#timerAtMs = undefined
-      this.#dispatch({ type: 'wake' })
-    })
+    this.#timer = atMs === undefined ? undefined : this.#setTimerAt(atMs, () => this.#driver.woken())
   }
 
   /** A pause between the look at the clock and the start of the timer would make it late by as much (I1): set again. */
@@ -411,33 +401,36 @@ export class Elector {
   #call(call: Call): void {
     const controller = new AbortController()
     const timer = this.#clock.setTimer(call.boundMs, () => {
-      if (this.#flight?.id !== call.id) return
+      if (!this.#driver.lands(call.id)) return
       const error = new TenureError(
         'TIMEOUT',
         `The store did not answer "${call.verb}" for "${fullName(this)}" within ${Math.ceil(call.boundMs)} ms.`,
         { retryable: true },
       )
       this.#endFlight(error)
-      this.#dispatch({ type: 'failed', call: call.id, error })
-      this.#report(call.verb, 'failed', startedAtMs)
+      this.#failed(call, error, startedAtMs)
     })
     const startedAtMs = this.#clock.monotonicMs()
-    this.#flight = { id: call.id, controller, timer }
+    this.#flight = { controller, timer }
     callStore(this.#store, this.election, call, controller).then(
       (answer) => this.#answered(call, answer, startedAtMs),
       (error: unknown) => {
-        if (this.#flight?.id !== call.id) return
-        this.#landFlight()
-        this.#dispatch({ type: 'failed', call: call.id, error })
-        this.#report(call.verb, 'failed', startedAtMs)
+        if (!this.#driver.lands(call.id)) return
+        this.#endFlight()
+        this.#failed(call, error, startedAtMs)
         this.#examineSoon()
       },
     )
   }
 
+  #failed(call: Call, error: unknown, startedAtMs: number): void {
+    this.#dispatch({ type: 'failed', call: call.id, error })
+    this.#report(call.verb, 'failed', startedAtMs)
+  }
+
   #answered(call: Call, answer: Answer, startedAtMs: number): void {
-    if (this.#flight?.id !== call.id) return
-    this.#landFlight()
+    if (!this.#driver.lands(call.id)) return
+    this.#endFlight()
     if (answer.outcome) this.#dispatch({ type: 'answer', call: call.id, outcome: answer.outcome })
     else this.#dispatch({ type: 'found', call: call.id, record: answer.record })
     // Last: a listener may call back in, and must find the call over and done with.
@@ -445,15 +438,12 @@ export class Elector {
     this.#examineSoon()
   }
 
-  #landFlight(): void {
-    this.#flight?.timer.cancel()
-    this.#flight = undefined
-  }
-
-  #endFlight(reason: TenureError): void {
+  /** Without a reason it was answered. */
+  #endFlight(reason?: TenureError): void {
     const flight = this.#flight
-    this.#landFlight()
-    flight?.controller.abort(reason)
+    this.#flight = undefined
+    flight?.timer.cancel()
+    if (reason) flight?.controller.abort(reason)
   }
 
   #openWatch(): void {
@@ -517,8 +507,6 @@ export class Elector {
     this.#sleep.forget(this.#reign)
     const loss = this.#leadership?.end(reason)
     this.#dropCarry(loss)
-    // After everything that listens to the end: work it handed in has been queued by now.
-    this.#dispatch({ type: 'end-told' })
   }
 
   #dropCarry(loss: unknown): void {
@@ -665,7 +653,5 @@ export class Elector {
   }
 }
 
-type Untimed<T> = T extends unknown ? Omit<T, 'nowMs' | 'sleptMs' | 'fresh'> : never
-type InputBody = Untimed<Input>
 type Anonymous<T> = T extends unknown ? Omit<T, keyof Origin> : never
 type EventBody = Anonymous<ElectionEvent>

@@ -39,7 +39,7 @@ class Process {
   /** Cut off from its store. */
   cut = false
 
-  constructor(store: LeaseStore, state: ElectionState = initialState(settings, 0.5)) {
+  constructor(store: LeaseStore, state: ElectionState = initialState(settings)) {
     this.store = store
     this.state = state
   }
@@ -52,7 +52,7 @@ class Process {
   async take(happening: Happening, nowMs: number) {
     let inputs: object[] = [happening]
     for (let next = inputs.shift(); next; next = inputs.shift()) {
-      const input = { ...next, nowMs, sleptMs: 0, fresh: `fresh-${++drawn}` } as Input
+      const input = { ...next, nowMs, sleptMs: 0, fresh: () => `fresh-${++drawn}`, chance: () => 0.5 } as Input
       const { state, effects } = step(this.state, input)
       this.state = state
       this.told.push(...effects)
@@ -177,7 +177,7 @@ test('two processes restored from one snapshot do not release what the other hol
 
 test('an event of an own leadership long ago is no clone', async () => {
   const store = memoryStore()
-  const process = new Process(store, initialState({ ...settings, canWatch: true }, 0.5))
+  const process = new Process(store, initialState({ ...settings, canWatch: true }))
   await process.take({ type: 'start' }, 0)
   const history: (LeaseRecord | undefined)[] = []
   for (let nowMs = 0; nowMs <= 100_000; nowMs += 5_000) {

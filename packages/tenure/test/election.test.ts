@@ -12,6 +12,7 @@ import {
   type Settings,
 } from '../src/election-state.ts'
 import type { LeaseRecord, Outcome } from '../src/lease-store.ts'
+import { Random } from '../src/simulation/random.ts'
 import { resolveTimings } from '../src/timings.ts'
 
 const settings: Settings = {
@@ -43,11 +44,11 @@ const record = (change: Partial<LeaseRecord>): LeaseRecord => ({
 
 const at = (nowMs: number) => ({ nowMs, sleptMs: 0 })
 
-type WithoutFresh<T> = T extends unknown ? Omit<T, 'fresh'> : never
-type Given = WithoutFresh<Input>
+type WithoutChance<T> = T extends unknown ? Omit<T, 'fresh' | 'chance'> : never
+type Given = WithoutChance<Input>
 
 /** Feeds inputs to the algorithm and remembers the last call it made. */
-function drive(state: ElectionState = initialState(settings, 0.5)) {
+function drive(state: ElectionState = initialState(settings), chance = () => 0.5) {
   let current = state
   let names = 0
   let lastCall: Extract<Effect, { type: 'call' }>['call'] | undefined
@@ -57,9 +58,8 @@ function drive(state: ElectionState = initialState(settings, 0.5)) {
       const input = {
         ...given,
         // Counted only where it is used, so that a test can name the attempts that it expects.
-        get fresh() {
-          return `me.${++names}`
-        },
+        fresh: () => `me.${++names}`,
+        chance,
       }
       const { state: next, effects } = step(current, input)
       current = deepFreeze(next)
@@ -270,7 +270,7 @@ describe('the algorithm', () => {
   })
 
   test('looks on while a step-down keeps it out, where it is told of nothing', () => {
-    const d = drive(initialState({ ...settings, canWatch: false }, 0.5))
+    const d = drive(initialState({ ...settings, canWatch: false }))
     d.take({ type: 'start', ...at(0) })
     const held = record({ version: 'v1' })
     d.take({ type: 'answer', call: d.call.id, outcome: { ok: false, record: held, highestTerm: 1 }, ...at(0) })
@@ -431,7 +431,7 @@ describe('the algorithm', () => {
 
   test('attempts of a thousand standbys are spread over half a percent of the lease (B10)', () => {
     const wakes = Array.from({ length: 1_000 }, (_, index) => {
-      const d = drive(initialState(settings, index / 1_000))
+      const d = drive(initialState(settings), () => index / 1_000)
       d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
       const outcome: Outcome = { ok: false, record: record({}), highestTerm: 1 }
       d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 0, sleptMs: 0 })
@@ -470,8 +470,9 @@ describe('the algorithm', () => {
       happening,
     })
     fc.assert(
-      fc.property(fc.array(later, { maxLength: 40 }), (script) => {
-        const d = drive()
+      fc.property(fc.array(later, { maxLength: 40 }), fc.integer(), (script, seed) => {
+        const random = new Random(seed)
+        const d = drive(initialState(settings), () => random.next())
         let [nowMs, sleptMs] = [0, 0]
         d.take({ type: 'start', nowMs, sleptMs })
         for (const { afterMs, sleepMs, happening: it } of script) {

@@ -63,8 +63,8 @@ export const engineMutants: readonly EngineMutant[] = [
   {
     name: 'trust the wall clock',
     file: 'elector.ts',
-    find: '    const nowMs = this.#clock.monotonicMs()\n    const timed',
-    replace: '    const nowMs = this.#clock.wallMs()\n    const timed',
+    find: '    const clock = this.#clock\n    const nowMs = this.#clock.monotonicMs()',
+    replace: '    const clock = this.#clock\n    const nowMs = this.#clock.wallMs()',
     also: [
       {
         file: 'elector.ts',
@@ -96,12 +96,8 @@ export const engineMutants: readonly EngineMutant[] = [
     find: '      if (flight?.id !== input.call) return',
     replace: '      if (!flight) return',
     also: [
-      {
-        file: 'elector.ts',
-        find: '  #answered(call: Call, answer: Answer, startedAtMs: number): void {\n    if (this.#flight?.id !== call.id) return',
-        replace: '  #answered(call: Call, answer: Answer, startedAtMs: number): void {',
-      },
-      { file: 'elector.ts', find: 'flight?.controller.abort(reason)', replace: 'void flight, void reason' },
+      { file: 'driver.ts', find: '    if (this.flight !== call) return false\n', replace: '' },
+      { file: 'elector.ts', find: 'if (reason) flight?.controller.abort(reason)', replace: 'void reason' },
     ],
     in: { faults: ['fading'] },
   },
@@ -252,15 +248,8 @@ export const engineMutants: readonly EngineMutant[] = [
   {
     name: 'draw attempts from what clones share',
     file: 'elector.ts',
-    find: '        return clock.randomId()\n',
-    replace: '        return names()\n',
-    also: [
-      {
-        file: 'elector.ts',
-        find: '    const clock = this.#clock\n    const nowMs',
-        replace: '    const names = () => `${this.identity}.${this.#state.calls}`\n    const nowMs',
-      },
-    ],
+    find: 'fresh: () => clock.randomId(),',
+    replace: 'fresh: () => `${this.identity}.${this.#state.calls}`,',
     in: { faults: ['clone', 'step-down'] },
   },
   {
