@@ -2,17 +2,7 @@
  * What each field of a state means. `explore()` takes states for one that differ only in what means nothing: when they
  * are, how their names are spelled, and where their terms begin. A field with a wrong meaning here makes it blind.
  */
-import type {
-  Attempt,
-  ElectionState,
-  Ending,
-  Flight,
-  GaveUp,
-  Grant,
-  OwnAttempt,
-  Sight,
-  View,
-} from './election-state.ts'
+import type { Attempt, ElectionState, Ending, Flight, Grant, OwnAttempt, Sight, View } from './election-state.ts'
 import type { LeaseRecord, Metadata } from './lease-store.ts'
 
 /**
