@@ -11,7 +11,7 @@ import type { LeaseRecord, Metadata } from './lease-store.ts'
  * - `held due`, `held moment`: the same on the clock that counts sleep.
  * - `now`: the clock itself, at the last input.
  * - `term`: compared with other terms, and with 0.
- * - `name`: compared by equality, and never used again.
+ * - `attempt`, `mark`, `version`: names, compared by equality with their like. What is forgotten never comes again.
  * - `sight`: a version, and whether it was released.
  * - `call`: counts calls, so that each answer finds its own.
  * - `value`: means what it says.
@@ -24,7 +24,9 @@ export type Meaning =
   | 'held moment'
   | 'now'
   | 'term'
-  | 'name'
+  | 'attempt'
+  | 'mark'
+  | 'version'
   | 'sight'
   | 'call'
   | 'value'
@@ -45,7 +47,7 @@ type MeaningOf<V> = V extends readonly (infer Element)[]
 export const recordFields: Meanings<LeaseRecord> = {
   election: 'shown',
   holder: 'value',
-  attempt: 'name',
+  attempt: 'attempt',
   term: 'term',
   leaseDurationMs: 'value',
   acquiredAt: 'shown',
@@ -53,14 +55,14 @@ export const recordFields: Meanings<LeaseRecord> = {
   released: 'value',
   metadata: 'shown',
   carry: 'value',
-  version: 'name',
-  mark: 'name',
+  version: 'version',
+  mark: 'mark',
   ranOut: 'shown',
 }
 
 const sight: Meanings<Sight> = { key: 'sight', atMs: 'moment' }
 
-const own: Meanings<OwnAttempt> = { id: 'name', seen: 'name', sent: 'name' }
+const own: Meanings<OwnAttempt> = { id: 'attempt', seen: 'mark', sent: 'mark' }
 
 const flight: Meanings<Flight> = {
   id: 'call',
@@ -71,7 +73,7 @@ const flight: Meanings<Flight> = {
 }
 
 const attempt: Meanings<Attempt> = {
-  id: 'name',
+  id: 'attempt',
   firstSentAtMs: 'held moment',
   afterTerm: 'term',
   floorTerm: 'term',

@@ -18,6 +18,8 @@ import { World } from './world.ts'
 
 export { faultKinds } from './faults.ts'
 export type { Counts, FaultKind, StoreChoice }
+export { explore, exploredFaults, retrace } from './explore.ts'
+export type { ExploredCounts, ExploredFault, ExploredViolation, ExploreOptions, ExploreReport } from './explore.ts'
 
 /** What to simulate. */
 export interface SimulationOptions {

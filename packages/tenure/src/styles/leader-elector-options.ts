@@ -18,7 +18,7 @@ export interface LeaderCallbacks {
   onStoppedLeading?(): void
   /**
    * Another candidate leads now, or this process does. Empty if there is no leader: the lease seen has run out, or it was
-   * given back and not taken for two retry periods.
+   * given back and not taken for two retry periods, three where the store cannot watch.
    */
   onNewLeader?(identity: string): void
 }

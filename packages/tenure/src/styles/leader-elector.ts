@@ -78,7 +78,8 @@ export class LeaderElector {
     })
     this.#leader = new KnownLeader({
       clock: this.#clock,
-      graceMs: 2 * timings.retryIntervalMs,
+      // Where both must poll, a look may come a period after a try, and that one and a half after the release.
+      graceMs: (store.watch ? 2 : 3) * timings.retryIntervalMs,
       lease: () => this.#leaseSeen(),
       onChange: (leader) => this.#callBack('onNewLeader', () => this.#callbacks.onNewLeader?.(leader)),
     })

@@ -114,13 +114,13 @@ describe('a lease that was given back', () => {
     expect(leaders(standby)).toEqual(['pod-a', 'pod-b'])
   })
 
-  test('is said to be nobody’s if nobody takes it for two retry periods', async () => {
+  test('is said to be nobody’s if nobody takes it for three retry periods, where it must poll', async () => {
     const { clock, leader, standby } = await pair()
     Object.assign(standby.store, fails('acquire'))
     leader.abort()
     // It learns of it at its next poll.
     while (standby.elector.getLeader() !== '') await clock.advance(1)
-    await clock.advance(2 * retryMs - 1)
+    await clock.advance(3 * retryMs - 1)
     expect(leaders(standby)).toEqual(['pod-a'])
     await clock.advance(1)
     expect(leaders(standby)).toEqual(['pod-a', ''])

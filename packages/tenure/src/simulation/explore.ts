@@ -1,0 +1,190 @@
+/**
+ * Explores every behaviour of a few electors within bounds: every order of messages, timers, crashes and restarts, with at
+ * most so many faults, for unlimited time. Where `simulate()` samples, this covers; both run the real engine.
+ */
+import { systemClock } from '../clock.ts'
+import { invalidOption } from '../errors.ts'
+import { checkBoolean, checkOneOf } from '../options.ts'
+import { checkOptions, type OptionNames } from '../options/check-options.ts'
+import { timingsOf } from '../timings.ts'
+import { noCounts, type ExploredCounts } from './explore/course.ts'
+import { Encoding } from './explore/encoding.ts'
+import { exploredFaults, firstScene, leaseDurationMs, type ExploredFault, type Setup } from './explore/scene.ts'
+import { expand, search } from './explore/search.ts'
+
+export { exploredFaults, type ExploredCounts, type ExploredFault }
+
+/** What to explore. */
+export interface ExploreOptions {
+  /** How many electors: 1 to 4. Default: 2. */
+  readonly electors?: number
+  /** What may go wrong. Default: everything. */
+  readonly faults?: readonly ExploredFault[]
+  /** How many faults there may be, in all. Default: 1. */
+  readonly budget?: number
+  /** Who judges that a lease has run out: the candidates by observation, or the store by its own clock. Default: observed. */
+  readonly expiry?: 'observed' | 'own-clock'
+  /** Whether the store can watch. Default: true. */
+  readonly watch?: boolean
+  /** Each number that is left to chance is every one of these, from 0 to below 1. Default: 0. */
+  readonly jitter?: readonly number[]
+  /** How fast each elector's clock runs, 1 being true time. The electors allow for the largest error. Default: 1. */
+  readonly rates?: readonly number[]
+  /** How many ticks a lease has: 6, or a multiple. Everything that happens, happens at a tick. Default: 12. */
+  readonly leaseTicks?: number
+  /** How many ticks a message takes at most; it may take less. Default: 0. */
+  readonly delayTicks?: number
+  /** Ends the search when it has taken this long. Default: 60. */
+  readonly seconds?: number
+  /** Ends the search when there are more states. Default: 20 million. */
+  readonly states?: number
+}
+
+const names: OptionNames<ExploreOptions> = {
+  electors: true,
+  faults: true,
+  budget: true,
+  expiry: true,
+  watch: true,
+  jitter: true,
+  rates: true,
+  leaseTicks: true,
+  delayTicks: true,
+  seconds: true,
+  states: true,
+}
+
+/** A rule that was broken, and the shortest way there. */
+export interface ExploredViolation {
+  /** The rule, and what broke it. */
+  readonly what: string
+  /** Which of the possible moves was made, one after another: `retrace` puts them into words. */
+  readonly trace: readonly number[]
+  /** What happened, in words. */
+  readonly story: string
+}
+
+/** What came out. A test asserts `ok`, and `complete`: an exploration that was not complete proves little. */
+export interface ExploreReport {
+  readonly ok: boolean
+  /** Whether every state within the bounds was reached. */
+  readonly complete: boolean
+  readonly states: number
+  readonly transitions: number
+  readonly counts: ExploredCounts
+  readonly violation?: ExploredViolation | undefined
+  /** All of that, for people. */
+  toString(): string
+}
+
+/**
+ * Explores. Each run with the same options gives the same report, unless its time is up.
+ *
+ * @example
+ * const report = await explore({ electors: 2, budget: 1, faults: ['crash', 'stall'] })
+ * assert.ok(report.ok && report.complete, String(report))
+ */
+export async function explore(options: ExploreOptions = {}): Promise<ExploreReport> {
+  const setup = setupOf(options)
+  const { electors = 2, budget = 1, seconds = 60, states = 20_000_000 } = options
+  const found = await search(firstScene(electors, budget), setup, { seconds, states }, systemClock)
+  const violation = found.violation && { ...found.violation, story: retrace(options, found.violation.trace) }
+  const report = { ...found, ok: violation === undefined, violation }
+  return { ...report, toString: () => inWords(report) }
+}
+
+/**
+ * Goes the way of a violation again, and puts it into words.
+ *
+ * @example
+ * const { violation } = await explore({ budget: 2 })
+ * if (violation) console.log(retrace({ budget: 2 }, violation.trace))
+ */
+export function retrace(options: ExploreOptions, trace: readonly number[]): string {
+  const setup = setupOf(options)
+  const { electors = 2, budget = 1 } = options
+  const encoding = new Encoding(setup)
+  const lines: string[] = []
+  let scene = firstScene(electors, budget)
+  let tick = 0
+  for (const wanted of trace) {
+    let told: [string, string][] = []
+    expand(
+      scene,
+      setup,
+      noCounts(),
+      (next, ticks, course, number, move) => {
+        if (number === wanted) {
+          const at = `${String(tick).padStart(4)}  `
+          if (move.ticks === 0) lines.push(`${at}${move.who} ${move.what()}`)
+          lines.push(...told.map(([who, what]) => `      ${who} ${what}`))
+          if (course.violation) lines.push(`      *** ${course.violation}`)
+          tick += ticks
+          scene = encoding.read(encoding.write(next, ticks).slice(), 0)
+          return false
+        }
+        told = []
+        return true
+      },
+      (who, what) => told.push([who, what]),
+    )
+  }
+  return `tick  (a lease has ${leaseDurationMs / setup.tickMs})\n${lines.join('\n')}`
+}
+
+function setupOf(options: ExploreOptions): Setup {
+  checkOptions('explore()', options, names)
+  const { electors = 2, faults = exploredFaults, expiry = 'observed', watch = true, jitter = [0] } = options
+  const { rates = [], leaseTicks = 12, delayTicks = 0, budget = 1, seconds = 60, states = 1 } = options
+  checkWhole('electors', electors, 1, 4)
+  checkWhole('budget', budget, 0, 200)
+  checkWhole('leaseTicks', leaseTicks, 6, 48)
+  if (leaseTicks % 6 !== 0) throw invalidOption('leaseTicks', leaseTicks, 'it must be a multiple of 6')
+  checkWhole('delayTicks', delayTicks, 0, leaseTicks)
+  checkWhole('states', states, 1, 2 ** 31)
+  if (!(typeof seconds === 'number' && seconds > 0)) throw invalidOption('seconds', seconds, 'it must be above 0')
+  checkOneOf('expiry', expiry, ['observed', 'own-clock'])
+  checkBoolean('watch', watch)
+  for (const kind of faults) checkOneOf('faults', kind, exploredFaults)
+  if (jitter.length === 0) throw invalidOption('jitter', jitter, 'it must have a number')
+  for (const number of jitter) checkBetween('jitter', number, 0, 1)
+  for (const rate of rates) checkBetween('rates', rate, 0.5, 1.5)
+  const timings = timingsOf({
+    leaseDurationMs,
+    retryIntervalMs: leaseDurationMs / 6,
+    driftRatio: Math.max(1e-9, ...rates.map((rate) => Math.abs(rate - 1))),
+  })
+  const settings = Array.from({ length: electors }, (_, index) => ({
+    ...timings,
+    election: 'e',
+    identity: String.fromCodePoint(97 + index),
+    metadata: {},
+    drainTimeoutMs: leaseDurationMs / 2,
+    releaseOnStop: true,
+    canWatch: watch,
+    terms: true,
+    until: 'stopped' as const,
+  }))
+  const tickMs = leaseDurationMs / leaseTicks
+  const ticksMs = settings.map((_, index) => tickMs * (rates[index] ?? 1))
+  return { settings, tickMs, ticksMs, faults: new Set(faults), expiry, jitter, delayTicks }
+}
+
+function checkWhole(option: string, value: unknown, least: number, most: number): void {
+  if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) return
+  throw invalidOption(option, value, `it must be a whole number from ${least} to ${most}`)
+}
+
+function checkBetween(option: string, value: unknown, least: number, below: number): void {
+  if (typeof value === 'number' && value >= least && value < below) return
+  throw invalidOption(option, value, `each must be a number from ${least} to below ${below}`)
+}
+
+function inWords({ complete, states, transitions, counts, violation }: Omit<ExploreReport, 'toString'>): string {
+  const { faults, ...rest } = counts
+  const size = `${states} states, ${transitions} transitions`
+  const seen = `seen: ${JSON.stringify(rest)}, faults: ${JSON.stringify(faults)}`
+  if (violation)
+    return `violates ${violation.what}\n(after ${size}; ${seen})\n\nThe shortest way there:\n${violation.story}`
+  return `${complete ? 'complete' : 'NOT complete: a bound was reached'}, without a violation: ${size}; ${seen}`
+}

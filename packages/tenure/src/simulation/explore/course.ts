@@ -1,0 +1,146 @@
+/** What a transition sees and breaks: counts, violations, and, for people, what happened. */
+import { beliefEndOf, deadlineOf, leadsAt, type Call, type Effect } from '../../election-state.ts'
+import { isTenureError } from '../../errors.ts'
+import { messageOf } from '@tenure/internal/message'
+import type { LeaseRecord } from '../../lease-store.ts'
+import { isProcess, type ExploredFault, type Process, type Scene, type Server } from './scene.ts'
+
+/** What an exploration has seen, over all transitions. */
+export interface ExploredCounts {
+  grants: number
+  handovers: number
+  expiries: number
+  superseded: number
+  releases: number
+  unknownOutcomes: number
+  /** Leaderships that began with a read, which found that an acquire without an answer had been carried out. */
+  unknownResolved: number
+  /** How often each kind of fault was used. */
+  readonly faults: { [Kind in ExploredFault]?: number }
+}
+
+/** Rounding of clocks that run at other rates. */
+const roundingMs = 1e-6
+
+/** Follows one transition. */
+export class Course {
+  violation: string | undefined
+  readonly counts: ExploredCounts
+  readonly #tell: ((who: string, what: string) => void) | undefined
+  readonly #delayTicks: number
+
+  constructor(counts: ExploredCounts, delayTicks: number, tell?: (who: string, what: string) => void) {
+    this.counts = counts
+    this.#delayTicks = delayTicks
+    this.#tell = tell
+  }
+
+  tell(who: string, what: () => string): void {
+    this.#tell?.(who, what())
+  }
+
+  violate(rule: string, what: string): void {
+    this.violation ??= `${rule}: ${what}`
+  }
+
+  fault(kind: ExploredFault): void {
+    this.counts.faults[kind] = (this.counts.faults[kind] ?? 0) + 1
+  }
+
+  /** I1: of all processes that run, at most one answers that it leads. */
+  inspect({ slots }: Scene): void {
+    const leaders = slots.filter(isProcess).filter(({ life, state }) => life === 'running' && leadsAt(state, 0))
+    if (leaders.length < 2) return
+    this.violate('I1', `${leaders.map(({ state }) => nameOf(state)).join(' and ')} lead at once`)
+  }
+
+  /** I2, I3, I4: the store writes a grant over what it has. */
+  granted(scene: Scene, record: LeaseRecord): void {
+    const { server } = scene
+    this.counts.grants += 1
+    if (server.record && server.record.holder !== record.holder) this.counts.handovers += 1
+    if (server.granted.includes(record.attempt)) this.violate('I3', `an attempt of ${record.holder} is granted twice`)
+    if (record.term <= server.highestTerm) {
+      this.violate('I4', `term ${record.term} is granted after term ${server.highestTerm}`)
+    }
+    const released = server.record?.released ? server.record.term : undefined
+    for (const { state } of scene.slots.filter(isProcess)) {
+      const term = state.grant?.record.term
+      if (term === undefined || term === record.term || term === released) continue
+      if (beliefEndOf(state) > roundingMs) {
+        this.violate('I2', `term ${record.term} is granted before the belief of ${nameOf(state)} in term ${term} ends`)
+      }
+    }
+  }
+
+  /** I7: the store writes a release. */
+  released(scene: Scene, { term }: LeaseRecord): void {
+    this.counts.releases += 1
+    for (const { state, open, ledTerm, work } of scene.slots.filter(isProcess)) {
+      if (ledTerm !== term) continue
+      if (leadsAt(state, 0)) this.violate('I2', `term ${term} is released while ${nameOf(state)} leads it`)
+      if (open && work > 0) this.violate('I7', `term ${term} is released while ${nameOf(state)} works`)
+    }
+  }
+
+  /** What a process is about to send. `inFlight`: the call before it that has not ended. */
+  sends({ state, open, work }: Process, call: Call, inFlight: boolean): void {
+    const name = nameOf(state)
+    if (inFlight) this.violate('I9', `${name} has two calls in flight`)
+    if (call.verb === 'renew' && deadlineOf(state) <= 0) this.violate('I5', `${name} renews after its belief ended`)
+    const isOwn = call.verb === 'release' && call.claim.term === state.grant?.record.term
+    if (isOwn && (open || work > 0)) this.violate('I7', `${name} releases before its work has settled`)
+  }
+
+  /** I7, I10: what a process reports. `strain`: what the faults so far excuse. */
+  reports({ state, ledTerm, open, work }: Process, effect: Effect, strain: number): void {
+    const name = nameOf(state)
+    switch (effect.type) {
+      case 'elected':
+        if (open) this.violate('I7', `${name} is elected twice without a loss`)
+        if (work > 0) this.violate('I7', `${name} is elected while it still works for an earlier term`)
+        if (effect.record.term <= ledTerm) this.violate('I7', `${name} goes back to term ${effect.record.term}`)
+        return
+      case 'ended':
+        if (!open) this.violate('I7', `${name} ends a leadership that it does not have`)
+        if (effect.reason === 'expired') this.counts.expiries += 1
+        if (effect.reason === 'superseded') this.counts.superseded += 1
+        if (effect.reason === 'released' || effect.reason === 'stopped') return
+        if (strain <= (this.#delayTicks === 0 ? 1 : 0)) {
+          this.violate('I10', `${name} loses its term (${effect.reason}) although nothing happened that excuses it`)
+        }
+        return
+      case 'lost':
+        if (!open) this.violate('I7', `${name} reports the loss of a term that it does not have`)
+        return
+      case 'error':
+        if (!isTenureError(effect.error)) return
+        if (effect.error.code === 'RECORD_INVALID' || effect.error.code === 'CLONED') {
+          this.violate('I10', `${name} accuses a sound store: ${messageOf(effect.error)}`)
+        }
+    }
+  }
+}
+
+/** Counts that have seen nothing yet. */
+export function noCounts(): ExploredCounts {
+  return {
+    grants: 0,
+    handovers: 0,
+    expiries: 0,
+    superseded: 0,
+    releases: 0,
+    unknownOutcomes: 0,
+    unknownResolved: 0,
+    faults: {},
+  }
+}
+
+function nameOf({ settings }: { readonly settings: { readonly identity: string } }): string {
+  return settings.identity
+}
+
+/** What is left of a lease on the server's own clock, if it has one that judges. */
+export function remainingMs({ endsAtMs }: Server, expiry: 'observed' | 'own-clock'): number | undefined {
+  return expiry === 'own-clock' ? endsAtMs : undefined
+}

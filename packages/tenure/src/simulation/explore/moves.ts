@@ -1,0 +1,284 @@
+/** Everything that can happen next: messages arrive, timers fire, work settles, processes come and go, time passes. */
+import type { Driver } from '../../driver.ts'
+import { TenureError } from '../../errors.ts'
+import type { Course } from './course.ts'
+import { abandoned, act, settle, withoutEvents } from './process.ts'
+import { eventFor, handle, meddled } from './server.ts'
+import { down, isProcess, type ExploredFault, type Message, type Process, type Scene, type Setup } from './scene.ts'
+
+/** Something that can happen. */
+export interface Move {
+  readonly who: string
+  what(): string
+  /** 1 if time passes. */
+  readonly ticks: 0 | 1
+  readonly fault?: ExploredFault | undefined
+  run(tools: Tools): Scene
+}
+
+/** What a move needs. */
+export interface Tools {
+  readonly setup: Setup
+  readonly course: Course
+  chance(): number
+}
+
+/** What may happen by itself, in an order that depends on the scene only. Time passes last, if nothing must come first. */
+export function naturalMoves(scene: Scene, setup: Setup): Move[] {
+  const moves: Move[] = []
+  const add = (who: string, what: () => string, run: (tools: Tools) => Scene) =>
+    moves.push({ who, what, ticks: 0, run })
+  let isPressing = false
+  const heard = new Set<number>()
+  for (const [index, message] of scene.messages.entries()) {
+    const { kind, who, late, ageTicks } = message
+    const slot = scene.slots[who]
+    if (kind !== 'request' && slot?.life !== 'running') continue
+    // Events of one watch arrive in their order.
+    if (kind === 'event' && heard.has(who)) continue
+    if (kind === 'event') heard.add(who)
+    isPressing ||= !late && ageTicks >= setup.delayTicks
+    const to = kind === 'request' ? 'store' : nameIn(setup, who)
+    add(
+      to,
+      () => `gets ${describe(message, setup)}`,
+      (tools) => arrive(without(scene, index), message, tools),
+    )
+  }
+  for (const [who, slot] of scene.slots.entries()) {
+    const name = nameIn(setup, who)
+    if (slot.life === 'down') {
+      add(
+        name,
+        () => 'starts',
+        (tools) => act(scene, who, tools, (driver) => driver.dispatch({ type: 'start' })),
+      )
+    } else if (slot.life !== 'running') {
+      add(
+        name,
+        () => 'goes on',
+        () => withSlot(scene, who, { ...slot, life: 'running' }),
+      )
+    }
+    if (!isProcess(slot) || slot.life !== 'running') continue
+    if (slot.wakeAtMs !== undefined && slot.wakeAtMs <= 0) {
+      isPressing = true
+      add(
+        name,
+        () => 'is woken by its timer',
+        (tools) => act(scene, who, tools, (driver) => driver.woken()),
+      )
+    }
+    if (slot.boundAtMs !== undefined && slot.boundAtMs <= 0) {
+      isPressing = true
+      add(
+        name,
+        () => 'waits for the answer no longer',
+        (tools) => {
+          countUnknown(slot, tools)
+          return act(scene, who, tools, (driver) => fail(driver, slot.flight ?? 0))
+        },
+      )
+    }
+    if (slot.work > 0 && slot.state.phase !== 'leading') {
+      add(
+        name,
+        () => 'has finished its work',
+        (tools) => {
+          const settled = settle(scene, who)
+          const pending = settled.slots[who]?.work ?? 0
+          return act(settled, who, tools, (driver) => driver.dispatch({ type: 'work', pending }))
+        },
+      )
+    }
+  }
+  if (!isPressing) moves.push({ who: '', what: () => 'a tick passes', ticks: 1, run: () => scene })
+  return moves
+}
+
+/** What may go wrong. */
+export function faultMoves(scene: Scene, setup: Setup): Move[] {
+  if (scene.budget === 0) return []
+  const moves: Move[] = []
+  const add = (fault: ExploredFault, who: string, what: () => string, run: (next: Scene, tools: Tools) => Scene) => {
+    if (!setup.faults.has(fault)) return
+    const next = { ...scene, budget: scene.budget - 1, strain: Math.min(2, scene.strain + strainOf(fault)) }
+    moves.push({ who, what, ticks: 0, fault, run: (tools) => run(next, tools) })
+  }
+  for (const [index, message] of scene.messages.entries()) {
+    const { kind, who, claim, late } = message
+    const name = nameIn(setup, who)
+    const text = (what: string) => () => `FAULT: ${describe(message, setup)} ${what}`
+    const change = (next: Scene, other: Message) => ({ ...next, messages: next.messages.with(index, other) })
+    if (!late) add('late', name, text('is delayed'), (next) => change(next, { ...message, late: true }))
+    if (kind === 'event') continue
+    add('lost', name, text('is lost'), (next) => without(next, index))
+    if (kind === 'reply' && !message.reply?.failed) {
+      add('failed', name, text('is replaced by an error'), (next) =>
+        change(next, { ...message, reply: { failed: true } }),
+      )
+    }
+    if (kind === 'reply') continue
+    add('failed', name, text('fails at once'), (next) => answer(without(next, index), message, { failed: true }))
+    add('doubled', name, text('is sent twice'), (next) => ({
+      ...next,
+      messages: [...next.messages, { ...message, late: true }],
+    }))
+    if (claim) {
+      add('lost-swap', name, text('loses against another write'), (next, { course }) => {
+        const { scene: after, reply } = handle(without(next, index), message, setup, course, true)
+        return answer(after, message, reply)
+      })
+    }
+  }
+  for (const [who, slot] of scene.slots.entries()) {
+    if (!isProcess(slot)) continue
+    const name = nameIn(setup, who)
+    add(
+      'crash',
+      name,
+      () => 'FAULT: crashes',
+      (next) => ({
+        ...withSlot(next, who, down),
+        messages: abandoned(next.messages, who),
+      }),
+    )
+    if (slot.life !== 'running') continue
+    add(
+      'stall',
+      name,
+      () => 'FAULT: stalls',
+      (next) => withSlot(next, who, { ...slot, life: 'stalled' }),
+    )
+    add(
+      'sleep',
+      name,
+      () => 'FAULT: sleeps',
+      (next) => withSlot(next, who, { ...slot, life: 'asleep' }),
+    )
+    const { leaseDurationMs: cooldownMs } = slot.state.settings
+    add(
+      'step-down',
+      name,
+      () => 'FAULT: steps down',
+      (next, tools) => act(next, who, tools, (driver) => driver.dispatch({ type: 'step-down', cooldownMs })),
+    )
+    add(
+      'stop',
+      name,
+      () => 'FAULT: is stopped',
+      (next, tools) => act(next, who, tools, (driver) => driver.dispatch({ type: 'stop' })),
+    )
+    if (!slot.watching) continue
+    add(
+      'watch-end',
+      name,
+      () => 'FAULT: its watch ends',
+      (next, tools) => {
+        const messages = withoutEvents(next.messages, who)
+        const unwatched = withSlot({ ...next, messages }, who, { ...slot, watching: false })
+        return act(unwatched, who, tools, (driver) => driver.dispatch({ type: 'watch-ended' }))
+      },
+    )
+    add(
+      'watch-replay',
+      name,
+      () => 'FAULT: its watch shows the past again',
+      (next) => ({
+        ...next,
+        messages: [...next.messages, eventFor(who, next.server.past)],
+      }),
+    )
+  }
+  if (scene.server.record) {
+    add(
+      'touched-record',
+      'store',
+      () => 'FAULT: the record is touched',
+      (next) => meddled(next, setup, false),
+    )
+    add(
+      'deleted-record',
+      'store',
+      () => 'FAULT: the record is deleted',
+      (next) => meddled(next, setup, true),
+    )
+  }
+  return moves
+}
+
+/** How far a fault excuses that a leadership ends: not at all, if another comes on top, or by itself. */
+function strainOf(fault: ExploredFault): number {
+  switch (fault) {
+    case 'late':
+    case 'lost':
+    case 'doubled':
+    case 'failed':
+      return 1
+    case 'stall':
+    case 'sleep':
+    case 'deleted-record':
+      return 2
+    default:
+      return 0
+  }
+}
+
+function arrive(scene: Scene, message: Message, tools: Tools): Scene {
+  const { kind, who, id, record } = message
+  if (kind === 'request') {
+    const { scene: after, reply } = handle(scene, message, tools.setup, tools.course)
+    return answer(after, message, reply)
+  }
+  if (kind === 'event') return act(scene, who, tools, (driver) => driver.dispatch({ type: 'observed', record }))
+  const { outcome, record: found, failed } = message.reply ?? {}
+  const slot = scene.slots[who]
+  if (failed && isProcess(slot)) countUnknown(slot, tools)
+  return act(scene, who, tools, (driver) => {
+    if (failed) return fail(driver, id)
+    if (!driver.lands(id)) return
+    if (outcome) return driver.dispatch({ type: 'answer', call: id, outcome })
+    const { phase } = driver.state
+    driver.dispatch({ type: 'found', call: id, record: found })
+    if (phase === 'standby' && driver.state.phase === 'leading') tools.course.counts.unknownResolved += 1
+  })
+}
+
+function answer(scene: Scene, { who, id, verb, orphan }: Message, reply: Reply): Scene {
+  if (orphan) return scene
+  const message: Message = { kind: 'reply', who, id, verb, reply, orphan: false, late: false, ageTicks: 0 }
+  return { ...scene, messages: [...scene.messages, message] }
+}
+
+type Reply = NonNullable<Message['reply']>
+
+function fail(driver: Driver, call: number): void {
+  if (!driver.lands(call)) return
+  const error = new TenureError('BACKEND_UNAVAILABLE', 'The call failed.', { retryable: true })
+  driver.dispatch({ type: 'failed', call, error })
+}
+
+function countUnknown({ state }: Process, { course }: Tools): void {
+  if (state.flight?.verb === 'acquire') course.counts.unknownOutcomes += 1
+}
+
+function without(scene: Scene, index: number): Scene {
+  return { ...scene, messages: scene.messages.toSpliced(index, 1) }
+}
+
+function withSlot(scene: Scene, who: number, slot: Scene['slots'][number]): Scene {
+  return { ...scene, slots: scene.slots.with(who, slot) }
+}
+
+function nameIn({ settings }: Setup, who: number): string {
+  return settings[who]?.identity ?? ''
+}
+
+function describe({ kind, who, verb, record, reply }: Message, setup: Setup): string {
+  const name = nameIn(setup, who)
+  if (kind === 'request') return `${name}'s ${verb}`
+  if (kind === 'event')
+    return `the event to ${name} of ${record ? `version ${record.version}, term ${record.term}` : 'no record'}`
+  const outcome = reply?.failed ? 'failure' : reply?.outcome?.ok === false ? 'refusal' : 'answer'
+  return `the ${outcome} to ${name}'s ${verb}`
+}

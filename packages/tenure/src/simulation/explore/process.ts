@@ -1,0 +1,128 @@
+/** One elector of a scene, driven by the real driver. */
+import { Driver } from '../../driver.ts'
+import { initialState, type Effect } from '../../election-state.ts'
+import type { Course } from './course.ts'
+import { nameOf } from './encoding.ts'
+import { eventFor } from './server.ts'
+import { down, isProcess, type Message, type Process, type Scene, type Setup, type Slot } from './scene.ts'
+
+/** Lets one process do something. `chance` is asked for each number that is left to chance. */
+export function act(
+  scene: Scene,
+  who: number,
+  { setup, course, chance }: { readonly setup: Setup; readonly course: Course; readonly chance: () => number },
+  does: (driver: Driver) => void,
+): Scene {
+  const before = scene.slots[who]
+  const settings = setup.settings[who]
+  if (!before || !settings) return scene
+  let slot: Process = isProcess(before)
+    ? before
+    : { ...down, life: 'running', state: initialState(settings), wakeAtMs: undefined, flight: undefined }
+  let { names, messages } = scene
+  let inFlight = slot.flight !== undefined
+  const name = settings.identity
+
+  const perform = (effect: Effect): void => {
+    slot = { ...slot, state: driver.state }
+    course.reports(slot, effect, scene.strain)
+    switch (effect.type) {
+      case 'call': {
+        const { call } = effect
+        course.sends(slot, call, inFlight)
+        course.tell(name, () => `sends ${call.verb}${'claim' in call ? describe(call.claim) : ''}`)
+        inFlight = true
+        slot = { ...slot, boundAtMs: call.boundMs }
+        const claim = 'claim' in call ? call.claim : undefined
+        const sent = { who, id: call.id, verb: call.verb, claim, orphan: false, late: false, ageTicks: 0 }
+        messages = [...messages, { kind: 'request', ...sent }]
+        return
+      }
+      case 'cancel':
+        inFlight = false
+        slot = { ...slot, boundAtMs: undefined }
+        return
+      case 'watch':
+        slot = { ...slot, watching: effect.open }
+        messages = effect.open ? [...messages, eventFor(who, scene.server.record)] : withoutEvents(messages, who)
+        return
+      case 'elected':
+        course.tell(name, () => `leads term ${effect.record.term}`)
+        slot = { ...slot, open: true, ledTerm: effect.record.term }
+        // The first of the fleet works while it leads; the others hand work in when they hear of the end.
+        if (who === 0) work(1)
+        return
+      case 'ended':
+        course.tell(name, () => `no longer leads: ${effect.reason}`)
+        if (who === 0) return
+        // Somebody else who listens may call back in before.
+        driver.dispatch({ type: 'wake' })
+        return work(1)
+      case 'lost':
+        course.tell(name, () => `reports the loss of term ${effect.term}`)
+        slot = { ...slot, open: false }
+        return
+      case 'stopped':
+        course.tell(name, () => 'has stopped')
+        return
+      case 'error':
+        course.tell(name, () => `reports ${String(effect.error)}`)
+    }
+  }
+  const work = (more: number): void => {
+    slot = { ...slot, work: slot.work + more }
+    driver.dispatch({ type: 'work', pending: slot.work })
+  }
+  const fresh = () => nameOf(++names)
+  const driver = new Driver(
+    {
+      moment: () => ({ nowMs: 0, sleptMs: 0, fresh, chance }),
+      perform,
+      wakeAt: () => undefined,
+      settled: () => undefined,
+    },
+    slot,
+  )
+  // A call that lands is over, whatever comes of it.
+  const { lands } = driver
+  driver.lands = (call) => {
+    const landed = lands.call(driver, call)
+    if (landed) inFlight = false
+    if (landed) slot = { ...slot, boundAtMs: undefined }
+    return landed
+  }
+  does(driver)
+  const { state, wakeAtMs, flight } = driver
+  const after: Slot = state.phase === 'stopped' ? down : { ...slot, state, wakeAtMs, flight }
+  const slots = scene.slots.with(who, after)
+  const rest = state.phase === 'stopped' ? abandoned(messages, who) : messages
+  return { ...scene, slots, messages: rest, names }
+}
+
+/** A piece of work has settled. */
+export function settle(scene: Scene, who: number): Scene {
+  const slot = scene.slots[who]
+  return slot ? { ...scene, slots: scene.slots.with(who, { ...slot, work: slot.work - 1 }) } : scene
+}
+
+/** Nobody waits for answers any more, and requests on their way arrive all the same. */
+export function abandoned(messages: readonly Message[], who: number): readonly Message[] {
+  return messages.flatMap((message) => {
+    if (message.who !== who) return [message]
+    return message.kind === 'request' ? [{ ...message, orphan: true }] : []
+  })
+}
+
+export function withoutEvents(messages: readonly Message[], who: number): readonly Message[] {
+  return messages.filter(({ kind, who: other }) => kind !== 'event' || other !== who)
+}
+
+function describe(claim: {
+  readonly afterTerm?: number
+  readonly term?: number
+  readonly expiredVersion?: string
+}): string {
+  if (claim.term !== undefined) return ` of term ${claim.term}`
+  const over = claim.expiredVersion === undefined ? '' : `, over version "${claim.expiredVersion}" that ran out`
+  return ` after term ${claim.afterTerm}${over}`
+}

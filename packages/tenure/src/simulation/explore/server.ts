@@ -1,0 +1,84 @@
+/** The store's server: what every store does with the rules of `stores/rules.ts`, in one step. */
+import type { HeldClaim, AcquireClaim, LeaseRecord, Outcome } from '../../lease-store.ts'
+import {
+  granted,
+  judgeAcquire,
+  judgeRelease,
+  judgeRenew,
+  refused,
+  type Current,
+  type Verdict,
+} from '../../stores/rules.ts'
+import { remainingMs, type Course } from './course.ts'
+import { nameOf } from './encoding.ts'
+import type { Message, Reply, Scene, Server, Setup } from './scene.ts'
+
+/** Carries a request out. `swapIsLost`: another write came in between, so that it is judged and refused. */
+export function handle(
+  scene: Scene,
+  request: Message,
+  setup: Setup,
+  course: Course,
+  swapIsLost = false,
+): { scene: Scene; reply: Reply } {
+  const { server } = scene
+  const { verb, claim } = request
+  if (!claim) return { scene, reply: { record: server.record } }
+  const current: Current = { ...server, remainingMs: remainingMs(server, setup.expiry) }
+  const verdict = judge(verb, current, claim as AcquireClaim & HeldClaim)
+  if ('answer' in verdict) return { scene, reply: { outcome: verdict.answer } }
+  if (swapIsLost) return { scene, reply: { outcome: refused(current) } }
+  const names = scene.names + 1
+  const record: LeaseRecord = { ...verdict.write, version: nameOf(names) }
+  if (verb === 'acquire') course.granted(scene, record)
+  if (verb === 'release') course.released(scene, record)
+  const outcome: Outcome = granted(record, claim)
+  return { scene: written({ ...scene, names }, record, setup, verb === 'acquire'), reply: { outcome } }
+}
+
+function judge(verb: Message['verb'], current: Current, claim: AcquireClaim & HeldClaim): Verdict {
+  if (verb === 'acquire') return judgeAcquire(current, claim, 0)
+  return verb === 'renew' ? judgeRenew(current, claim, 0) : judgeRelease(current, claim)
+}
+
+/** Somebody wrote the record as it is, or deleted it. */
+export function meddled(scene: Scene, setup: Setup, deletes: boolean): Scene {
+  const { record } = scene.server
+  if (!record || deletes) return changed(scene, { ...scene.server, record: undefined }, setup)
+  const names = scene.names + 1
+  return changed({ ...scene, names }, { ...scene.server, record: { ...record, version: nameOf(names) } }, setup)
+}
+
+function written(scene: Scene, record: LeaseRecord, setup: Setup, isGrant: boolean): Scene {
+  const { server } = scene
+  const next: Server = {
+    ...server,
+    record,
+    highestTerm: Math.max(server.highestTerm, record.term),
+    lastDurationMs: record.leaseDurationMs,
+    endsAtMs: record.released ? 0 : record.leaseDurationMs,
+    granted: isGrant ? [...server.granted, record.attempt] : server.granted,
+  }
+  return changed(scene, next, setup)
+}
+
+function changed(scene: Scene, next: Server, setup: Setup): Scene {
+  const past = setup.faults.has('watch-replay') ? scene.server.record : undefined
+  let { messages } = scene
+  for (const [who, { watching }] of scene.slots.entries()) {
+    if (watching) messages = withEvent(messages, eventFor(who, next.record))
+  }
+  return { ...scene, server: { ...next, past }, messages }
+}
+
+/** Events of a watch that wait: the oldest, and the newest. A store may leave out what is between. */
+function withEvent(messages: readonly Message[], event: Message): readonly Message[] {
+  const waiting = messages.filter(({ kind, who }) => kind === 'event' && who === event.who)
+  const last = waiting.length > 1 ? waiting.at(-1) : undefined
+  return [...messages.filter((message) => message !== last), event]
+}
+
+/** What a watch of an elector shows. */
+export function eventFor(who: number, record: LeaseRecord | undefined): Message {
+  return { kind: 'event', who, id: 0, record, orphan: false, late: false, ageTicks: 0 }
+}
