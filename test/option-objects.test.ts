@@ -31,7 +31,7 @@ import { redisStore } from 'tenure/stores/redis'
 import { electionTelemetry } from 'tenure/telemetry'
 import { s3Store } from 'tenure/stores/s3'
 import { serviceStore } from 'tenure/stores/service'
-import { simulate } from 'tenure/simulation'
+import { explore, retrace, simulate } from 'tenure/simulation'
 import { fakeClock, fakeLeadership } from 'tenure/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { entryPoints, findOptionTakers } from './option-takers.ts'
@@ -284,6 +284,16 @@ const calls: Readonly<Record<string, Call>> = {
     with: (options) => simulate(options),
     valid: { seed: 1, hours: 0.001 },
     near: ['clockBeyondBounds', 'clocksBeyondBound'],
+  },
+  'tenure/simulation: explore': {
+    with: (options) => explore(options),
+    valid: { electors: 1, budget: 0 },
+    near: ['delayTick', 'delayTicks'],
+  },
+  'tenure/simulation: retrace': {
+    with: (options) => retrace(options, []),
+    valid: { electors: 1 },
+    near: ['faultKinds', 'faults'],
   },
   '@tenure/service: createLogger': {
     with: (options) => createLogger(options),

@@ -3,7 +3,15 @@ import { beliefEndOf, deadlineOf, leadsAt, type Call, type Effect } from '../../
 import { isTenureError } from '../../errors.ts'
 import { messageOf } from '@tenure/internal/message'
 import type { LeaseRecord } from '../../lease-store.ts'
-import { isProcess, type ExploredFault, type Process, type Scene, type Server } from './scene.ts'
+import {
+  isProcess,
+  leaseDurationMs,
+  type ExploredFault,
+  type Process,
+  type Scene,
+  type Server,
+  type Setup,
+} from './scene.ts'
 
 /** What an exploration has seen, over all transitions. */
 export interface ExploredCounts {
@@ -27,11 +35,11 @@ export class Course {
   violation: string | undefined
   readonly counts: ExploredCounts
   readonly #tell: ((who: string, what: string) => void) | undefined
-  readonly #delayTicks: number
+  readonly #mostStrain: number
 
-  constructor(counts: ExploredCounts, delayTicks: number, tell?: (who: string, what: string) => void) {
+  constructor(counts: ExploredCounts, setup: Setup, tell?: (who: string, what: string) => void) {
     this.counts = counts
-    this.#delayTicks = delayTicks
+    this.#mostStrain = mostStrain(setup)
     this.#tell = tell
   }
 
@@ -106,7 +114,7 @@ export class Course {
         if (effect.reason === 'expired') this.counts.expiries += 1
         if (effect.reason === 'superseded') this.counts.superseded += 1
         if (effect.reason === 'released' || effect.reason === 'stopped') return
-        if (strain <= (this.#delayTicks === 0 ? 1 : 0)) {
+        if (strain <= this.#mostStrain) {
           this.violate('I10', `${name} loses its term (${effect.reason}) although nothing happened that excuses it`)
         }
         return
@@ -120,6 +128,12 @@ export class Course {
         }
     }
   }
+}
+
+/** What a leadership endures: one call that goes wrong, if answers are quick; none, if two fit before its end. */
+function mostStrain({ delayTicks, tickMs }: Setup): number {
+  if (delayTicks === 0) return 1
+  return 2 * delayTicks * tickMs < leaseDurationMs / 6 ? 0 : -1
 }
 
 /** Counts that have seen nothing yet. */

@@ -154,7 +154,7 @@ export class Encoding {
     this.#survey(scene)
     const bytes = this.#bytes.begin()
     bytes.small(scene.budget)
-    bytes.small(scene.strain)
+    bytes.small(scene.strain * 2 + Number(scene.dawn))
     this.#at(this.#trueTickMs, ticks * this.#trueTickMs, 0, undefined)
     const { granted, past, endsAtMs, ...rest } = scene.server
     const server = {
@@ -180,7 +180,7 @@ export class Encoding {
 
   read(encoded: Uint8Array, offset: number): Scene {
     const reader = new ByteReader(this.#words, encoded, offset)
-    const [budget, strain] = [reader.small(), reader.small()]
+    const [budget, flags] = [reader.small(), reader.small()]
     const read = (fields: Fields, unitMs: number) => readObject(reader, fields, unitMs)
     const server = read(fieldsOf.server, this.#trueTickMs) as unknown as Server
     const slots = this.#settings.map((settings, index) => {
@@ -191,7 +191,7 @@ export class Encoding {
       { length: reader.small() },
       () => read(fieldsOf.message, this.#trueTickMs) as unknown as Message,
     )
-    return { server, slots, messages, budget, strain, names: reader.names }
+    return { server, slots, messages, budget, strain: flags >> 1, dawn: (flags & 1) === 1, names: reader.names }
   }
 
   #at(unitMs: number, pastMs: number, heldPastMs: number, flight: number | undefined): void {

@@ -25,7 +25,8 @@ export interface Tools {
 
 /** What may happen by itself, in an order that depends on the scene only. Time passes last, if nothing must come first. */
 export function naturalMoves(scene: Scene, setup: Setup): Move[] {
-  const moves: Move[] = []
+  const moves = scene.dawn ? arrivals(scene, setup) : []
+  const day = { ...scene, dawn: false }
   const add = (who: string, what: () => string, run: (tools: Tools) => Scene) =>
     moves.push({ who, what, ticks: 0, run })
   let isPressing = false
@@ -42,31 +43,18 @@ export function naturalMoves(scene: Scene, setup: Setup): Move[] {
     add(
       to,
       () => `gets ${describe(message, setup)}`,
-      (tools) => arrive(without(scene, index), message, tools),
+      (tools) => arrive(without(day, index), message, tools),
     )
   }
   for (const [who, slot] of scene.slots.entries()) {
-    const name = nameIn(setup, who)
-    if (slot.life === 'down') {
-      add(
-        name,
-        () => 'starts',
-        (tools) => act(scene, who, tools, (driver) => driver.dispatch({ type: 'start' })),
-      )
-    } else if (slot.life !== 'running') {
-      add(
-        name,
-        () => 'goes on',
-        () => withSlot(scene, who, { ...slot, life: 'running' }),
-      )
-    }
     if (!isProcess(slot) || slot.life !== 'running') continue
+    const name = nameIn(setup, who)
     if (slot.wakeAtMs !== undefined && slot.wakeAtMs <= 0) {
       isPressing = true
       add(
         name,
         () => 'is woken by its timer',
-        (tools) => act(scene, who, tools, (driver) => driver.woken()),
+        (tools) => act(day, who, tools, (driver) => driver.woken()),
       )
     }
     if (slot.boundAtMs !== undefined && slot.boundAtMs <= 0) {
@@ -76,24 +64,39 @@ export function naturalMoves(scene: Scene, setup: Setup): Move[] {
         () => 'waits for the answer no longer',
         (tools) => {
           countUnknown(slot, tools)
-          return act(scene, who, tools, (driver) => fail(driver, slot.flight ?? 0))
-        },
-      )
-    }
-    if (slot.work > 0 && slot.state.phase !== 'leading') {
-      add(
-        name,
-        () => 'has finished its work',
-        (tools) => {
-          const settled = settle(scene, who)
-          const pending = settled.slots[who]?.work ?? 0
-          return act(settled, who, tools, (driver) => driver.dispatch({ type: 'work', pending }))
+          return act(day, who, tools, (driver) => fail(driver, slot.flight ?? 0))
         },
       )
     }
   }
-  if (!isPressing) moves.push({ who: '', what: () => 'a tick passes', ticks: 1, run: () => scene })
+  // Work settles before everything else in a tick, or after it.
+  if (scene.dawn || !isPressing) moves.push(...settlements(scene, day, setup))
+  if (!isPressing) moves.push({ who: '', what: () => 'a tick passes', ticks: 1, run: () => ({ ...scene, dawn: true }) })
   return moves
+}
+
+function arrivals(scene: Scene, setup: Setup): Move[] {
+  return scene.slots.flatMap((slot, who): Move[] => {
+    const name = nameIn(setup, who)
+    if (slot.life === 'running') return []
+    if (slot.life === 'down') {
+      const start = (driver: Driver) => driver.dispatch({ type: 'start' })
+      return [{ who: name, what: () => 'starts', ticks: 0, run: (tools) => act(scene, who, tools, start) }]
+    }
+    const running = withSlot(scene, who, { ...slot, life: 'running' })
+    return [{ who: name, what: () => 'goes on', ticks: 0, run: () => running }]
+  })
+}
+
+function settlements(scene: Scene, day: Scene, setup: Setup): Move[] {
+  return scene.slots.flatMap((slot, who): Move[] => {
+    if (!isProcess(slot) || slot.life !== 'running' || slot.work === 0 || slot.state.phase === 'leading') return []
+    const settled = settle(day, who)
+    const pending = slot.work - 1
+    const report = (driver: Driver) => driver.dispatch({ type: 'work', pending })
+    const run = (tools: Tools) => act(settled, who, tools, report)
+    return [{ who: nameIn(setup, who), what: () => 'has finished its work', ticks: 0, run }]
+  })
 }
 
 /** What may go wrong. */

@@ -30,10 +30,10 @@ export function act(
       case 'call': {
         const { call } = effect
         course.sends(slot, call, inFlight)
-        course.tell(name, () => `sends ${call.verb}${'claim' in call ? describe(call.claim) : ''}`)
+        const claim = 'claim' in call ? call.claim : undefined
+        course.tell(name, () => `sends ${call.verb}${claim ? describe(claim) : ''}`)
         inFlight = true
         slot = { ...slot, boundAtMs: call.boundMs }
-        const claim = 'claim' in call ? call.claim : undefined
         const sent = { who, id: call.id, verb: call.verb, claim, orphan: false, late: false, ageTicks: 0 }
         messages = [...messages, { kind: 'request', ...sent }]
         return
@@ -93,6 +93,7 @@ export function act(
   }
   does(driver)
   const { state, wakeAtMs, flight } = driver
+  if (state.phase === 'stopped' && slot.watching) course.violate('I11', `${name} has stopped and left its watch open`)
   const after: Slot = state.phase === 'stopped' ? down : { ...slot, state, wakeAtMs, flight }
   const slots = scene.slots.with(who, after)
   const rest = state.phase === 'stopped' ? abandoned(messages, who) : messages

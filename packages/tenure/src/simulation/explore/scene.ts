@@ -121,6 +121,11 @@ export interface Scene {
   readonly budget: number
   /** What the faults so far excuse: 0: no end of a leadership, 1: neither, unless messages take time, 2: any. */
   readonly strain: number
+  /**
+   * Whether nothing has happened in this tick so far. Processes are started, and go on, at dawn only: what they send or
+   * do then may come at any point of the tick, so that nothing is left out.
+   */
+  readonly dawn: boolean
   /** The number of the last name. 0 and 1 are taken. */
   readonly names: number
 }
@@ -140,6 +145,7 @@ export function firstScene(electors: number, budget: number): Scene {
     messages: [],
     budget,
     strain: 0,
+    dawn: true,
     names: 1,
   }
 }

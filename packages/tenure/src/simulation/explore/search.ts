@@ -25,6 +25,8 @@ export interface Found {
 /** From every so many states on it is looked whether somebody leads soon. */
 const livenessShare = 64
 const breathAfter = 4_096
+/** Three leases take a few hundred. */
+const mostSteps = 5_000
 
 /** Explores everything that can follow from a scene. */
 export async function search(first: Scene, setup: Setup, bounds: Bounds, clock: Clock): Promise<Found> {
@@ -85,7 +87,7 @@ export function expand(
   for (const move of [...naturalMoves(scene, setup), ...faultMoves(scene, setup)]) {
     const choices: number[] = []
     do {
-      const course = new Course(counts, setup.delayTicks, tell)
+      const course = new Course(counts, setup, tell)
       let drawn = 0
       const chance = () => setup.jitter[(choices[drawn++] ??= 0)] ?? 0
       const next = move.run({ setup, course, chance })
@@ -110,14 +112,16 @@ function nextChoice(choices: number[], options: number): boolean {
 function stuck(scene: Scene, setup: Setup, encoding: Encoding): string | undefined {
   let now = scene
   const counts = noCounts()
+  let steps = 0
   for (let ticks = 0; ticks * setup.tickMs <= 3 * leaseDurationMs;) {
+    if (++steps > mostSteps) return 'I11: an elector spins'
     const leads = now.slots.some((slot) => slot.life === 'running' && isProcess(slot) && leadsAt(slot.state, 0))
     if (leads) return undefined
     // What is late stays away.
     const timely = { ...now, messages: now.messages.filter(({ late }) => !late) }
     const [move] = naturalMoves(timely, setup)
     if (!move) return undefined
-    const course = new Course(counts, setup.delayTicks)
+    const course = new Course(counts, setup)
     const next = move.run({ setup, course, chance: () => setup.jitter[0] ?? 0 })
     if (course.violation) return course.violation
     ticks += move.ticks

@@ -1,0 +1,7 @@
+import { test } from 'vitest'
+import { explorations } from '../../../../../scripts/explorations.js'
+import { expectCovered } from '../../simulation/expect-covered.ts'
+
+const own = explorations.filter(({ by }) => by === 'npm test')
+
+test.each(own)('every behaviour is sound: $name', { timeout: 300_000 }, expectCovered)

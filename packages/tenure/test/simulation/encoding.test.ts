@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest'
+import { resolveTimings } from '../../src/timings.ts'
+import { noCounts } from '../../src/simulation/explore/course.ts'
+import { Encoding } from '../../src/simulation/explore/encoding.ts'
+import {
+  exploredFaults,
+  firstScene,
+  leaseDurationMs,
+  type Scene,
+  type Setup,
+} from '../../src/simulation/explore/scene.ts'
+import { expand } from '../../src/simulation/explore/search.ts'
+
+const setup: Setup = {
+  settings: ['a', 'b'].map((identity) => ({
+    ...resolveTimings({ leaseDurationMs, retryIntervalMs: leaseDurationMs / 6 }),
+    election: 'e',
+    identity,
+    metadata: {},
+    drainTimeoutMs: leaseDurationMs,
+    releaseOnStop: true,
+    canWatch: true,
+    terms: true,
+    until: 'stopped',
+  })),
+  tickMs: leaseDurationMs / 6,
+  ticksMs: [leaseDurationMs / 6, leaseDurationMs / 6],
+  faults: new Set(exploredFaults),
+  expiry: 'observed',
+  jitter: [0],
+  delayTicks: 0,
+}
+
+const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
+
+test('a scene that was read is the one that was written, in whatever state', () => {
+  const encoding = new Encoding(setup)
+  const known = new Set<string>()
+  const waiting: Scene[] = [firstScene(2, 1)]
+  for (const scene of waiting) {
+    if (known.size > 600) break
+    expand(scene, setup, noCounts(), (next, ticks) => {
+      const written = text(encoding.write(next, ticks))
+      const read = encoding.read(Buffer.from(written, 'latin1'), 0)
+      expect(text(encoding.write(read, 0))).toBe(written)
+      if (!known.has(written)) waiting.push(read)
+      known.add(written)
+      return true
+    })
+  }
+  expect(known.size).toBeGreaterThan(600)
+})
+
+test('how names are spelled and where terms begin makes no other scene', () => {
+  const encoding = new Encoding(setup)
+  const record = (version: string, term: number) => ({
+    election: 'e',
+    holder: 'a',
+    attempt: `attempt of ${version}`,
+    term,
+    leaseDurationMs,
+    acquiredAt: 0,
+    renewedAt: 0,
+    released: false,
+    metadata: {},
+    carry: '',
+    version,
+  })
+  const scene = firstScene(2, 0)
+  const withRecord = (version: string, term: number): Scene => ({
+    ...scene,
+    server: { ...scene.server, record: record(version, term), highestTerm: term },
+  })
+  expect(text(encoding.write(withRecord('x', 7), 0))).toBe(text(encoding.write(withRecord('y', 3), 0)))
+  const ahead = { ...withRecord('x', 7), server: { ...withRecord('x', 7).server, highestTerm: 8 } }
+  expect(text(encoding.write(ahead, 0))).not.toBe(text(encoding.write(withRecord('x', 7), 0)))
+})

@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest'
+import { explore, retrace, type ExploreOptions } from '../../src/simulation/explore.ts'
+import { Fingerprints, hashOf } from '../../src/simulation/explore/fingerprints.ts'
+
+const small: ExploreOptions = { watch: false, leaseTicks: 6 }
+
+describe('explore()', () => {
+  test('covers two electors without a fault: one leads, and goes on leading', async () => {
+    const report = await explore({ ...small, budget: 0 })
+    expect(report.ok && report.complete, String(report)).toBe(true)
+    expect(report.counts).toMatchObject({ handovers: 0, expiries: 0, superseded: 0, faults: {} })
+    expect(report.counts.grants).toBeGreaterThan(0)
+  })
+
+  test('gives the same report each time', async () => {
+    const options: ExploreOptions = { ...small, faults: ['touched-record'], states: 1_000 }
+    const [one, other] = [await explore(options), await explore(options)]
+    expect(String(other)).toBe(String(one))
+    expect(one.counts.faults['touched-record']).toBeGreaterThan(0)
+  })
+
+  test('says that it was not complete when a bound is reached', async () => {
+    const report = await explore({ ...small, faults: ['crash'], states: 100 })
+    expect(report).toMatchObject({ ok: true, complete: false })
+    expect(String(report)).toMatch(/^NOT complete/)
+  })
+
+  test('sees a hand-over after a step-down', async () => {
+    const report = await explore({ ...small, faults: ['step-down'], states: 2_000 })
+    expect(report.ok, String(report)).toBe(true)
+    expect(report.counts.handovers).toBeGreaterThan(0)
+  })
+
+  test('tells a way in words', () => {
+    const story = retrace(small, [0])
+    expect(story).toMatch(/^tick {2}\(a lease has 6\)\n {3}0 {2}a starts\n {6}a sends acquire after term 0$/)
+  })
+
+  test.each([
+    [{ electors: 0 }, 'electors'],
+    [{ faults: ['crashs'] }, 'faults'],
+    [{ leaseTicks: 7 }, 'leaseTicks'],
+    [{ jitter: [1] }, 'jitter'],
+    [{ jitter: [] }, 'jitter'],
+    [{ rates: [2] }, 'rates'],
+    [{ seconds: 0 }, 'seconds'],
+  ])('refuses %j', async (options, option) => {
+    await expect(explore(options as ExploreOptions)).rejects.toMatchObject({ code: 'INVALID_OPTION', option })
+  })
+})
+
+test('fingerprints are found again, also after the set has grown', () => {
+  const known = new Fingerprints()
+  const prints = Array.from({ length: 20_000 }, (_, index) => hashOf(Uint8Array.of(index & 255, index >> 8, 7)))
+  expect(prints.filter(([low, high]) => known.add(low, high))).toHaveLength(prints.length)
+  expect(prints.filter(([low, high]) => known.add(low, high))).toEqual([])
+  expect(known.size).toBe(20_000)
+})

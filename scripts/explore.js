@@ -1,0 +1,38 @@
+/**
+ * Explores everything in `explorations.js`, and writes what came out into its page: npm run explore [-- --by "npm test"].
+ * A violation ends it with the shortest way to it.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { explore } from 'tenure/simulation'
+import { explorations, rowOf } from './explorations.js'
+
+const { values } = parseArgs({ options: { by: { type: 'string' } } })
+const page = join(import.meta.dirname, '../docs/explanation/exploration.md')
+for (const exploration of explorations) {
+  if (values.by !== undefined && values.by !== exploration.by) continue
+  const report = await explore(exploration.options)
+  if (!report.ok) {
+    console.error(`${exploration.name}: ${report}`)
+    process.exit(1)
+  }
+  const row = rowOf(exploration, report)
+  console.log(row)
+  write(exploration.name, row)
+}
+
+/**
+ * Replaces the row of that name, or adds it.
+ *
+ * @param {string} name
+ * @param {string} row
+ */
+function write(name, row) {
+  const lines = readFileSync(page, 'utf8').split('\n')
+  const at = lines.findIndex((line) => line.startsWith(`| ${name} |`))
+  const end = lines.findLastIndex((line) => line.startsWith('|'))
+  if (at >= 0) lines[at] = row
+  else lines.splice(end + 1, 0, row)
+  writeFileSync(page, lines.join('\n'))
+}
