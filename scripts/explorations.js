@@ -47,7 +47,7 @@ export const explorations = [
     options: { ...coarse, watch: false, expiry: 'own-clock', faults: ['crash', 'stall', 'deleted-record', 'lost'] },
   },
   {
-    name: 'two electors that poll; two crashes, stops or lost calls',
+    name: 'two electors that poll; two crashes or lost calls',
     by: 'npm run test:all',
     options: { ...coarse, watch: false, budget: 2, faults: ['crash', 'lost'] },
   },

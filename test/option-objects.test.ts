@@ -293,7 +293,7 @@ const calls: Readonly<Record<string, Call>> = {
   'tenure/simulation: retrace': {
     with: (options) => retrace(options, []),
     valid: { electors: 1 },
-    near: ['faultKinds', 'faults'],
+    near: ['budgets', 'budget'],
   },
   '@tenure/service: createLogger': {
     with: (options) => createLogger(options),
