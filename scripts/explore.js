@@ -14,7 +14,7 @@ for (const exploration of explorations) {
   if (values.by !== undefined && values.by !== exploration.by) continue
   const report = await explore(exploration.options)
   if (!report.ok) {
-    console.error(`${exploration.name}: ${report}`)
+    console.error(`${exploration.name}: ${String(report)}`)
     process.exit(1)
   }
   const row = rowOf(exploration, report)

@@ -12,6 +12,6 @@ export async function expectExplorationFinds(name: string): Promise<void> {
   const options = { seconds: 600, ...exploredMutants[name], states: mutantStates }
   const report = await simulation.explore(options)
   if (process.env['MUTANTS_VERBOSE']) console.log(name, report.states, report.violation?.what)
-  expect(report.violation?.what, `"${name}" survived ${report.states} states: ${report}`).toMatch(/^I\d+: /)
+  expect(report.violation?.what, `"${name}" survived ${report.states} states`).toMatch(/^I\d+: /)
   expect(simulation.retrace(options, report.violation?.trace ?? [])).toBe(report.violation?.story)
 }
