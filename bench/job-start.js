@@ -1,6 +1,7 @@
 // Run with --expose-gc: how long after its time a job begins, with the note in a file in between; and what jobs that
 // wait cost.
 import { mkdtempSync, rmSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,10 +10,10 @@ import { createJobs } from 'tenure/jobs'
 import { fileStore } from 'tenure/stores/file'
 
 const [times = 0, count = 0, steadyMs = 0] = process.argv.slice(2).map(Number)
-const lateMs = await measureStarts()
+const { lateMs, bareMs } = await measureStarts()
 const own = await measureMany()
 const shared = await measureMany('all-jobs')
-console.log(JSON.stringify({ lateMs, own, shared }))
+console.log(JSON.stringify({ lateMs, bareMs, own, shared }))
 
 async function measureStarts() {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-bench-'))
@@ -20,7 +21,7 @@ async function measureStarts() {
   const jobs = createJobs({ store })
   /** @type {number[]} */
   const lateMs = []
-  await /** @type {Promise<void>} */ (
+  const ran = /** @type {Promise<void>} */ (
     new Promise((resolve) => {
       jobs.every({ milliseconds: 100 }, { name: 'bench' }, ({ scheduledAt }) => {
         lateMs.push(Date.now() - scheduledAt.getTime())
@@ -28,10 +29,27 @@ async function measureStarts() {
       })
     })
   )
+  // What the machine needs for a timer and a write to the disk alone, in between: most of it, if others use it too.
+  const [bareMs] = await Promise.all([measureBare(join(directory, 'bare')), ran])
   await jobs.close()
   await store.close?.()
   rmSync(directory, { recursive: true })
-  return lateMs
+  return { lateMs, bareMs }
+}
+
+/** @param {string} path */
+async function measureBare(path) {
+  const bareMs = []
+  for (let round = 0; round < times; round++) {
+    const dueMs = Math.ceil(Date.now() / 100) * 100 + 50
+    await delay(dueMs - Date.now())
+    const file = await open(path, 'w')
+    await file.writeFile('x'.repeat(1_000))
+    await file.sync()
+    await file.close()
+    bareMs.push(Date.now() - dueMs)
+  }
+  return bareMs
 }
 
 /** @param {string} [sharedLeader] */

@@ -63,7 +63,7 @@ export const jobMutants: readonly JobMutant[] = [
   {
     name: 'forget a job whose lease was lost while the leader of all stays',
     file: 'jobs/scheduled.ts',
-    find: 'if (!hasLeft) continue',
+    find: 'if (!followed.hasLeft) continue',
     replace: '',
     says: /was left out/,
     isVirtual: true,

@@ -3,6 +3,7 @@ import { setMaxListeners } from 'node:events'
 import { pause } from '@tenure/internal/pause'
 import type { Leadership } from '../leadership.ts'
 import { leadWith, untilStopped } from '../styles/lead-with.ts'
+import type { JobHappening } from './events.ts'
 import { followSchedule, type Followed, type FollowedJob } from './follow.ts'
 import { isAskedToEnd, perform, type JobWork, type RunLimits } from './perform.ts'
 import type { Schedule } from './schedule.ts'
@@ -79,14 +80,19 @@ export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop
   const { clock, reporter } = workshop
   const goesOn = () => gate.isLeader() && !job.ended.aborted
   while (goesOn()) {
-    const { hasLeft, nextMs } = await visit(gate, job, workshop).catch((error: unknown): Followed<never> => {
-      if (goesOn()) reporter.tell(job.name, { type: 'error', error })
-      return { hasLeft: true, nextMs: clock.wallMs() + unusableMs }
-    })
-    // The job's own lease was lost: the next visit waits for it.
-    if (!hasLeft) continue
-    if (nextMs !== undefined && goesOn()) {
-      reporter.tell(job.name, { type: 'scheduled', scheduledAt: new Date(nextMs) })
+    const tell = (happening: JobHappening) => {
+      if (goesOn()) reporter.tell(job.name, happening)
+    }
+    let nextMs: number | undefined
+    try {
+      const followed = await visit(gate, job, workshop)
+      // The job's own lease was lost: the next visit waits for it.
+      if (!followed.hasLeft) continue
+      nextMs = followed.nextMs
+      if (nextMs !== undefined) tell({ type: 'scheduled', scheduledAt: new Date(nextMs) })
+    } catch (error) {
+      tell({ type: 'error', error })
+      nextMs = clock.wallMs() + unusableMs
     }
     for (let waitMs = 1; waitMs > 0 && goesOn();) {
       waitMs = (nextMs ?? Infinity) - clock.wallMs()

@@ -185,18 +185,23 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('does not touch the record of another program, and says so', async () => {
+  test.each([
+    ['its own leader', {}],
+    ['one leader for all', { sharedLeader: 'all' }],
+  ])('does not touch the record of another program, and says so, with %s', async (_, more) => {
     const on = fleet()
     const elector = new Elector({ store: on.memory, election: 'sync', clock: on.clock })
     elector.start()
     const leadership = await elector.waitForLeadership()
     await Promise.all([leadership.setCarry('my own notes'), on.clock.advance(10)])
     await Promise.all([elector.stop(), on.clock.advance(10)])
-    const a = on.member('a')
+    const a = on.member('a', more)
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))
-    await on.clock.advance(3 * minute)
+    await on.clock.advance(3.5 * minute)
     expect(on.ran).toEqual([])
-    expect(a.events.find(({ type }) => type === 'error')).toMatchObject({ error: { code: 'RECORD_INVALID' } })
+    // Once a minute, and no run is announced that would not come.
+    expect(a.events.map(({ type }) => type)).toEqual(Array(4).fill('error'))
+    expect(a.events[0]).toMatchObject({ error: { code: 'RECORD_INVALID' } })
     expect((await on.memory.read('sync', call))?.carry).toBe('my own notes')
     await on.close()
   })
