@@ -50,7 +50,7 @@ const size = 3
 const jobs = Array.from({ length: 20 }, (_, index) => `job-${index + 1}`)
 /** Longer than a take-over, on a busy machine too: of several times that have come by then, only the newest is run. */
 const intervalMs = 6_000
-const leaseDurationMs = 1_800
+const leaseDurationMs = 2_400
 
 /** Runs the fleet through its times, with one process at a time killed or paused at random. */
 export async function runJobFleet(options: JobFleetOptions): Promise<JobFleetReport> {

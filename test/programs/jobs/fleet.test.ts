@@ -13,7 +13,7 @@ for (const kind of [postgres, redis]) {
         const report = await runJobFleet({ url: server().url, times: 200 })
         expect(report.violations, JSON.stringify(report)).toEqual([])
         expect(report.ran + report.lostBeforeBegin).toBeGreaterThanOrEqual(200)
-        expect(report.kills + report.pauses).toBeGreaterThan(8)
+        expect(report.kills + report.pauses).toBeGreaterThan(5)
         console.log(`${kind.name}: ${JSON.stringify(report)}`)
       })
     },

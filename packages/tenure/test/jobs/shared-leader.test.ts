@@ -137,10 +137,10 @@ describe('one leader for all jobs', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('leaves alone what is not due: a thousand jobs cost one lease', async () => {
+  test('leaves alone what is not due: a thousand jobs cost one lease', { timeout: 120_000 }, async () => {
     const on = fleet()
     const a = on.member('a', { sharedLeader })
-    for (let job = 0; job < 1_000; job += 1) a.jobs.every('0 0 1 1 *', { name: `job-${job}` }, on.work('a'))
+    for (let job = 0; job < 1_000; job += 1) a.jobs.every({ days: 365 }, { name: `job-${job}` }, on.work('a'))
     await on.clock.advance(minute)
     const before = a.link.calls.length
     await on.clock.advance(minute)
@@ -150,7 +150,7 @@ describe('one leader for all jobs', () => {
   })
 })
 
-test('a thousand jobs with leaders of their own renew as an elector does, and are all run in time', async () => {
+test('a thousand jobs with leaders of their own are all run in time', { timeout: 120_000 }, async () => {
   const on = fleet()
   const a = on.member('a')
   for (let job = 0; job < 1_000; job += 1) {

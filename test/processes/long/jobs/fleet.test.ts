@@ -12,7 +12,7 @@ describe('three processes on files that are killed and paused through 200 times 
     const report = await runJobFleet({ url: place(), times: 200 })
     expect(report.violations, JSON.stringify(report)).toEqual([])
     expect(report.ran + report.lostBeforeBegin).toBeGreaterThanOrEqual(200)
-    expect(report.kills + report.pauses).toBeGreaterThan(8)
+    expect(report.kills + report.pauses).toBeGreaterThan(5)
     console.log(`files: ${JSON.stringify(report)}`)
   })
 
