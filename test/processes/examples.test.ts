@@ -57,7 +57,7 @@ test('every example has a test here or, if it needs a cluster, the service or th
     'kubernetes/example.test.ts',
     'kubernetes/operator.test.ts',
     'service/cron-example.test.ts',
-    'service/python-example.test.ts',
+    'service/language-examples.test.ts',
     'kubernetes/leader-service.test.ts',
     'jobs/schedulers.test.ts',
     ...recipes,
@@ -67,7 +67,7 @@ test('every example has a test here or, if it needs a cluster, the service or th
     .join('\n')
   const names = readdirSync(examples)
   expect(names).toContain('first-program')
-  for (const name of names) expect(tested).toMatch(new RegExp(`test\\(['"]${name}: `))
+  for (const name of names) expect(tested).toMatch(new RegExp(`test\\(['"]${name}: |name: '${name}'`))
 })
 
 test('every example says on top what it shows, and imports the library by its name', () => {
