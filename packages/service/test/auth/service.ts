@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { serve, type Entry, type Served, type ServeOptions } from '../served.ts'
+import { isOneProcess, serve, type Entry, type Served, type ServeOptions } from '../served.ts'
 
 /** A service with a directory for its data and the files that it reads. */
 export interface TestService {
@@ -58,8 +58,8 @@ export async function ask(
   const response = await fetch(url + path, {
     method,
     headers: {
-      // Each request on a connection of its own, so that any process may answer it.
-      connection: 'close',
+      // On a connection of its own, so that any process may answer.
+      ...(!isOneProcess() && { connection: 'close' }),
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },
