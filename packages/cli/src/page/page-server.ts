@@ -87,7 +87,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, guarde
     throw new Refused(401, 'UNAUTHORIZED', 'Open the address that "tenure page" printed when it was started.')
   }
   if (path === '/v1/watch') return watch(request, response, guarded.answers, namesIn(query))
-  const body = await answerOf(path, query, guarded.answers)
+  const body = await answerOf(path, query, response, guarded.answers)
   sendJson(response, 200, body)
 }
 
@@ -95,7 +95,7 @@ function fileAt(path: string, headers: IncomingMessage['headers']): Sent | undef
   return path.startsWith(filesPath) ? pageFile(path.slice(filesPath.length), headers) : undefined
 }
 
-async function answerOf(path: string, query: string, answers: StoreAnswers): Promise<object> {
+async function answerOf(path: string, query: string, response: ServerResponse, answers: StoreAnswers): Promise<object> {
   const given = new URLSearchParams(query)
   if (path === '/v1/identity') return answers.identity()
   if (path === '/v1/replicas') return answers.replicas()
@@ -107,16 +107,13 @@ async function answerOf(path: string, query: string, answers: StoreAnswers): Pro
   const [, name, rest] = /^\/v1\/groups\/([^/]+)(\/members)?$/.exec(path) ?? []
   if (name === undefined) throw new Refused(404, 'NOT_FOUND', 'There is no such route.')
   if (rest !== undefined) return { members: null }
-  return { ok: true, group: await groupOf(decode(name), answers) }
+  return { ok: true, group: await groupOf(decode(name), response, answers) }
 }
 
-/** How one election stands, as soon as it is observed. */
-async function groupOf(name: string, { sightings }: StoreAnswers): Promise<object> {
+/** How one election stands, as soon as it is observed. A store that never answers is not asked longer than its reader waits. */
+async function groupOf(name: string, response: ServerResponse, { sightings }: StoreAnswers): Promise<object> {
   const state = await new Promise<WatchEvent>((resolve) => {
-    const end = sightings.follow(name, (event) => {
-      resolve(event)
-      queueMicrotask(() => end())
-    })
+    response.once('close', sightings.follow(name, resolve))
   })
   const { leader = null, previous_leader, highest_term = state.term ?? 0 } = state
   if (!leader && !previous_leader) throw new Refused(404, 'NOT_FOUND', 'There is no such election.')

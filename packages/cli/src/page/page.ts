@@ -44,7 +44,9 @@ export async function page(flags: Sources['flags']): Promise<void> {
   const answers = new StoreAnswers({ list, sightings, timeoutMs, kind: /^[\w+]+/.exec(url)?.[0] ?? 'store' })
   const token = secret(secretBytes).toString('base64url')
   const server = await PageServer.listen({ listen: settings.listen, token, answers })
-  tell('The page is at this address until this command ends. Who has it can read what you can.')
+  tell(
+    'The page is at this address until this command ends. Everybody who knows the address can read what you can read.',
+  )
   print(`${server.url}/#token=${token}`)
   endOnSignals(log, async () => {
     await server.close()

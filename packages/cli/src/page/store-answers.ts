@@ -93,7 +93,7 @@ export class StoreAnswers {
   }
 }
 
-/** One look shows how it stood; how much is left is told once it is observed. */
+/** What a listing shows. How much of the lease is left is a guess until the election is observed. */
 function groupOf(record: LeaseRecord): GroupAnswer {
   const lease = leaseOf(record, record.released ? 0 : aboutRemainingMs(record))
   const standing = record.released ? { leader: null, previous_leader: lease } : { leader: lease }

@@ -1,4 +1,4 @@
-/** Who led when: the terms of one election, put together from states and changes in whatever order they come. */
+/** Who led when: the terms of one election. States and changes may come in any order. */
 import type { EndReason, LeaseAnswer, WatchEvent } from './answers.ts'
 
 /** One term, as far as it is known. Times are Unix time on the server's clock. */
@@ -29,7 +29,7 @@ export function withPrevious(terms: Terms, { term, node_id, acquired_at_ms, rene
   return merged(terms, { term, node: node_id, fromMs: acquired_at_ms || undefined, toMs, end: 'unseen' })
 }
 
-/** A change, whether it is told as it happens or was kept. */
+/** A change that has just happened, or an older one that the service kept. */
 export function withChange(terms: Terms, { type, term, leader_node_id: node, reason, ts_ms }: WatchEvent): Terms {
   if (term === undefined || node === undefined) return terms
   if (type === 'LEADER_CHANGED') return merged(terms, { term, node, fromMs: ts_ms, toMs: undefined, end: undefined })

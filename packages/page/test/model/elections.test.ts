@@ -51,7 +51,7 @@ test('a listing that is older than what the stream has told changes no leader, a
   expect(jobs(listed(unfollowed(relisted), [group()], at(4)))).toMatchObject({ leader: { node: 'a', term: 1 } })
 })
 
-test('changes are shown as they are told', () => {
+test('each change is shown at once', () => {
   const start = told(listed(noElections, [group()], at(0)), state(), at(0))
   const over = told(start, lost('a', 1, 'expired', 2_000), at(10))
   expect(jobs(over)).toMatchObject({ leader: undefined, previous: { node: 'a' }, highestTerm: 1 })
@@ -71,7 +71,7 @@ test('a renewal extends the bar, and one that seemed to have run out leads again
   expect(jobs(told(over, renewed, at(20)))?.leader).toMatchObject({ node: 'a', term: 1 })
 })
 
-test('what is told late of an older term leads nobody back', () => {
+test('late news of an older term does not replace the leader', () => {
   const start = told(listed(noElections, [group()], at(0)), state({ leader: lease('b', 5), highest_term: 5 }), at(0))
   for (const late of [elected('a', 4), lost('a', 4, 'expired', 4_500)]) {
     expect(jobs(told(start, late, at(1)))?.leader).toMatchObject({ node: 'b', term: 5 })

@@ -154,7 +154,7 @@ export type MaybePromise<T> = T | Promise<T>
 export interface Break {
   /** Where they end. */
   readonly position: Position
-  /** The groups concerned; undefined: any may be. */
+  /** The groups concerned; undefined: perhaps all of them. */
   readonly changed: ReadonlySet<string> | undefined
 }
 

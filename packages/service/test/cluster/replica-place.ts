@@ -142,8 +142,8 @@ class ReplicatedService {
   }
 
   /**
-   * Makes a change, and waits until every replica has heard of it. Whoever has just started tells those of a gap who come
-   * with an older cursor of another one.
+   * Makes a change, and waits until every replica has heard of it. A replica that has just started knows no earlier
+   * changes: to a reader with an older cursor of another replica it would report a gap.
    */
   async change(): Promise<void> {
     const group = `${this.entries[0] ?? ''}/v1/groups/change`

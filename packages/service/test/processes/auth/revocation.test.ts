@@ -105,7 +105,7 @@ describe('a token that is revoked', () => {
       expect(await inLine).toMatchObject(refused)
     }
     await expect.poll(() => figures('tenure_watchers')).toBe(entries.length * 2)
-    // What is left is told of the next change.
+    // The streams of the other token still get the next change.
     const { term } = (await look(good.token)).body['leader'] as { term: number }
     await ask(service.url, good.token, 'POST', `${group}/resign`, { node_id: 'node-2', term })
     for (const { kept, keptPoll } of open) {

@@ -119,7 +119,7 @@ export interface Scene {
   readonly messages: readonly Message[]
   /** How many more faults there may be. */
   readonly budget: number
-  /** What the faults so far excuse: 0: no end of a leadership, 1: neither, unless messages take time, 2: any. */
+  /** What the faults so far excuse. 0: no leadership may end. 1: the same, unless messages take time. 2: each may end. */
   readonly strain: number
   /**
    * Whether nothing has happened in this tick so far. Processes are started, and go on, at dawn only: what they send or
