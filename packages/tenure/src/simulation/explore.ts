@@ -10,7 +10,8 @@ import { timingsOf } from '../timings.ts'
 import { noCounts, type ExploredCounts } from './explore/course.ts'
 import { Encoding } from './explore/encoding.ts'
 import { exploredFaults, firstScene, leaseDurationMs, type ExploredFault, type Setup } from './explore/scene.ts'
-import { expand, search } from './explore/search.ts'
+import { search } from './explore/search.ts'
+import { electorsWorld, expand } from './explore/transitions.ts'
 
 export { exploredFaults, type ExploredCounts, type ExploredFault }
 
@@ -86,10 +87,11 @@ export interface ExploreReport {
  */
 export async function explore(options: ExploreOptions = {}): Promise<ExploreReport> {
   const setup = setupOf(options)
-  const { electors = 2, budget = 1, seconds = 60, states = 20_000_000 } = options
-  const found = await search(firstScene(electors, budget), setup, { seconds, states }, systemClock)
+  const { budget = 1, seconds = 60, states = 20_000_000 } = options
+  const counts = noCounts()
+  const found = await search(electorsWorld(setup, budget, counts), { seconds, states }, systemClock)
   const violation = found.violation && { ...found.violation, story: retrace(options, found.violation.trace) }
-  const report = { ...found, ok: violation === undefined, violation }
+  const report = { ...found, counts, ok: violation === undefined, violation }
   return { ...report, toString: () => inWords(report) }
 }
 

@@ -9,7 +9,7 @@ import {
   type Scene,
   type Setup,
 } from '../../src/simulation/explore/scene.ts'
-import { expand } from '../../src/simulation/explore/search.ts'
+import { expand } from '../../src/simulation/explore/transitions.ts'
 
 const setup: Setup = {
   settings: ['a', 'b'].map((identity) => ({

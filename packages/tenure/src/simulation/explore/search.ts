@@ -1,11 +1,18 @@
 /** The search: breadth first, so that what leads to a violation is as short as it can be. */
 import type { Clock } from '../../clock.ts'
-import { leadsAt } from '../../election-state.ts'
-import { Course, noCounts, type ExploredCounts } from './course.ts'
-import { Encoding } from './encoding.ts'
 import { Fingerprints, hashOf } from './fingerprints.ts'
-import { faultMoves, naturalMoves, type Move } from './moves.ts'
-import { isProcess, leaseDurationMs, type Scene, type Setup } from './scene.ts'
+
+/** What is searched. Its states are kept as bytes; those with the same bytes are one. */
+export interface World<State> {
+  readonly first: State
+  /** The bytes may be overwritten by the next call. `ticks`: so much later. */
+  write(state: State, ticks: number): Uint8Array
+  read(bytes: Uint8Array, offset: number): State
+  /** Every transition from a state, always in the same order, until `visit` says that it is enough. */
+  expand(state: State, visit: (next: State, ticks: number, violation: string | undefined) => boolean): void
+  /** What never happens from a state on although it must. Asked for a share of the states. */
+  stuck?(state: State): string | undefined
+}
 
 /** What ends a search before it is complete. */
 export interface Bounds {
@@ -18,116 +25,55 @@ export interface Found {
   readonly complete: boolean
   readonly states: number
   readonly transitions: number
-  readonly counts: ExploredCounts
+  /** The rule that was broken, and which transition was taken, one after another. */
   readonly violation?: { readonly what: string; readonly trace: readonly number[] } | undefined
 }
 
-/** From every so many states on it is looked whether somebody leads soon. */
-const livenessShare = 64
+/** From every so many states on it is looked whether what must happen happens soon. */
+const stuckShare = 64
 const breathAfter = 4_096
-/** Three leases take a few hundred. */
-const mostSteps = 5_000
 
-/** Explores everything that can follow from a scene. */
-export async function search(first: Scene, setup: Setup, bounds: Bounds, clock: Clock): Promise<Found> {
-  const encoding = new Encoding(setup)
+/** Searches everything that can follow from the first state of a world. */
+export async function search<State>(world: World<State>, bounds: Bounds, clock: Clock): Promise<Found> {
   const known = new Fingerprints()
   const queue = new Queue()
   const path = new Path()
-  const counts = noCounts()
   const endMs = clock.monotonicMs() + bounds.seconds * 1000
   let transitions = 0
   let violation: Found['violation']
 
-  const visit = (next: Scene, ticks: number, from: number, move: number): void => {
-    const bytes = encoding.write(next, ticks)
+  const visit = (next: State, ticks: number, from: number, move: number): void => {
+    const bytes = world.write(next, ticks)
     const [low, high] = hashOf(bytes)
     if (!known.add(low, high)) return
     queue.push(bytes)
     path.add(from, move)
   }
 
-  visit(first, 0, -1, 0)
-  for (let state = 0; ; state += 1) {
+  visit(world.first, 0, -1, 0)
+  for (let at = 0; ; at += 1) {
     const encoded = queue.next()
     if (!encoded) break
-    if (known.size > bounds.states) return { complete: false, states: state, transitions, counts }
-    if (state % breathAfter === breathAfter - 1) {
-      if (clock.monotonicMs() > endMs) return { complete: false, states: state, transitions, counts }
+    const found = { complete: false, states: at, transitions }
+    if (known.size > bounds.states) return found
+    if (at % breathAfter === breathAfter - 1) {
+      if (clock.monotonicMs() > endMs) return found
       await new Promise((resolve) => setImmediate(resolve))
     }
-    const scene = encoding.read(encoded.bytes, encoded.offset)
-    if (state % livenessShare === 0) {
-      const what = stuck(scene, setup, encoding)
-      if (what)
-        return { complete: false, states: state, transitions, counts, violation: { what, trace: path.to(state) } }
-    }
-    expand(scene, setup, counts, (next, ticks, course, move) => {
+    const state = world.read(encoded.bytes, encoded.offset)
+    const what = at % stuckShare === 0 ? world.stuck?.(state) : undefined
+    if (what) return { ...found, violation: { what, trace: path.to(at) } }
+    let move = 0
+    world.expand(state, (next, ticks, broken) => {
       transitions += 1
-      if (course.violation) violation ??= { what: course.violation, trace: [...path.to(state), move] }
-      else visit(next, ticks, state, move)
+      if (broken) violation = { what: broken, trace: [...path.to(at), move] }
+      else visit(next, ticks, at, move)
+      move += 1
       return violation === undefined
     })
-    if (violation) return { complete: false, states: state, transitions, counts, violation }
+    if (violation) return { complete: false, states: at, transitions, violation }
   }
-  return { complete: true, states: known.size, transitions, counts }
-}
-
-type Visit = (next: Scene, ticks: number, course: Course, number: number, move: Move) => boolean
-
-/** Every transition from a scene, with every choice of what is left to chance. */
-export function expand(
-  scene: Scene,
-  setup: Setup,
-  counts: ExploredCounts,
-  visit: Visit,
-  tell?: (who: string, what: string) => void,
-): void {
-  let number = 0
-  for (const move of [...naturalMoves(scene, setup), ...faultMoves(scene, setup)]) {
-    const choices: number[] = []
-    do {
-      const course = new Course(counts, setup, tell)
-      let drawn = 0
-      const chance = () => setup.jitter[(choices[drawn++] ??= 0)] ?? 0
-      const next = move.run({ setup, course, chance })
-      if (move.fault) course.fault(move.fault)
-      course.inspect(next)
-      if (!visit(next, move.ticks, course, number++, move)) return
-    } while (nextChoice(choices, setup.jitter.length))
-  }
-}
-
-function nextChoice(choices: number[], options: number): boolean {
-  for (let last = choices.pop(); last !== undefined; last = choices.pop()) {
-    if (last + 1 < options) {
-      choices.push(last + 1)
-      return true
-    }
-  }
-  return false
-}
-
-/** I10: when everybody runs and nothing goes wrong any more, somebody leads within three leases. */
-function stuck(scene: Scene, setup: Setup, encoding: Encoding): string | undefined {
-  let now = scene
-  const counts = noCounts()
-  let steps = 0
-  for (let ticks = 0; ticks * setup.tickMs <= 3 * leaseDurationMs;) {
-    if (++steps > mostSteps) return 'I11: an elector spins'
-    const leads = now.slots.some((slot) => slot.life === 'running' && isProcess(slot) && leadsAt(slot.state, 0))
-    if (leads) return undefined
-    // What is late stays away.
-    const timely = { ...now, messages: now.messages.filter(({ late }) => !late) }
-    const [move] = naturalMoves(timely, setup)
-    if (!move) return undefined
-    const course = new Course(counts, setup)
-    const next = move.run({ setup, course, chance: () => setup.jitter[0] ?? 0 })
-    if (course.violation) return course.violation
-    ticks += move.ticks
-    now = encoding.read(encoding.write(next, move.ticks).slice(), 0)
-  }
-  return `I10: nobody leads within three leases, although nothing goes wrong any more`
+  return { complete: true, states: known.size, transitions }
 }
 
 /** States that wait to be looked at, first come, first served. */

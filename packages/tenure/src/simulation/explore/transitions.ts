@@ -1,0 +1,80 @@
+/** Every transition of a scene, and whether somebody leads soon after it. */
+import { leadsAt } from '../../election-state.ts'
+import { Course, noCounts, type ExploredCounts } from './course.ts'
+import { Encoding } from './encoding.ts'
+import { faultMoves, naturalMoves, type Move } from './moves.ts'
+import { firstScene, isProcess, leaseDurationMs, type Scene, type Setup } from './scene.ts'
+import type { World } from './search.ts'
+
+/** Three leases take a few hundred. */
+const mostSteps = 5_000
+
+/** Electors and their store, from the scene on in which nobody has been started. `counts`: of all transitions. */
+export function electorsWorld(setup: Setup, budget: number, counts: ExploredCounts): World<Scene> {
+  const encoding = new Encoding(setup)
+  return {
+    first: firstScene(setup.settings.length, budget),
+    write: (scene, ticks) => encoding.write(scene, ticks),
+    read: (bytes, offset) => encoding.read(bytes, offset),
+    expand: (scene, visit) =>
+      expand(scene, setup, counts, (next, ticks, { violation }) => visit(next, ticks, violation)),
+    stuck: (scene) => stuck(scene, setup, encoding),
+  }
+}
+
+type Visit = (next: Scene, ticks: number, course: Course, number: number, move: Move) => boolean
+
+/** Every transition from a scene, with every choice of what is left to chance. */
+export function expand(
+  scene: Scene,
+  setup: Setup,
+  counts: ExploredCounts,
+  visit: Visit,
+  tell?: (who: string, what: string) => void,
+): void {
+  let number = 0
+  for (const move of [...naturalMoves(scene, setup), ...faultMoves(scene, setup)]) {
+    const choices: number[] = []
+    do {
+      const course = new Course(counts, setup, tell)
+      let drawn = 0
+      const chance = () => setup.jitter[(choices[drawn++] ??= 0)] ?? 0
+      const next = move.run({ setup, course, chance })
+      if (move.fault) course.fault(move.fault)
+      course.inspect(next)
+      if (!visit(next, move.ticks, course, number++, move)) return
+    } while (nextChoice(choices, setup.jitter.length))
+  }
+}
+
+function nextChoice(choices: number[], options: number): boolean {
+  for (let last = choices.pop(); last !== undefined; last = choices.pop()) {
+    if (last + 1 < options) {
+      choices.push(last + 1)
+      return true
+    }
+  }
+  return false
+}
+
+/** I10: when everybody runs and nothing goes wrong any more, somebody leads within three leases. */
+function stuck(scene: Scene, setup: Setup, encoding: Encoding): string | undefined {
+  let now = scene
+  const counts = noCounts()
+  let steps = 0
+  for (let ticks = 0; ticks * setup.tickMs <= 3 * leaseDurationMs;) {
+    if (++steps > mostSteps) return 'I11: an elector spins'
+    const leads = now.slots.some((slot) => slot.life === 'running' && isProcess(slot) && leadsAt(slot.state, 0))
+    if (leads) return undefined
+    // What is late stays away.
+    const timely = { ...now, messages: now.messages.filter(({ late }) => !late) }
+    const [move] = naturalMoves(timely, setup)
+    if (!move) return undefined
+    const course = new Course(counts, setup)
+    const next = move.run({ setup, course, chance: () => setup.jitter[0] ?? 0 })
+    if (course.violation) return course.violation
+    ticks += move.ticks
+    now = encoding.read(encoding.write(next, move.ticks).slice(), 0)
+  }
+  return `I10: nobody leads within three leases, although nothing goes wrong any more`
+}
