@@ -64,7 +64,7 @@ export function naturalMoves(scene: Scene, setup: Setup): Move[] {
         () => 'waits for the answer no longer',
         (tools) => {
           countUnknown(slot, tools)
-          return act(day, who, tools, (driver) => fail(driver, slot.flight ?? 0))
+          return act(day, who, tools, fail, slot.flight)
         },
       )
     }
@@ -237,14 +237,14 @@ function arrive(scene: Scene, message: Message, tools: Tools): Scene {
   const { outcome, record: found, failed } = message.reply ?? {}
   const slot = scene.slots[who]
   if (failed && isProcess(slot)) countUnknown(slot, tools)
-  return act(scene, who, tools, (driver) => {
-    if (failed) return fail(driver, id)
-    if (!driver.lands(id)) return
-    if (outcome) return driver.dispatch({ type: 'answer', call: id, outcome })
+  if (failed) return act(scene, who, tools, fail, id)
+  const hear = (driver: Driver, call: number) => {
+    if (outcome) return driver.dispatch({ type: 'answer', call, outcome })
     const { phase } = driver.state
-    driver.dispatch({ type: 'found', call: id, record: found })
+    driver.dispatch({ type: 'found', call, record: found })
     if (phase === 'standby' && driver.state.phase === 'leading') tools.course.counts.unknownResolved += 1
-  })
+  }
+  return act(scene, who, tools, hear, id)
 }
 
 function answer(scene: Scene, { who, id, verb, orphan }: Message, reply: Reply): Scene {
@@ -255,10 +255,10 @@ function answer(scene: Scene, { who, id, verb, orphan }: Message, reply: Reply):
 
 type Reply = NonNullable<Message['reply']>
 
+const failure = new TenureError('BACKEND_UNAVAILABLE', 'The call failed.', { retryable: true })
+
 function fail(driver: Driver, call: number): void {
-  if (!driver.lands(call)) return
-  const error = new TenureError('BACKEND_UNAVAILABLE', 'The call failed.', { retryable: true })
-  driver.dispatch({ type: 'failed', call, error })
+  driver.dispatch({ type: 'failed', call, error: failure })
 }
 
 function countUnknown({ state }: Process, { course }: Tools): void {

@@ -2,65 +2,67 @@
 import { Driver } from '../../driver.ts'
 import { initialState, type Effect } from '../../election-state.ts'
 import type { Course } from './course.ts'
-import { nameOf } from './encoding.ts'
+import { nameOf } from './fields.ts'
 import { eventFor } from './server.ts'
 import { down, isProcess, type Message, type Process, type Scene, type Setup, type Slot } from './scene.ts'
 
-/** Lets one process do something. `chance` is asked for each number that is left to chance. */
+/**
+ * Lets one process do something. `chance` is asked for each number that is left to chance. `lands`: the call whose answer,
+ * or failure, this is; if it is no longer in flight, nothing happens.
+ */
 export function act(
   scene: Scene,
   who: number,
   { setup, course, chance }: { readonly setup: Setup; readonly course: Course; readonly chance: () => number },
-  does: (driver: Driver) => void,
+  does: (driver: Driver, call: number) => void,
+  lands?: number,
 ): Scene {
   const before = scene.slots[who]
   const settings = setup.settings[who]
   if (!before || !settings) return scene
-  let slot: Process = isProcess(before)
-    ? before
+  const slot: Draft = isProcess(before)
+    ? { ...before }
     : { ...down, life: 'running', state: initialState(settings), wakeAtMs: undefined, flight: undefined }
   let { names, messages } = scene
-  let inFlight = slot.flight !== undefined
   const name = settings.identity
 
   const perform = (effect: Effect): void => {
-    slot = { ...slot, state: driver.state }
+    slot.state = driver.state
     course.reports(slot, effect, scene.strain)
     switch (effect.type) {
       case 'call': {
         const { call } = effect
-        course.sends(slot, call, inFlight)
+        course.sends(slot, call, slot.boundAtMs !== undefined)
         const claim = 'claim' in call ? call.claim : undefined
         course.tell(name, () => `sends ${call.verb}${claim ? describe(claim) : ''}`)
-        inFlight = true
-        slot = { ...slot, boundAtMs: call.boundMs }
+        slot.boundAtMs = call.boundMs
         const sent = { who, id: call.id, verb: call.verb, claim, orphan: false, late: false, ageTicks: 0 }
         messages = [...messages, { kind: 'request', ...sent }]
         return
       }
       case 'cancel':
-        inFlight = false
-        slot = { ...slot, boundAtMs: undefined }
+        slot.boundAtMs = undefined
         return
       case 'watch':
-        slot = { ...slot, watching: effect.open }
+        slot.watching = effect.open
         messages = effect.open ? [...messages, eventFor(who, scene.server.record)] : withoutEvents(messages, who)
         return
       case 'elected':
         course.tell(name, () => `leads term ${effect.record.term}`)
-        slot = { ...slot, open: true, ledTerm: effect.record.term }
+        slot.open = true
+        slot.ledTerm = effect.record.term
         // The first of the fleet works while it leads; the others hand work in when they hear of the end.
-        if (who === 0) work(1)
+        if (who === 0) work()
         return
       case 'ended':
         course.tell(name, () => `no longer leads: ${effect.reason}`)
         if (who === 0) return
         // Somebody else who listens may call back in before.
         driver.dispatch({ type: 'wake' })
-        return work(1)
+        return work()
       case 'lost':
         course.tell(name, () => `reports the loss of term ${effect.term}`)
-        slot = { ...slot, open: false }
+        slot.open = false
         return
       case 'stopped':
         course.tell(name, () => 'has stopped')
@@ -69,36 +71,27 @@ export function act(
         course.tell(name, () => `reports ${String(effect.error)}`)
     }
   }
-  const work = (more: number): void => {
-    slot = { ...slot, work: slot.work + more }
+  const work = (): void => {
+    slot.work += 1
     driver.dispatch({ type: 'work', pending: slot.work })
   }
-  const fresh = () => nameOf(++names)
-  const driver = new Driver(
-    {
-      moment: () => ({ nowMs: 0, sleptMs: 0, fresh, chance }),
-      perform,
-      wakeAt: () => undefined,
-      settled: () => undefined,
-    },
-    slot,
-  )
-  // A call that lands is over, whatever comes of it.
-  const { lands } = driver
-  driver.lands = (call) => {
-    const landed = lands.call(driver, call)
-    if (landed) inFlight = false
-    if (landed) slot = { ...slot, boundAtMs: undefined }
-    return landed
+  const moment = { nowMs: 0, sleptMs: 0, fresh: () => nameOf(++names), chance }
+  const driver = new Driver({ moment: () => moment, perform, wakeAt: () => undefined, settled: () => undefined }, slot)
+  if (lands !== undefined) {
+    if (!driver.lands(lands)) return scene
+    slot.boundAtMs = undefined
   }
-  does(driver)
+  does(driver, lands ?? 0)
   const { state, wakeAtMs, flight } = driver
   if (state.phase === 'stopped' && slot.watching) course.violate('I11', `${name} has stopped and left its watch open`)
-  const after: Slot = state.phase === 'stopped' ? down : { ...slot, state, wakeAtMs, flight }
+  const after: Slot = state.phase === 'stopped' ? down : Object.assign(slot, { state, wakeAtMs, flight })
   const slots = scene.slots.with(who, after)
   const rest = state.phase === 'stopped' ? abandoned(messages, who) : messages
   return { ...scene, slots, messages: rest, names }
 }
+
+/** A process that does something. */
+type Draft = { -readonly [K in keyof Process]: Process[K] }
 
 /** A piece of work has settled. */
 export function settle(scene: Scene, who: number): Scene {

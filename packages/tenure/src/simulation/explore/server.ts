@@ -10,7 +10,7 @@ import {
   type Verdict,
 } from '../../stores/rules.ts'
 import { remainingMs, type Course } from './course.ts'
-import { nameOf } from './encoding.ts'
+import { nameOf } from './fields.ts'
 import type { Message, Reply, Scene, Server, Setup } from './scene.ts'
 
 /** Carries a request out. `swapIsLost`: another write came in between, so that it is judged and refused. */

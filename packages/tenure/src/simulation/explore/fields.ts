@@ -1,0 +1,336 @@
+/** Writes the fields of a scene by what they mean, and reads them. Most take one byte. */
+import type { Fields } from '../../election-fields.ts'
+import { Words } from './words.ts'
+
+/** Stands for every name that can never be matched again. */
+export const dead = '~'
+
+const releasedEnd = ' released'
+
+/** The version in the key of a sight. */
+export function versionOf(key: string): string {
+  return key.endsWith(releasedEnd) ? key.slice(0, -releasedEnd.length) : key
+}
+
+/** What the number of a name stands for. */
+export function nameOf(number: number): string {
+  return number === 0 ? '' : number === 1 ? dead : String(number)
+}
+
+/** Below it are marks of other numbers than small ones. */
+const least = 8
+const missing = 0
+const there = 1
+const infinite = 2
+const minusInfinite = 3
+const fraction = 4
+const word = 5
+/** Small numbers of ticks are one byte. */
+const zero = 70
+const leastTicks = least - zero
+const mostTicks = 255 - zero
+/** Numbers that mean what they say are multiples of this, or small. */
+const valueUnitMs = 100
+
+/** What a name is known as. */
+const asAttempt = 1
+const asMark = 2
+const asVersion = 4
+
+/** A scene takes a few hundred. */
+const mostBytes = 1 << 14
+
+/** Writes, over and over again into the same place. */
+export class FieldWriter implements Fields {
+  readonly words = new Words()
+  /** The call whose answer counts, of the elector that is being written. */
+  flight: number | undefined
+  /** The time of that elector. */
+  nowMs = 0
+  readonly #longestAgeMs: number
+  readonly #bytes = new Uint8Array(mostBytes)
+  readonly #view = new DataView(this.#bytes.buffer)
+  readonly #numbers = new Map<string, number>()
+  /** By number: as what each name is known. */
+  readonly #known: number[] = []
+  readonly #terms: number[] = []
+  readonly #termsAt: number[] = []
+  #length = 0
+  #unitMs = 0
+  #heldNowMs = 0
+
+  constructor(longestAgeMs: number) {
+    this.#longestAgeMs = longestAgeMs
+  }
+
+  begin(): void {
+    this.#length = 0
+    this.#numbers.clear()
+    this.#known.length = 2
+    this.#terms.length = 0
+    this.#termsAt.length = 0
+  }
+
+  /** From here on, times are those of this clock. */
+  at(unitMs: number, nowMs: number, heldNowMs: number, flight: number | undefined): void {
+    this.#unitMs = unitMs
+    this.nowMs = nowMs
+    this.#heldNowMs = heldNowMs
+    this.flight = flight
+  }
+
+  end(): Uint8Array {
+    const lowest = Math.min(...this.#terms)
+    for (let index = 0; index < this.#terms.length; index += 1) {
+      const above = (this.#terms[index] as number) - lowest + 2
+      if (above > 255) throw new RangeError('Terms are too far apart.')
+      this.#bytes[this.#termsAt[index] as number] = above
+    }
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  small(value: number): void {
+    this.#bytes[this.#length++] = value
+  }
+
+  due(ms: number): number {
+    const left = ms - this.nowMs
+    this.#time(left <= 0 ? 0 : left === Infinity ? left : Math.ceil(left / this.#unitMs - 1e-9) * this.#unitMs)
+    return ms
+  }
+
+  heldDue(ms: number): number {
+    const left = ms - this.#heldNowMs
+    this.#time(left <= 0 ? 0 : left === Infinity ? left : Math.ceil(left / this.#unitMs - 1e-9) * this.#unitMs)
+    return ms
+  }
+
+  moment(ms: number): number {
+    this.#time(Math.max(ms - this.nowMs, -this.#longestAgeMs))
+    return ms
+  }
+
+  heldMoment(ms: number): number {
+    this.#time(Math.max(ms - this.#heldNowMs, -this.#longestAgeMs))
+    return ms
+  }
+
+  term(term: number): number {
+    if (term > 0) {
+      this.#terms.push(term)
+      this.#termsAt.push(this.#length)
+    }
+    this.small(term + 1)
+    return term
+  }
+
+  attempt(name: string): string {
+    return this.#name(name, asAttempt)
+  }
+
+  mark(name: string): string {
+    return this.#name(name, asMark)
+  }
+
+  version(name: string): string {
+    return this.#name(name, asVersion)
+  }
+
+  sight(key: string): string {
+    const version = versionOf(key)
+    this.#name(version, 0)
+    this.small(version === key ? 0 : 1)
+    return key
+  }
+
+  isAttempt(name: string): boolean {
+    return this.#isKnown(name, asAttempt)
+  }
+
+  isMark(name: string): boolean {
+    return this.#isKnown(name, asMark)
+  }
+
+  isVersion(name: string): boolean {
+    return this.#isKnown(name, asVersion)
+  }
+
+  call(id: number): number {
+    this.small(id === this.flight ? 1 : 0)
+    return id
+  }
+
+  value<T extends string | number | boolean>(value: T): T {
+    if (typeof value === 'number') {
+      this.#number(value, valueUnitMs)
+    } else {
+      this.small(word)
+      this.small(this.words.numberOf(value))
+    }
+    return value
+  }
+
+  maybe<T>(value: T | undefined, of: (fields: Fields, value: T) => T): T | undefined {
+    if (value === undefined) this.small(missing)
+    else {
+      this.small(there)
+      of(this, value)
+    }
+    return value
+  }
+
+  each<T>(values: readonly T[], of: (fields: Fields, value: T) => T): readonly T[] {
+    this.small(values.length)
+    for (const value of values) of(this, value)
+    return values
+  }
+
+  #isKnown(name: string, as: number): boolean {
+    const number = this.#numbers.get(name)
+    return number !== undefined && ((this.#known[number] ?? 0) & as) !== 0
+  }
+
+  #name(name: string, as: number): string {
+    if (name === '' || name === dead) {
+      this.small(name === '' ? 0 : 1)
+      return name
+    }
+    let number = this.#numbers.get(name)
+    if (number === undefined) {
+      number = this.#known.length
+      if (number > 255) throw new RangeError('There are too many names.')
+      this.#numbers.set(name, number)
+      this.#known.push(as)
+    } else {
+      this.#known[number] = (this.#known[number] ?? 0) | as
+    }
+    this.small(number)
+    return name
+  }
+
+  #time(ms: number): void {
+    this.#number(ms, this.#unitMs)
+  }
+
+  #number(value: number, unit: number): void {
+    const ticks = value / unit
+    if (Number.isInteger(ticks) && ticks >= leastTicks && ticks <= mostTicks) return this.small(ticks + zero)
+    if (value === Infinity) return this.small(infinite)
+    if (value === -Infinity) return this.small(minusInfinite)
+    this.small(fraction)
+    this.#view.setFloat64(this.#length, value)
+    this.#length += 8
+  }
+}
+
+/** What is only for show, as every scene has it. */
+const shown: { [name: string]: unknown } = {
+  election: 'e',
+  acquiredAt: 0,
+  renewedAt: 0,
+  metadata: {},
+  nowMs: 0,
+  sleptMs: 0,
+  contendsSinceMs: 0,
+}
+shown['record'] = shown
+
+/** Reads what {@link FieldWriter} wrote. */
+export class FieldReader implements Fields {
+  /** The highest number of a name so far. */
+  names = 1
+  unitMs = 0
+  /** Given in place of what is read: only what is for show is taken from it. */
+  readonly anything = shown as never
+  readonly #words: Words
+  #bytes: Uint8Array = new Uint8Array()
+  #at = 0
+
+  constructor(words: Words) {
+    this.#words = words
+  }
+
+  begin(bytes: Uint8Array, offset: number): void {
+    this.#bytes = bytes
+    this.#at = offset
+    this.names = 1
+  }
+
+  small(): number {
+    return this.#bytes[this.#at++] as number
+  }
+
+  due(): number {
+    return this.#number(this.unitMs)
+  }
+
+  heldDue(): number {
+    return this.#number(this.unitMs)
+  }
+
+  moment(): number {
+    return this.#number(this.unitMs)
+  }
+
+  heldMoment(): number {
+    return this.#number(this.unitMs)
+  }
+
+  term(): number {
+    return this.small() - 1
+  }
+
+  attempt(_name: string): string {
+    return this.#name()
+  }
+
+  mark(): string {
+    return this.#name()
+  }
+
+  version(): string {
+    return this.#name()
+  }
+
+  sight(): string {
+    const version = this.#name()
+    return this.small() === 1 ? `${version}${releasedEnd}` : version
+  }
+
+  call(): number {
+    return this.small()
+  }
+
+  value<T extends string | number | boolean>(_value: T): T {
+    if (this.#bytes[this.#at] !== word) return this.#number(valueUnitMs) as T
+    this.#at += 1
+    return this.#words.of(this.small()) as T
+  }
+
+  maybe<T>(_value: T | undefined, of: (fields: Fields, value: T) => T): T | undefined {
+    return this.small() === missing ? undefined : of(this, this.anything)
+  }
+
+  each<T>(_values: readonly T[], of: (fields: Fields, value: T) => T): readonly T[] {
+    const length = this.small()
+    const values: T[] = []
+    for (let index = 0; index < length; index += 1) values.push(of(this, this.anything))
+    return values
+  }
+
+  #name(): string {
+    const number = this.small()
+    if (number > this.names) this.names = number
+    return nameOf(number)
+  }
+
+  #number(unit: number): number {
+    const first = this.small()
+    if (first >= least) return (first - zero) * unit
+    if (first === infinite) return Infinity
+    if (first === minusInfinite) return -Infinity
+    const at = this.#at
+    this.#at += 8
+    return new DataView(this.#bytes.buffer, this.#bytes.byteOffset).getFloat64(at)
+  }
+}

@@ -1,0 +1,17 @@
+/** Texts and truth values that occur, and their numbers. */
+export class Words {
+  readonly #words: (string | boolean)[] = []
+  readonly #numbers = new Map<string | boolean, number>()
+
+  numberOf(word: string | boolean): number {
+    const known = this.#numbers.get(word)
+    if (known !== undefined) return known
+    const number = this.#words.push(word) - 1
+    this.#numbers.set(word, number)
+    return number
+  }
+
+  of(number: number): string | boolean {
+    return this.#words[number] ?? false
+  }
+}
