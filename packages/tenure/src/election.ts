@@ -348,7 +348,9 @@ function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForM
   s.highestTerm = Math.max(s.highestTerm, record.term)
   noteMark(s, record)
   s.phase = 'leading'
+  // What it knew of others is old when it contends again: then it asks at once.
   s.view = undefined
+  s.repliedAtMs = -Infinity
   s.seen = []
   s.refusals = 0
   if (s.watch === 'open') effects.push({ type: 'watch', open: false })
