@@ -1,4 +1,4 @@
-import type { HeadChanges } from '../storage/journal.ts'
+import type { HeadChanges } from '../storage/appender.ts'
 import type { Position } from '../storage/position.ts'
 import type { History, StorageHead } from '../storage/storage.ts'
 

@@ -1,5 +1,15 @@
 import { nextTurn } from '../clock.ts'
 import { ServiceError } from '../errors.ts'
+import {
+  answered,
+  changed,
+  ended,
+  newAppender,
+  next,
+  type Appender,
+  type BatchSource,
+  type HeadChanges,
+} from './appender.ts'
 import type { Appended, Batch, GroupRecord, KeptGroup, Storage, StorageHead } from './storage.ts'
 
 /** Which write of which batch it was. */
@@ -20,9 +30,6 @@ interface Check {
   reject(error: Error): void
 }
 
-/** What a batch may change of the head, beside its place. */
-export type HeadChanges = Partial<Pick<StorageHead, 'term' | 'restores' | 'incarnation' | 'heldMs'>>
-
 /** What {@link Journal} takes. */
 export interface JournalOptions {
   newId(): string
@@ -32,46 +39,29 @@ export interface JournalOptions {
   readonly onFenced?: (() => void) | undefined
 }
 
-/** A batch of which nobody knows whether it is there. */
-interface Unsettled {
-  readonly batch: Batch
-  /** On the same head, without groups: where it is taken, the batch never will be. */
-  readonly instead: Batch
-}
-
 /**
  * The one who appends to a {@link Storage}: one batch at a time, each with all that came while the one before was under
- * way.
- *
- * Where an append rejects, its writers fail at once, and the batch is *unsettled*: it may still be applied, even much
- * later. Nothing else is appended on top of that. First an empty batch is appended to the same head. Where it is `done`,
- * the unsettled one can never be. Where it is `fenced`, the same batch is sent again: `done` means that it was applied
- * after all, and that this is durable now. If that is fenced too, another replica has appended, and this one never does
- * again. Reading the head would not settle anything: see {@link Storage.append}.
- *
- * Writers that failed although their batch was applied are no different from those of a process that crashed between
- * the commit and the answer. What that means for each kind of write is said at `LocalGroups`. Such records are *unheard*:
- * they are replaced by what memory says before anything else is written. Otherwise a reader of changes could have
- * seen a later batch when the process crashes: by its cursor it would know of a record that it was never told of.
+ * way. What is sent, and what follows from the answers, is decided in appender.ts.
  */
 export class Journal {
   readonly #storage: Storage
   readonly #options: JournalOptions
-  #head: StorageHead
+  readonly #source: BatchSource
+  #state: Appender
   #queue: Write[] = []
   #checks: Check[] = []
   #draining: Promise<void> | undefined
-  #unsettled: Unsettled | undefined
-  #changes: HeadChanges = {}
-  /** Groups whose record is in the storage although its writer failed. */
-  readonly #unheard = new Set<string>()
-  #fenced: ServiceError | undefined
 
   /** `head` is that of the storage. */
   constructor(storage: Storage, head: StorageHead, options: JournalOptions) {
     this.#storage = storage
-    this.#head = head
     this.#options = options
+    this.#source = {
+      newId: () => options.newId(),
+      recordNow: (id) => options.recordNow(id),
+      fitting: (kept) => this.#fitting(kept),
+    }
+    this.#state = newAppender(head)
   }
 
   /**
@@ -82,17 +72,17 @@ export class Journal {
     this.change(changes)
     const failure = await this.#append([])
     if (failure) throw failure
-    return this.#head
+    return this.#state.head
   }
 
   /** Every batch from now on has these in its head. */
   change(changes: HeadChanges): void {
-    this.#changes = { ...this.#changes, ...changes }
+    this.#state = changed(this.#state, changes)
   }
 
   /** Nothing more is sent, and all that waits to be fails with this. */
   end(reason: ServiceError): void {
-    this.#fenced ??= reason
+    this.#state = ended(this.#state, reason)
   }
 
   /** Resolves once it is durable, in the order of the calls. Rejects where it was not done, or where nobody knows. */
@@ -113,7 +103,7 @@ export class Journal {
 
   /** Why nothing is written any more: another replica has appended, or may have. What is in memory need not be true. */
   get fenced(): ServiceError | undefined {
-    return this.#fenced
+    return this.#state.over
   }
 
   /** Resolves when nothing is under way any more. */
@@ -139,7 +129,7 @@ export class Journal {
   }
 
   #answer(writes: readonly Write[], failure: ServiceError | undefined): void {
-    const head = this.#head
+    const { head } = this.#state
     for (const [index, { resolve, reject }] of writes.entries()) {
       if (failure) reject(failure)
       else resolve({ head, index, isLast: index === writes.length - 1 })
@@ -159,68 +149,38 @@ export class Journal {
     return count
   }
 
-  #append(writes: readonly Write[]): Promise<ServiceError | undefined> {
-    const append = async () => {
-      await this.#settle()
-      await this.#appendNext(writes.map(({ id, record }) => ({ id, record })))
+  #append(writes: readonly KeptGroup[]): Promise<ServiceError | undefined> {
+    return failureOf(this.#sendAll(writes.map(({ id, record }) => ({ id, record }))))
+  }
+
+  /** Settles what came before. Then it appends these groups; if none are given, nothing. */
+  async #sendAll(groups: readonly KeptGroup[] | undefined): Promise<void> {
+    for (;;) {
+      const sending = next(this.#state, groups, this.#source)
+      if (!sending) return
+      this.#state = sending.state
+      const appended = await this.#send(sending.batch)
+      if (sending.isAsked && appended === 'done') return
     }
-    return failureOf(append())
   }
 
-  async #appendNext(groups: readonly KeptGroup[]): Promise<void> {
-    const batch = this.#next(groups)
-    this.#unsettled = { batch, instead: this.#next([]) }
-    this.#follow(batch, await this.#send(batch))
-  }
-
-  /** Asked before each: it may have ended while the one before was under way. */
   async #send(batch: Batch): Promise<Appended> {
-    this.#assertGoesOn()
-    return this.#storage.append(this.#head, batch)
-  }
-
-  #assertGoesOn(): void {
-    if (this.#fenced) throw this.#fenced
+    let answer: Appended | 'unknown' = 'unknown'
+    try {
+      answer = await this.#storage.append(this.#state.head, batch)
+      return answer
+    } finally {
+      const { over } = this.#state
+      this.#state = answered(this.#state, answer)
+      if (this.#state.over !== over) this.#options.onFenced?.()
+    }
   }
 
   /** A storage that works is not enough: the next write must be possible too. */
   async #check(): Promise<void> {
-    await this.#settle()
-    this.#assertGoesOn()
+    await this.#sendAll(undefined)
+    if (this.#state.over) throw this.#state.over
     await this.#storage.check()
-  }
-
-  async #settle(): Promise<void> {
-    this.#assertGoesOn()
-    if (this.#unsettled) await this.#settleBatch(this.#unsettled)
-    while (this.#unheard.size > 0) {
-      const kept = [...this.#unheard].map((id) => ({ id, record: this.#options.recordNow(id) }))
-      const groups = kept.slice(0, this.#fitting(kept))
-      await this.#appendNext(groups)
-      for (const { id } of groups) this.#unheard.delete(id)
-    }
-  }
-
-  async #settleBatch({ batch, instead }: Unsettled): Promise<void> {
-    const given = await this.#send(instead)
-    if (given === 'done') return this.#follow(instead, given)
-    this.#follow(batch, await this.#send(batch))
-    for (const { id } of batch.groups) this.#unheard.add(id)
-  }
-
-  #follow({ head }: Batch, appended: Appended): void {
-    if (appended === 'fenced') {
-      this.#fenced = new ServiceError('BACKEND_UNAVAILABLE', 'Another replica writes to the storage of this service.')
-      this.#options.onFenced?.()
-      throw this.#fenced
-    }
-    this.#head = head
-    this.#unsettled = undefined
-  }
-
-  #next(groups: readonly KeptGroup[]): Batch {
-    const place = { seq: this.#head.seq + 1, batch: this.#options.newId() }
-    return { head: { ...this.#head, ...this.#changes, ...place }, groups }
   }
 }
 

@@ -8,7 +8,6 @@ export interface ReplicaMutant extends Mutation {
 
 const service = { package: 'service' as const }
 const driver = { ...service, file: 'groups/group-driver.ts' }
-const journal = { ...service, file: 'storage/journal.ts' }
 const question = 'if (!this.#authority.isProven()) return this.#after(this.#authority.soon(), ask)'
 /** A replica that stood still finds calls in its sockets before it finds out about itself. */
 const halts = { faults: ['pause', 'sleep'], faultEveryMs: 5_000, tellsTerms: false } as const
@@ -83,20 +82,22 @@ export const replicaMutants: readonly ReplicaMutant[] = [
     in: { faults: ['stop', 'crash'], faultEveryMs: 5_000 },
   },
   {
-    ...journal,
+    ...service,
+    file: 'storage/journal.ts',
     name: 'settle by reading',
-    find: 'const given = await this.#send(instead)',
-    replace: `const found = await this.#storage.head()
-    if (found.batch === batch.head.batch) return this.#follow(batch, 'done')
-    this.#unsettled = undefined
-    if (found) return
-    const given = 'fenced' as Appended`,
+    find: 'const sending = next(',
+    replace: `const { open } = this.#state
+      const { batch } = open ? await this.#storage.head() : this.#state.head
+      if (open) this.#state = { ...this.#state, open: undefined }
+      if (batch === open?.batch.head.batch) this.#state = { ...this.#state, head: open.batch.head }
+      const sending = next(`,
   },
   {
-    ...journal,
+    ...service,
+    file: 'storage/appender.ts',
     name: 'send a new batch after an unsettled one',
-    find: 'await this.#settle()\n      await this.#appendNext',
-    replace: 'if (this.#fenced) throw this.#fenced\n      await this.#appendNext',
+    find: 'if (open) {',
+    replace: 'if (open && !open) {',
   },
   {
     ...service,

@@ -8,47 +8,47 @@ const open: OpenJournal = (...options) => new Journal(...options)
 test.each(journalChecks)('$name', ({ run }) => run(open))
 
 const journal = { package: 'service', file: 'storage/journal.ts' } as const
+const appender = { package: 'service', file: 'storage/appender.ts' } as const
 
 /** Each must be noticed by the check that is named for it. */
 const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
-    ...journal,
+    ...appender,
     name: 'send a new batch after an unsettled one',
-    find: 'await this.#settle()\n      await this.#appendNext',
-    replace: 'await this.#appendNext',
+    find: 'if (open) {',
+    replace: 'if (open && !open) {',
     by: 'a batch that was carried out unheard is confirmed by a write, and the next follows it',
   },
   {
     ...journal,
     name: 'settle by reading',
-    find: 'const given = await this.#send(instead)',
-    replace: `const found = await this.#storage.head()
-    if (found.batch === batch.head.batch) return this.#follow(batch, 'done')
-    this.#unsettled = undefined
-    if (found) return
-    const given = 'fenced' as Appended`,
+    find: 'const sending = next(',
+    replace: `const { open } = this.#state
+      const { batch } = open ? await this.#storage.head() : this.#state.head
+      if (open) this.#state = { ...this.#state, open: undefined }
+      if (batch === open?.batch.head.batch) this.#state = { ...this.#state, head: open.batch.head }
+      const sending = next(`,
     by: 'what gives a batch up is repeated until it is answered, and nothing else is sent',
   },
   {
-    ...journal,
+    ...appender,
     name: 'give a batch up by another batch each time',
-    find: 'async #settleBatch({ batch, instead }: Unsettled): Promise<void> {',
-    replace: `async #settleBatch({ batch }: Unsettled): Promise<void> {
-    const instead = this.#next([])`,
+    find: 'batch: isTaken ? open.batch : open.instead',
+    replace: 'batch: isTaken ? open.batch : batchAfter(state, [], source)',
     by: 'what gives a batch up is repeated until it is answered, and nothing else is sent',
   },
   {
     ...journal,
     name: 'check the storage alone',
-    find: 'await this.#settle()\n    this.#assertGoesOn()',
-    replace: 'this.#assertGoesOn()',
+    find: 'await this.#sendAll(undefined)',
+    replace: '',
     by: 'a check fails as long as the next write would',
   },
   {
     ...journal,
     name: 'take a fenced batch for done',
-    find: "if (appended === 'fenced') {",
-    replace: "if (appended !== 'fenced' && appended !== 'done') {",
+    find: 'answer = await this.#storage.append(this.#state.head, batch)',
+    replace: "answer = (await this.#storage.append(this.#state.head, batch)) && 'done'",
     by: 'another writer ends it for good',
   },
   {
@@ -66,10 +66,10 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     by: 'nobody is answered before the batch is there',
   },
   {
-    ...journal,
+    ...appender,
     name: 'leave what was unheard as it is',
-    find: 'for (const { id } of batch.groups) this.#unheard.add(id)',
-    replace: '',
+    find: 'withGroups(unheard, batch) :',
+    replace: 'unheard :',
     by: 'what was carried out unheard is replaced by what memory has before anything else is written',
   },
   {
@@ -80,10 +80,10 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     by: 'no batch is larger than the storage takes, in number or in bytes',
   },
   {
-    ...journal,
+    ...appender,
     name: 'go on with what was begun after the end',
-    find: 'this.#assertGoesOn()\n    return this.#storage.append',
-    replace: 'return this.#storage.append',
+    find: 'if (over) throw over',
+    replace: 'if (over && !open) throw over',
     by: 'nothing more is sent after the end, whatever was under way',
   },
 ]
