@@ -524,12 +524,14 @@ function isCloned(s: Draft, record: LeaseRecord): boolean {
   return marked && ownOf(s, record) !== undefined && !hasOwnMark(s, record)
 }
 
-/** What was sent before named an earlier version, so it can be applied no more. */
+/** What was sent before it named an earlier version, so it can be applied no more. What was sent after it still can. */
 function noteMark(s: Draft, { attempt, mark }: LeaseRecord): void {
   if (typeof mark !== 'string') return
-  s.own = s.own.map((own) =>
-    own.id === attempt ? { ...own, seen: [...own.seen.slice(1 - seenMarksLimit), mark], sent: [] } : own,
-  )
+  s.own = s.own.map((own) => {
+    if (own.id !== attempt) return own
+    const seen = own.seen.includes(mark) ? own.seen : [...own.seen.slice(1 - seenMarksLimit), mark]
+    return { ...own, seen, sent: own.sent.slice(own.sent.indexOf(mark) + 1) }
+  })
 }
 
 /**

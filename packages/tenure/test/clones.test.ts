@@ -8,8 +8,9 @@ import {
   type Input,
   type Settings,
 } from '../src/election-state.ts'
-import { casStore, memoryStore, type LeaseRecord, type LeaseStore } from '../src/index.ts'
+import { casStore, memoryStore, type AcquireClaim, type LeaseRecord, type LeaseStore } from '../src/index.ts'
 import { simulatedKv } from '../src/simulation/simulated-kv.ts'
+import { granted, judgeAcquire, refused } from '../src/stores/rules.ts'
 import { resolveTimings } from '../src/timings.ts'
 
 const settings: Settings = {
@@ -188,6 +189,39 @@ test('an event of an own leadership long ago is no clone', async () => {
   for (let nowMs = 105_000; nowMs <= 111_000; nowMs += 1_000) await process.take({ type: 'wake' }, nowMs)
   await process.take({ type: 'observed', record: history[3] }, 111_100)
   expect(process.sawClone).toBe(false)
+})
+
+test('an own write that is carried out after a refusal is no clone’s', () => {
+  let state = initialState(settings)
+  let names = 0
+  const told: Effect[] = []
+  const take = (input: object, nowMs: number) => {
+    const moment = { nowMs, sleptMs: 0, fresh: () => `mark-${++names}`, chance: () => 0.5 }
+    const after = step(state, { ...input, ...moment } as Input)
+    state = after.state
+    told.push(...after.effects)
+  }
+  const sent = () => {
+    const call = told.findLast((effect) => effect.type === 'call')?.call
+    return call && 'claim' in call ? call : expect.unreachable('a claim was sent')
+  }
+  take({ type: 'start' }, 0)
+  const { id, claim } = sent()
+  const verdict = judgeAcquire({ record: undefined, highestTerm: 0, remainingMs: undefined }, claim as AcquireClaim, 0)
+  if ('answer' in verdict) return expect.unreachable('the first claim is granted')
+  const record: LeaseRecord = { ...verdict.write, version: 'v1' }
+  take({ type: 'answer', call: id, outcome: granted(record, claim) }, 0)
+  take({ type: 'wake' }, 5_000)
+  const late = sent()
+  take({ type: 'failed', call: late.id, error: new Error('no answer') }, 6_000)
+  take({ type: 'wake' }, 8_000)
+  // It has lost against a write that left the record as it was.
+  take({ type: 'answer', call: sent().id, outcome: refused({ record, highestTerm: 1, remainingMs: undefined }) }, 8_000)
+  const renewed = { ...record, version: 'v2', mark: late.claim.mark }
+  const overtaken = refused({ record: renewed, highestTerm: 1, remainingMs: undefined })
+  take({ type: 'answer', call: sent().id, outcome: overtaken }, 8_001)
+  expect(told.filter(({ type }) => type === 'error')).toEqual([])
+  expect(leadsAt(state, 8_001)).toBe(true)
 })
 
 test('a wrapper that hands claims on without their marks still elects', async () => {
