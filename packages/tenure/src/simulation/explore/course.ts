@@ -1,5 +1,5 @@
 /** What a transition sees and breaks: counts, violations, and, for people, what happened. */
-import { beliefEndOf, deadlineOf, leadsAt, type Call, type Effect } from '../../election-state.ts'
+import { beliefEndOf, deadlineOf, leadsAt, type Call, type Effect, type ElectionState } from '../../election-state.ts'
 import { isTenureError } from '../../errors.ts'
 import { messageOf } from '@tenure/internal/message'
 import type { LeaseRecord } from '../../lease-store.ts'
@@ -71,10 +71,9 @@ export class Course {
     if (record.term <= server.highestTerm) {
       this.violate('I4', `term ${record.term} is granted after term ${server.highestTerm}`)
     }
-    const released = server.record?.released ? server.record.term : undefined
-    for (const { state } of scene.slots.filter(isProcess)) {
+    for (const { state, gaveBack } of scene.slots.filter(isProcess)) {
       const term = state.grant?.record.term
-      if (term === undefined || term === record.term || term === released) continue
+      if (term === undefined || term === record.term || gaveBack) continue
       if (beliefEndOf(state) > roundingMs) {
         this.violate('I2', `term ${record.term} is granted before the belief of ${nameOf(state)} in term ${term} ends`)
       }
@@ -100,8 +99,17 @@ export class Course {
     if (isOwn && (open || work > 0)) this.violate('I7', `${name} releases before its work has settled`)
   }
 
+  /** I5: a belief that is over stays over, whatever arrives. */
+  believes(before: ElectionState, after: ElectionState): void {
+    const term = before.grant?.record.term
+    if (term === undefined || after.grant?.record.term !== term) return
+    if (deadlineOf(before) <= 0 && deadlineOf(after) > 0) {
+      this.violate('I5', `${nameOf(after)} believes again in term ${term}, which was over`)
+    }
+  }
+
   /** I7, I10: what a process reports. `strain`: what the faults so far excuse. */
-  reports({ state, ledTerm, open, work }: Process, effect: Effect, strain: number): void {
+  reports({ state, ledTerm, open, work, told }: Process, effect: Effect, strain: number): void {
     const name = nameOf(state)
     switch (effect.type) {
       case 'elected':
@@ -117,6 +125,9 @@ export class Course {
         if (strain <= this.#mostStrain) {
           this.violate('I10', `${name} loses its term (${effect.reason}) although nothing happened that excuses it`)
         }
+        return
+      case 'stopped':
+        if (!told) this.violate('I10', `${name} stops although nobody told it to`)
         return
       case 'lost':
         if (!open) this.violate('I7', `${name} reports the loss of a term that it does not have`)

@@ -13,6 +13,8 @@ export interface Move {
   /** 1 if time passes. */
   readonly ticks: 0 | 1
   readonly fault?: ExploredFault | undefined
+  /** Something arrives that may as well arrive much later. */
+  readonly isLate?: boolean | undefined
   run(tools: Tools): Scene
 }
 
@@ -27,8 +29,8 @@ export interface Tools {
 export function naturalMoves(scene: Scene, setup: Setup): Move[] {
   const moves = scene.dawn ? arrivals(scene, setup) : []
   const day = { ...scene, dawn: false }
-  const add = (who: string, what: () => string, run: (tools: Tools) => Scene) =>
-    moves.push({ who, what, ticks: 0, run })
+  const add = (who: string, what: () => string, run: (tools: Tools) => Scene, isLate = false) =>
+    moves.push({ who, what, ticks: 0, run, isLate })
   let isPressing = false
   const heard = new Set<number>()
   for (const [index, message] of scene.messages.entries()) {
@@ -44,6 +46,7 @@ export function naturalMoves(scene: Scene, setup: Setup): Move[] {
       to,
       () => `gets ${describe(message, setup)}`,
       (tools) => arrive(without(day, index), message, tools),
+      late,
     )
   }
   for (const [who, slot] of scene.slots.entries()) {
@@ -170,7 +173,10 @@ export function faultMoves(scene: Scene, setup: Setup): Move[] {
       'stop',
       name,
       () => 'FAULT: is stopped',
-      (next, tools) => act(next, who, tools, (driver) => driver.dispatch({ type: 'stop' })),
+      (next, tools) => {
+        const told = withSlot(next, who, { ...slot, told: true })
+        return act(told, who, tools, (driver) => driver.dispatch({ type: 'stop' }))
+      },
     )
     if (!slot.watching) continue
     add(

@@ -83,6 +83,8 @@ export function act(
   }
   does(driver, lands ?? 0)
   const { state, wakeAtMs, flight } = driver
+  if (state.grant?.record.term !== slot.ledTerm) slot.gaveBack = false
+  if (isProcess(before)) course.believes(before.state, state)
   if (state.phase === 'stopped' && slot.watching) course.violate('I11', `${name} has stopped and left its watch open`)
   const after: Slot = state.phase === 'stopped' ? down : Object.assign(slot, { state, wakeAtMs, flight })
   const slots = scene.slots.with(who, after)

@@ -30,6 +30,8 @@ export function slotWith(fields: Fields, slot: Slot): Slot {
     ledTerm: fields.term(slot.ledTerm),
     open: fields.value(slot.open),
     work: fields.value(slot.work),
+    told: fields.value(slot.told),
+    gaveBack: fields.value(slot.gaveBack),
   } as Slot
 }
 

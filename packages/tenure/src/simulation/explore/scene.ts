@@ -52,6 +52,10 @@ export interface Slot extends Partial<DriverState> {
   readonly open: boolean
   /** Pieces of work that have not settled. */
   readonly work: number
+  /** Whether it was told to stop. */
+  readonly told: boolean
+  /** Whether the store has taken its grant back: it need not know yet. */
+  readonly gaveBack: boolean
 }
 
 /** A process that is not there. */
@@ -62,6 +66,8 @@ export const down: Slot = {
   ledTerm: 0,
   open: false,
   work: 0,
+  told: false,
+  gaveBack: false,
 }
 
 /** A process that is there. */

@@ -10,8 +10,14 @@ export interface World<State> {
   read(bytes: Uint8Array, offset: number): State
   /** Every transition from a state, always in the same order, until `visit` says that it is enough. */
   expand(state: State, visit: (next: State, ticks: number, violation: string | undefined) => boolean): void
-  /** What never happens from a state on although it must. Asked for a share of the states. */
-  stuck?(state: State): string | undefined
+  /** What never happens from a state on although it must, and the way there. Asked for a share of the states. */
+  stuck?(state: State): Violation | undefined
+}
+
+/** The rule that was broken, and which transition was taken, one after another. */
+export interface Violation {
+  readonly what: string
+  readonly trace: readonly number[]
 }
 
 /** What ends a search before it is complete. */
@@ -25,8 +31,7 @@ export interface Found {
   readonly complete: boolean
   readonly states: number
   readonly transitions: number
-  /** The rule that was broken, and which transition was taken, one after another. */
-  readonly violation?: { readonly what: string; readonly trace: readonly number[] } | undefined
+  readonly violation?: Violation | undefined
 }
 
 /** From every so many states on it is looked whether what must happen happens soon. */
@@ -61,8 +66,8 @@ export async function search<State>(world: World<State>, bounds: Bounds, clock: 
       await new Promise((resolve) => setImmediate(resolve))
     }
     const state = world.read(encoded.bytes, encoded.offset)
-    const what = at % stuckShare === 0 ? world.stuck?.(state) : undefined
-    if (what) return { ...found, violation: { what, trace: path.to(at) } }
+    const stuck = at % stuckShare === 0 ? world.stuck?.(state) : undefined
+    if (stuck) return { ...found, violation: { what: stuck.what, trace: [...path.to(at), ...stuck.trace] } }
     let move = 0
     world.expand(state, (next, ticks, broken) => {
       transitions += 1

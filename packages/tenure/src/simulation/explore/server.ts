@@ -11,7 +11,7 @@ import {
 } from '../../stores/rules.ts'
 import { remainingMs, type Course } from './course.ts'
 import { nameOf } from './fields.ts'
-import type { Message, Reply, Scene, Server, Setup } from './scene.ts'
+import type { Message, Reply, Scene, Server, Setup, Slot } from './scene.ts'
 
 /** Carries a request out. `swapIsLost`: another write came in between, so that it is judged and refused. */
 export function handle(
@@ -33,7 +33,12 @@ export function handle(
   if (verb === 'acquire') course.granted(scene, record)
   if (verb === 'release') course.released(scene, record)
   const outcome: Outcome = granted(record, claim)
-  return { scene: written({ ...scene, names }, record, setup, verb === 'acquire'), reply: { outcome } }
+  const slots = verb === 'release' ? scene.slots.map((slot) => givenBack(slot, record)) : scene.slots
+  return { scene: written({ ...scene, names, slots }, record, setup, verb === 'acquire'), reply: { outcome } }
+}
+
+function givenBack(slot: Slot, { term }: LeaseRecord): Slot {
+  return slot.state?.grant?.record.term === term ? { ...slot, gaveBack: true } : slot
 }
 
 function judge(verb: Message['verb'], current: Current, claim: AcquireClaim & HeldClaim): Verdict {

@@ -4,7 +4,7 @@ import { Course, noCounts, type ExploredCounts } from './course.ts'
 import { Encoding } from './encoding.ts'
 import { faultMoves, naturalMoves, type Move } from './moves.ts'
 import { firstScene, isProcess, leaseDurationMs, type Scene, type Setup } from './scene.ts'
-import type { World } from './search.ts'
+import type { Violation, World } from './search.ts'
 
 /** Three leases take a few hundred. */
 const mostSteps = 5_000
@@ -58,23 +58,29 @@ function nextChoice(choices: number[], options: number): boolean {
 }
 
 /** I10: when everybody runs and nothing goes wrong any more, somebody leads within three leases. */
-function stuck(scene: Scene, setup: Setup, encoding: Encoding): string | undefined {
+function stuck(scene: Scene, setup: Setup, encoding: Encoding): Violation | undefined {
   let now = scene
   const counts = noCounts()
-  let steps = 0
+  const trace: number[] = []
   for (let ticks = 0; ticks * setup.tickMs <= 3 * leaseDurationMs;) {
-    if (++steps > mostSteps) return 'I11: an elector spins'
+    if (trace.length > mostSteps) return { what: 'I11: an elector spins', trace }
     const leads = now.slots.some((slot) => slot.life === 'running' && isProcess(slot) && leadsAt(slot.state, 0))
     if (leads) return undefined
-    // What is late stays away.
-    const timely = { ...now, messages: now.messages.filter(({ late }) => !late) }
-    const [move] = naturalMoves(timely, setup)
-    if (!move) return undefined
-    const course = new Course(counts, setup)
-    const next = move.run({ setup, course, chance: () => setup.jitter[0] ?? 0 })
-    if (course.violation) return course.violation
-    ticks += move.ticks
-    now = encoding.read(encoding.write(next, move.ticks).slice(), 0)
+    let violation: string | undefined
+    let moved = false
+    expand(now, setup, counts, (next, passed, course, number, move) => {
+      // What is late stays away.
+      if (move.isLate) return true
+      moved = move.fault === undefined
+      if (!moved) return false
+      trace.push(number)
+      ticks += passed
+      violation = course.violation
+      now = encoding.read(encoding.write(next, passed).slice(), 0)
+      return false
+    })
+    if (violation) return { what: violation, trace }
+    if (!moved) return undefined
   }
-  return `I10: nobody leads within three leases, although nothing goes wrong any more`
+  return { what: 'I10: nobody leads within three leases, although nothing goes wrong any more', trace }
 }
