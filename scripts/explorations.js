@@ -6,70 +6,113 @@
 
 /** Time in ticks of a sixth of the lease: renewal 2, deadline 4, retry 1. */
 const coarse = { leaseTicks: 6, seconds: 3_600 }
+const fine = { ...coarse, leaseTicks: 12 }
+const finest = { ...coarse, leaseTicks: 24 }
+const poll = { watch: false }
+
+/** @type {readonly import('tenure/simulation').ExploredFault[]} */
+const unwatched = [
+  'late',
+  'lost',
+  'doubled',
+  'failed',
+  'stall',
+  'sleep',
+  'crash',
+  'step-down',
+  'stop',
+  'touched-record',
+  'deleted-record',
+  'lost-swap',
+]
 
 /** @type {readonly Exploration[]} */
 export const explorations = [
-  {
-    name: 'two electors that poll; processes and records',
-    by: 'npm test',
-    options: {
-      ...coarse,
-      watch: false,
-      faults: ['crash', 'stop', 'step-down', 'touched-record', 'deleted-record', 'lost-swap'],
-    },
-  },
+  { name: 'two electors that poll', by: 'npm test', options: { ...coarse, ...poll, faults: unwatched } },
   {
     name: 'two electors that watch; calls and watches',
     by: 'npm test',
     options: { ...coarse, faults: ['lost', 'failed', 'watch-end', 'watch-replay'] },
   },
   {
-    name: 'two electors that poll; all else',
+    name: 'two electors that poll, in finer time',
     by: 'npm run test:all',
-    options: { ...coarse, watch: false, faults: ['late', 'lost', 'doubled', 'failed', 'stall', 'sleep'] },
+    options: { ...fine, ...poll, faults: unwatched },
   },
   {
-    name: 'two electors that watch; stalls, sleep and crashes',
+    name: 'two electors that watch',
     by: 'npm run test:all',
-    options: { ...coarse, faults: ['stall', 'sleep', 'crash'] },
+    options: { ...coarse, faults: [...unwatched, 'watch-end', 'watch-replay'] },
   },
   {
-    name: 'two electors that watch; all else',
+    name: 'a store that judges by its own clock',
     by: 'npm run test:all',
-    options: {
-      ...coarse,
-      faults: ['late', 'doubled', 'step-down', 'stop', 'touched-record', 'deleted-record', 'lost-swap'],
-    },
+    options: { ...coarse, ...poll, expiry: 'own-clock', faults: unwatched },
   },
   {
-    name: 'a store that judges by its own clock, polled',
+    name: 'two faults: calls and crashes',
     by: 'npm run test:all',
-    options: { ...coarse, watch: false, expiry: 'own-clock', faults: ['crash', 'stall', 'deleted-record', 'lost'] },
+    options: { ...coarse, ...poll, budget: 2, faults: ['crash', 'lost', 'failed'] },
   },
   {
-    name: 'two electors that poll; two crashes or lost calls',
+    name: 'two faults: hand-overs that are disturbed',
     by: 'npm run test:all',
-    options: { ...coarse, watch: false, budget: 2, faults: ['crash', 'lost'] },
+    options: { ...coarse, ...poll, budget: 2, faults: ['step-down', 'lost-swap'] },
+  },
+  {
+    name: 'two faults: electors that watch',
+    by: 'npm run test:all',
+    options: { ...coarse, budget: 2, faults: ['crash', 'lost', 'watch-end'] },
+  },
+  {
+    name: 'three electors that poll',
+    by: 'npm run test:all',
+    options: { ...coarse, ...poll, electors: 3, faults: ['crash'] },
   },
   {
     name: 'clocks an eighth too slow and too fast',
-    by: 'npm run explore',
-    options: { ...coarse, watch: false, rates: [0.875, 1.125], faults: ['crash', 'stall'] },
+    by: 'npm run test:all',
+    options: { ...coarse, ...poll, rates: [0.875, 1.125], faults: ['crash', 'stall'] },
   },
   {
-    name: 'time in twelfths of the lease; crashes and lost calls',
-    by: 'npm run explore',
-    options: { ...coarse, leaseTicks: 12, watch: false, faults: ['crash', 'lost', 'deleted-record'] },
+    name: 'two choices for everything that is left to chance',
+    by: 'npm run test:all',
+    options: { ...coarse, ...poll, jitter: [0, 0.5], faults: ['crash', 'stall', 'lost'] },
   },
   {
-    name: 'three electors that poll; crashes',
-    by: 'npm run explore',
-    options: { ...coarse, electors: 3, watch: false, faults: ['crash'] },
+    name: 'messages that take up to a tick',
+    by: 'npm run test:all',
+    options: { ...finest, delayTicks: 1, budget: 0, faults: [] },
   },
   {
-    name: 'two electors that poll; three faults of processes',
+    name: 'two electors that watch, in finer time',
     by: 'npm run explore',
-    options: { ...coarse, watch: false, budget: 3, faults: ['crash', 'stop'] },
+    options: { ...fine, faults: [...unwatched, 'watch-end', 'watch-replay'] },
+  },
+  {
+    name: 'two faults: stalls, crashes and lost calls',
+    by: 'npm run explore',
+    options: { ...coarse, ...poll, budget: 2, faults: ['crash', 'stall', 'lost'] },
+  },
+  {
+    name: 'three faults: crashes, stops and lost calls',
+    by: 'npm run explore',
+    options: { ...coarse, ...poll, budget: 3, faults: ['crash', 'stop', 'lost'] },
+  },
+  {
+    name: 'three electors that watch',
+    by: 'npm run explore',
+    options: { ...coarse, electors: 3, faults: ['crash'] },
+  },
+  {
+    name: 'three electors that poll; stalls',
+    by: 'npm run explore',
+    options: { ...coarse, ...poll, electors: 3, faults: ['stall'] },
+  },
+  {
+    name: 'messages that take up to a tick; crashes',
+    by: 'npm run explore',
+    options: { ...finest, ...poll, delayTicks: 1, faults: ['crash'] },
   },
 ]
 
@@ -81,8 +124,19 @@ export const explorations = [
  */
 export function rowOf({ name, by, options }, { complete, states, transitions, counts }) {
   const { electors = 2, budget = 1, watch = true, expiry = 'observed', leaseTicks = 12, faults = [] } = options
-  const how = `${electors} electors, ${watch ? 'watch' : 'poll'}, ${expiry}, ${leaseTicks} ticks`
+  const { delayTicks, rates, jitter } = options
+  const how = [
+    `${electors} electors`,
+    watch ? 'watch' : 'poll',
+    expiry,
+    `${leaseTicks} ticks`,
+    ...(delayTicks ? [`delay 0 to ${delayTicks}`] : []),
+    ...(rates ? [`rates ${rates.join(', ')}`] : []),
+    ...(jitter ? [`jitter ${jitter.join(', ')}`] : []),
+  ]
+  const kinds = faults.length >= unwatched.length ? 'any kind' : faults.join(', ')
   const size = `${states.toLocaleString('en')} states, ${transitions.toLocaleString('en')} transitions`
   const seen = `${counts.handovers} hand-overs, ${counts.expiries} expiries, ${counts.unknownOutcomes} unknown outcomes`
-  return `| ${name} | ${how} | at most ${budget}: ${faults.join(', ')} | ${complete ? 'yes' : 'no'} | ${size} | ${seen} | \`${by}\` |`
+  const what = budget > 0 ? `at most ${budget}: ${kinds}` : 'none'
+  return `| ${name} | ${how.join(', ')} | ${what} | ${complete ? 'yes' : 'no'} | ${size} | ${seen} | \`${by}\` |`
 }

@@ -1,12 +1,18 @@
+import { storeMutations } from '../conformance/store-mutants.ts'
 import type { ExploreOptions } from '../../src/simulation/explore.ts'
+import { engineMutants } from './engine-mutants.ts'
 
-/** How many states the exploration may look at before it must have found a mutant. */
+/** How many states the exploration may look at before it must have found a mutant, where nothing else is said. */
 export const mutantStates = 60_000
+
+/** The engine's mutants, and those of the rules that stores share. */
+export const mutants = [...engineMutants, ...storeMutations.filter(({ file }) => file === 'stores/rules.ts')]
 
 const polled: ExploreOptions = { watch: false, leaseTicks: 6 }
 const watched: ExploreOptions = { leaseTicks: 6 }
+const ownClock: ExploreOptions = { ...polled, expiry: 'own-clock' }
 
-/** The engine's mutants that `explore()` must find, by name, and in which circumstances. */
+/** The mutants that `explore()` must find, by name, and in which circumstances. */
 export const exploredMutants: { readonly [name: string]: ExploreOptions } = {
   'do not raise the term': { ...polled, faults: ['crash'] },
   'send renewals after belief ended': { ...polled, faults: ['stall'] },
@@ -17,17 +23,108 @@ export const exploredMutants: { readonly [name: string]: ExploreOptions } = {
   'release under work that did not settle in time': { ...polled, faults: ['step-down'] },
   'keep the timer of the version before': { ...watched, budget: 0 },
   'start the timer at a poll instead of at the first sight': { ...polled, faults: ['crash'] },
+  'wait less than the whole duration': { ...polled, leaseTicks: 12, faults: ['stall'] },
   'treat a vanished record as free': { ...polled, faults: ['deleted-record'] },
   'never notice that a record vanished': { ...polled, faults: ['deleted-record'] },
   'never raise afterTerm': { ...polled, faults: ['crash'] },
   'treat a refused renewal of the own record as a loss': { ...polled, faults: ['touched-record'] },
+  'treat a refused renewal of the own record as an extension': {
+    ...ownClock,
+    budget: 2,
+    faults: ['touched-record', 'stall'],
+  },
   'end leadership on one failed renewal': { ...polled, faults: ['failed'] },
   'leave no time for another renewal': { ...polled, faults: ['lost'] },
   "take an own renewal that was answered late for a clone's": { ...polled, faults: ['lost'] },
   'ignore drift': { ...polled, rates: [0.875, 1.125], faults: ['stall'] },
   'forget to close the watch': { ...watched, faults: ['stop'] },
   'count a grant from the reply': { ...polled, budget: 2, faults: ['stall'] },
+  'count a renewal from the reply': { ...ownClock, budget: 2, faults: ['late', 'stall'], states: 200_000 },
+  'count from the read that resolved an unknown outcome': { ...ownClock, budget: 2, faults: ['lost', 'stall'] },
   'drop the epoch guard': { ...polled, faults: ['late'] },
   'spin while a release is to be tried again': { ...polled, budget: 2, faults: ['failed', 'stop'] },
+  'stop campaigning after a loss': { ...polled, faults: ['stall'] },
+  'release whatever the record shows': { ...polled, budget: 2, faults: ['step-down', 'doubled'] },
+  'use the same attempt again after a release': { ...polled, budget: 2, faults: ['step-down'], states: 200_000 },
+  'grant the same attempt again after a release': { ...polled, faults: ['step-down'] },
   'grant although a later term is known': { ...polled, budget: 2, faults: ['late', 'crash'] },
+  'read again before the compare-and-swap of a take-over': {
+    ...polled,
+    budget: 2,
+    faults: ['late', 'stall'],
+    states: 200_000,
+  },
+  'the term is not raised': { ...polled, faults: ['crash'] },
+  'the holder’s name is enough to get its grant again': { ...ownClock, faults: ['stall', 'doubled'] },
+  'a repeated attempt extends its lease in the memory store': { ...polled, faults: ['doubled'] },
+  'a repeated attempt extends its lease in the cas store': { ...polled, faults: ['doubled'] },
+  'afterTerm is ignored': { ...polled, budget: 2, faults: ['step-down'] },
+  'expiredVersion is ignored': { ...polled, faults: ['crash', 'stall'] },
+  'any expiredVersion will do': { ...polled, faults: ['crash', 'stall'] },
+  'no expiredVersion is needed': { ...polled, faults: ['crash', 'stall'] },
+  'a lease never runs out': { ...ownClock, faults: ['crash'] },
+  'a release is accepted from anybody': { ...polled, budget: 2, faults: ['step-down', 'doubled'] },
+  'a release changes nothing': { ...polled, faults: ['step-down'] },
+  'a refusal does not show the record': { ...polled, faults: ['step-down', 'doubled'] },
+}
+
+const outside = 'It is outside the driver, which is given clocks, names and requests.'
+const noClone = 'No process is copied here.'
+const slow = 'It takes answers that all take longer than a retry: then there are too many states to see all.'
+const twice = 'It is guarded twice: no elector of this engine sends such a claim, however late or often it arrives.'
+const shown = 'No decision reads it.'
+const oneLength = 'All leases are of one length here.'
+
+/** Those that it does not find, and why that is no hole. The simulator or the conformance suite finds each. */
+export const unexploredMutants: { readonly [name: string]: string } = {
+  'trust the wall clock': outside,
+  'take a wall clock that was set for a sleep': outside,
+  'do not count sleep': outside,
+  'run a round of which the elector knows nothing': outside,
+  'write what was judged over what is there now': outside,
+  'keep the highest term in the record only': outside,
+  'create a record without comparing the highest term': outside,
+  'draw attempts from what clones share': noClone,
+  'take what a clone of this process wrote for an own write': noClone,
+  'release the lease that a clone of this process holds': noClone,
+  'restart the timer on a replayed version': 'Each replay costs a lease at most: it takes many to keep everybody out.',
+  'wait the own duration instead of the one in the record': oneLength,
+  'cut a renewal shorter than answers take': slow,
+  'cut a candidate’s call shorter than answers take': slow,
+  'terms go on beyond the safe integers': 'Terms count from the lowest that is known.',
+  'an attempt is granted again after its release': twice,
+  'an attempt gets a new term after its release': twice,
+  'an attempt is granted again after its lease ran out': 'Belief counts from the first sending, so it is over by then.',
+  'an attempt is enough to get another holder’s grant': twice,
+  'a repeated attempt is refused': 'A candidate that is refused its own grant waits until it has run out.',
+  'afterTerm is ignored in a take-over': 'No version returns, so whoever names one that is there knows its term.',
+  'a candidate’s word counts more than the store’s own clock': 'Candidates wait for as long as the store does.',
+  'a lease runs out a moment early': 'It is less than a tick.',
+  'a released record is taken for held': 'It costs a lease: somebody leads within three all the same.',
+  'a removed record is taken for free on the store’s clock': 'Candidates wait by themselves when a record vanished.',
+  'a removed record is taken for free by candidates': 'Candidates wait by themselves when a record vanished.',
+  'a removed record of term 0 is taken for free by candidates': 'No other program begins with term 0 here.',
+  'the carry is lost on acquire': shown,
+  'metadata is lost': shown,
+  'a renewal revives a lease that ran out': 'An answer after belief ended extends nothing: it costs time alone.',
+  'renew and release are accepted with another holder': twice,
+  'renew and release are accepted with another attempt': twice,
+  'renew and release are accepted with a higher term': twice,
+  'renew and release are accepted with a lower term': twice,
+  'renew and release are accepted with another version': 'An old renewal of the same term extends the record alone.',
+  'renew and release are accepted after a release': twice,
+  'a release sets the carry': shown,
+  'a release loses the carry': shown,
+  'a renewal loses a carry that it does not name': shown,
+  'a renewal does not set the carry': shown,
+  'a renewal does not set an empty carry': shown,
+  'a renewal keeps the old duration': oneLength,
+  'a renewal does not say when it was made': shown,
+  'a renewal keeps the mark of the grant': 'That mark is known as an own one too.',
+  'a grant is valid for longer than was asked for': 'Nobody believes for longer than the record says.',
+  'retryAfterMs is too long': 'It is less than a tick.',
+  'retryAfterMs is left out': 'Candidates wait by themselves then.',
+  'retryAfterMs is not a number': 'It is read like one that is left out.',
+  'a refusal does not say no': 'What does not say yes is read as no.',
+  'a refusal does not tell the highest term': 'The record that it shows tells it, or the next one does.',
 }
