@@ -23,7 +23,7 @@ for (const exploration of explorations) {
 }
 
 /**
- * Replaces the row of that name, or adds it.
+ * Replaces the row of that name, or adds it to the first table.
  *
  * @param {string} name
  * @param {string} row
@@ -31,7 +31,7 @@ for (const exploration of explorations) {
 function write(name, row) {
   const lines = readFileSync(page, 'utf8').split('\n')
   const at = lines.findIndex((line) => line.startsWith(`| ${name} |`))
-  const end = lines.findLastIndex((line) => line.startsWith('|'))
+  const end = lines.findIndex((line, index) => line.startsWith('|') && lines[index + 1] === '')
   if (at >= 0) lines[at] = row
   else lines.splice(end + 1, 0, row)
   writeFileSync(page, lines.join('\n'))

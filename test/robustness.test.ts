@@ -20,6 +20,7 @@ import { kubernetesMutations } from '../packages/tenure/test/stores/kubernetes-m
 import { postgresFailoverMutations, postgresMutations } from '../packages/tenure/test/stores/postgres-mutants.ts'
 import { redisMutations } from '../packages/tenure/test/stores/redis-mutants.ts'
 import { serviceMutations } from '../packages/tenure/test/stores/service/mutants.ts'
+import { appenderMutants } from '../packages/service/test/simulation/appender/mutants.ts'
 import { replicaMutants } from '../packages/service/test/simulation/replica-mutants.ts'
 import { readDocument, root } from './documents.ts'
 import { jobMutants } from './jobs/mutants.ts'
@@ -128,6 +129,8 @@ test('docs/explanation/robustness.md lists all mutants, and no other', () => {
   expect(listed('Mutants of the relay across clusters').toSorted()).toEqual(ofRelay.toSorted())
   const ofReplicas = replicaMutants.map(({ name }) => name)
   expect(listed('Mutants of the replicas').toSorted()).toEqual(ofReplicas.toSorted())
+  const ofAppender = appenderMutants.map(({ name }) => name)
+  expect(listed('Mutants of the appender').toSorted()).toEqual(ofAppender.toSorted())
   const onPostgres = [...postgresMutations, ...postgresFailoverMutations].map(({ name }) => name)
   expect(listed('Mutants of the PostgreSQL store').toSorted()).toEqual(onPostgres.toSorted())
   const onRedis = redisMutations.map(({ name }) => name)

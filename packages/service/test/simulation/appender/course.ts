@@ -1,0 +1,114 @@
+/** What a transition breaks, and what was seen over all transitions. */
+import { isSameHead, type KeptGroup, type StorageHead } from '../../../src/storage/storage.ts'
+import {
+  isConfirmation,
+  type AppenderFault,
+  type Kept,
+  type Reign,
+  type Scene,
+  type Setup,
+  type Swap,
+} from './scene.ts'
+
+/** What an exploration has seen. */
+export interface AppenderCounts {
+  /** Writes, and swaps of the head, that were told to be durable. */
+  done: number
+  /** Appends without an answer. */
+  unknown: number
+  /** Replicas that another one has fenced. */
+  fenced: number
+  /** Batches that replace what nobody had heard of. */
+  replaced: number
+  readonly faults: { [Kind in AppenderFault]?: number }
+}
+
+export function noCounts(): AppenderCounts {
+  return { done: 0, unknown: 0, fenced: 0, replaced: 0, faults: {} }
+}
+
+/** Follows one transition. */
+export class Course {
+  violation: string | undefined
+  readonly setup: Setup
+  readonly counts: AppenderCounts
+
+  constructor(setup: Setup, counts: AppenderCounts) {
+    this.setup = setup
+    this.counts = counts
+  }
+
+  #violate(rule: string, what: string): void {
+    this.violation ??= `${rule}: ${what}`
+  }
+
+  fault(kind: AppenderFault): void {
+    this.counts.faults[kind] = (this.counts.faults[kind] ?? 0) + 1
+  }
+
+  /** W1: what is loaded stays. */
+  loads({ shown, confirmed }: Scene, { term }: Reign): void {
+    if (shown !== confirmed) this.#violate('W1', `term ${term} loads what a failover loses`)
+  }
+
+  /** W1: what a writer was told is there, or was replaced by something later. */
+  done({ confirmed }: Scene, groups: readonly KeptGroup[], { seq }: StorageHead): void {
+    this.counts.done += 1
+    for (const { id, record } of groups) {
+      const entry = confirmed.groups[Number(id)]
+      if (entry?.value === record.term || (entry && entry.seq > seq)) continue
+      this.#violate('W1', `a writer was told of a record of group ${id} that a failover loses`)
+    }
+  }
+
+  /** W2: the storage takes a batch. Nobody before the newest one that has loaded gets anything in. */
+  takes({ shown, loadedTerm }: Scene, { head }: Swap): void {
+    if (head.term < loadedTerm) this.#violate('W2', `term ${head.term} writes after term ${loadedTerm} has loaded`)
+    if (head.term < shown.head.term) this.#violate('W2', `term ${head.term} writes after term ${shown.head.term}`)
+    if (head.seq !== shown.head.seq + 1) this.#violate('W2', `batch ${head.seq} follows batch ${shown.head.seq}`)
+  }
+
+  /** W3: what was confirmed stays, until something later replaces it. */
+  confirms(before: Kept, after: Kept): void {
+    const [was, is] = [before.head, after.head]
+    if (is.term < was.term || is.seq < was.seq) this.#violate('W3', 'the confirmed head falls')
+    for (const [group, entry] of before.groups.entries()) {
+      const now = after.groups[group]
+      if (now && (now.seq > entry.seq || now.value === entry.value)) continue
+      this.#violate('W3', `group ${group} loses what was confirmed`)
+    }
+  }
+
+  /**
+   * W4: one append at a time, and none after the end.
+   *
+   * W5: before a write, the storage has what memory has. So a record whose writer failed was replaced, and all that others
+   * wrote before was loaded. While unheard records are replaced, this goes for all other groups.
+   */
+  sends({ shown }: Scene, reign: Reign, isAsked: boolean, wasOver: boolean): void {
+    const { term, flight, appender, memory, phase } = reign
+    if (flight) this.#violate('W4', `term ${term} has two appends under way`)
+    if (wasOver) this.#violate('W4', `term ${term} appends after its end`)
+    if (!appender || phase !== 'serving' || appender.open?.stage !== 'sent') return
+    if (!isAsked) this.counts.replaced += 1
+    if (!isSameHead(shown.head, appender.head)) return
+    for (const [group, { value }] of shown.groups.entries()) {
+      const mayDiffer = !isAsked && appender.unheard.includes(String(group))
+      if (value !== memory[group] && !mayDiffer) {
+        this.#violate('W5', `term ${term} writes although it does not know what is in group ${group}`)
+      }
+    }
+  }
+
+  /**
+   * W6: nobody is fenced by what it wrote itself. Where a failover can lose what was shown, two things are not its doing:
+   * its batch is lost before it is confirmed, or an earlier one of its own comes late, onto the head that is back.
+   */
+  fences({ shown }: Scene, { term, appender }: Reign, flight: Swap): void {
+    const { faults, budget } = this.setup
+    if (appender?.open?.stage === 'instead' || shown.head.term !== term) return
+    const isLate = budget > 1 && (faults.has('late') || faults.has('doubled'))
+    if (faults.has('cancelled') && (isConfirmation(flight) || isLate)) return
+    this.#violate('W6', `term ${term} is fenced although nobody else has written`)
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Explores the one who appends to the storage of a service on a cluster: every order of requests, answers, elections and
+ * ends of a few replicas that follow one another, with at most so many faults, for unlimited time. It runs the real
+ * decisions (`appender.ts`) and the real comparison of heads.
+ */
+import { systemClock } from '../../../../tenure/src/clock.ts'
+import { search, type Found, type Violation, type World } from '../../../../tenure/src/simulation/explore/search.ts'
+import { Course, noCounts, type AppenderCounts } from './course.ts'
+import { readScene, writeScene } from './encoding.ts'
+import { forget } from './forget.ts'
+import { movesOf } from './moves.ts'
+import { firstScene, type AppenderFault, type Scene, type Setup } from './scene.ts'
+
+/** What to explore. */
+export interface AppenderOptions {
+  readonly replicas: number
+  readonly groups: number
+  readonly budget: number
+  readonly faults: readonly AppenderFault[]
+  /** Ends the search when there are more. Default: no bound. */
+  readonly states?: number
+}
+
+export interface AppenderReport extends Found {
+  readonly counts: AppenderCounts
+  /** What led to the violation, in words. */
+  readonly story: readonly string[]
+}
+
+export async function exploreAppender(options: AppenderOptions): Promise<AppenderReport> {
+  const { states = Infinity } = options
+  const setup: Setup = { ...options, faults: new Set(options.faults) }
+  const counts = noCounts()
+  const found = await search(appenderWorld(setup, counts), { seconds: 3_600, states }, systemClock)
+  return { ...found, counts, story: found.violation ? retrace(setup, found.violation.trace) : [] }
+}
+
+export function appenderWorld(setup: Setup, counts: AppenderCounts): World<Scene> {
+  return {
+    first: firstScene(setup),
+    write: writeScene,
+    read: readScene,
+    expand(scene, visit) {
+      for (const { fault, run } of movesOf(scene, setup)) {
+        const course = new Course(setup, counts)
+        const after = run(course)
+        if (fault) course.fault(fault)
+        if (!visit(fault ? { ...after, budget: after.budget - 1 } : after, 0, course.violation)) return
+      }
+    },
+    stuck: (scene) => stuck(scene, setup),
+  }
+}
+
+/** A whole reign takes less than twenty, even if there is something to settle and to replace first. */
+const mostSteps = 60
+
+/** W7: if nothing goes wrong any more and no other replica does anything, the newest one gets a write through. */
+function stuck(scene: Scene, setup: Setup): Violation | undefined {
+  const counts = noCounts()
+  const trace: number[] = []
+  let now = scene
+  while (trace.length < mostSteps) {
+    const newest = now.reigns.at(-1)
+    const moves = movesOf(now, setup)
+    const wanted = moves.findIndex(({ helps, elects }) => (newest ? helps === newest.term : elects))
+    const { done } = counts
+    const course = new Course(setup, counts)
+    trace.push(wanted)
+    now = forget(moves[wanted]?.run(course) ?? now)
+    if (course.violation) return { what: course.violation, trace }
+    if (newest?.phase === 'serving' && counts.done > done) return undefined
+  }
+  return { what: 'W7: no write gets through, although nothing goes wrong any more', trace }
+}
+
+function retrace(setup: Setup, trace: readonly number[]): string[] {
+  let scene = firstScene(setup)
+  return trace.map((wanted) => {
+    const move = movesOf(scene, setup)[wanted]
+    if (!move) return `move ${wanted} is missing`
+    const course = new Course(setup, noCounts())
+    const after = move.run(course)
+    scene = forget(move.fault ? { ...after, budget: after.budget - 1 } : after)
+    return course.violation ? `${move.what} *** ${course.violation}` : move.what
+  })
+}
