@@ -7,7 +7,7 @@ import { report, within, type Shared } from './shared.ts'
 /** What the global store answered: what a read found, or what became of a claim. */
 export type GlobalAnswer =
   | { readonly found: LeaseRecord | undefined; readonly outcome?: undefined }
-  | { readonly outcome: Outcome }
+  | { readonly outcome: Outcome; readonly found?: undefined }
 
 /** What no repetition can carry out: the store has refused it for certain, and wrote nothing. */
 const definite: readonly string[] = ['TERM_EXHAUSTED', 'INVALID_OPTION', 'INVALID_REQUEST', 'INVALID_TTL', 'TOO_LARGE']

@@ -1,6 +1,6 @@
 /** The relay of one resource: its requests in, calls of the global store, answers out. */
 import { messageOf } from '@tenure/internal/message'
-import { absentVersion, type LeaseRecord, type Outcome, type Timer } from 'tenure'
+import type { LeaseRecord, Outcome, Timer } from 'tenure'
 import type { MultiClusterLease, RelayedRecord, StatusPatch } from 'tenure/stores/multicluster'
 import { answerError, answerFound, answerOutcome } from './answer.ts'
 import type { Assessment, Assessments } from './conditions.ts'
@@ -10,7 +10,7 @@ import { callGlobal, isDefinite, isGivenUp, type GlobalAnswer } from './global-c
 import { Heartbeats, type TrackedHeartbeat } from './heartbeats.ts'
 import { leadershipChange } from './leadership-change.ts'
 import { globalElectionOf, globalHolderOf } from './names.ts'
-import { expiredVersionOf, leftMs } from './sights.ts'
+import { askedAgain, passedOn, retryAfterMs, shownBy } from './passing-on.ts'
 import type { GlobalCall, SoundRequest } from './request.ts'
 import { Requests, type Tracked } from './requests.ts'
 import { report, type Shared } from './shared.ts'
@@ -226,22 +226,15 @@ export class ResourceRelay {
     if (call.verb !== 'acquire' || this.#shared.store.expiry === 'own-clock') {
       return this.#call(call, tracked, leaseDurationMs)
     }
-    const watched = expiredVersionOf(this.#sighting.seen, this.#shared.clock.monotonicMs())
-    const own = call.claim.expiredVersion
-    const claim = watched === undefined ? call.claim : { ...call.claim, expiredVersion: watched }
+    const claim = passedOn(this.#sighting.seen, call.claim, this.#shared.clock.monotonicMs())
     const answer = await this.#call({ ...call, claim }, tracked, leaseDurationMs)
-    const { outcome } = answer
-    // The candidate may have watched another one run out: it saw a record vanish, say, that was held here.
-    const isOthers = outcome?.ok === false && own !== undefined && own !== claim.expiredVersion
-    if (!isOthers || own !== (outcome.record?.version ?? absentVersion)) return answer
-    return this.#call(call, tracked, leaseDurationMs)
+    const again = answer.outcome && askedAgain(call.claim, claim, answer.outcome)
+    return again ? this.#call({ ...call, claim: again }, tracked, leaseDurationMs) : answer
   }
 
   #retryAfterMs(outcome: Outcome): number | undefined {
-    if (outcome.ok) return undefined
-    if (this.#shared.store.expiry === 'own-clock') return outcome.retryAfterMs
-    if (outcome.record?.released) return undefined
-    return leftMs(this.#sighting.seen, this.#shared.clock.monotonicMs())
+    if (this.#shared.store.expiry === 'own-clock') return outcome.ok ? undefined : outcome.retryAfterMs
+    return retryAfterMs(this.#sighting.seen, outcome, this.#shared.clock.monotonicMs())
   }
 
   async #serve(tracked: TrackedHeartbeat): Promise<void> {
@@ -276,10 +269,8 @@ export class ResourceRelay {
       controller,
       timeoutMs,
     })
-    const record: LeaseRecord | undefined = answer.outcome ? answer.outcome.record : answer.found
-    const refused = answer.outcome?.ok === false ? answer.outcome : undefined
-    const absentForMs = Math.max(refused?.retryAfterMs ?? 0, leaseMs ?? 0)
-    this.#sighting.noteAnswer(record, { absentForMs, highestTerm: refused?.highestTerm })
+    const { record, ...more } = shownBy(answer, leaseMs)
+    this.#sighting.noteAnswer(record, more)
     this.#answered = true
     this.#failures = 0
     return answer

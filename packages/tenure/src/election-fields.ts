@@ -105,7 +105,7 @@ function ownWith(fields: Fields, { id, seen, sent }: OwnAttempt): OwnAttempt {
   return { id: fields.attempt(id), seen: fields.each(seen, markWith), sent: fields.each(sent, markWith) }
 }
 
-function sightWith(fields: Fields, { key, atMs }: Sight): Sight {
+export function sightWith(fields: Fields, { key, atMs }: Sight): Sight {
   return { key: fields.sight(key), atMs: fields.moment(atMs) }
 }
 

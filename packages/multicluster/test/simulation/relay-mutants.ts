@@ -52,14 +52,14 @@ export const relayMutants: readonly RelayMutant[] = [
   {
     ...relay,
     name: 'drop expiredVersion',
-    file: 'resource-relay.ts',
-    find: 'const claim = watched === undefined ? call.claim : { ...call.claim, expiredVersion: watched }',
-    replace: 'const { expiredVersion: _, ...claim } = call.claim as typeof call.claim & { expiredVersion?: string }',
+    file: 'passing-on.ts',
+    find: '  return watched === undefined ? claim : { ...claim, expiredVersion: watched }',
+    replace: '  const { expiredVersion: _, ...rest } = claim\n  void watched\n  return rest',
     also: [
       {
-        file: 'resource-relay.ts',
-        find: '    const isOthers = outcome?.ok === false && own !== undefined && own !== claim.expiredVersion',
-        replace: '    const isOthers = false',
+        file: 'passing-on.ts',
+        find: '  const isOthers = !outcome.ok && own !== undefined && own !== passed.expiredVersion',
+        replace: '  const isOthers = !outcome.ok && passed === undefined',
       },
     ],
     in: { document: 0, store: 'swap-watched', ...rareDeaths, clusters: 2, candidates: 2, relays: 1 },

@@ -2,18 +2,15 @@
  * Explores every behaviour of a few electors within bounds: every order of messages, timers, crashes and restarts, with at
  * most so many faults, for unlimited time. Where `simulate()` samples, this covers; both run the real engine.
  */
-import { systemClock } from '../clock.ts'
 import { invalidOption } from '../errors.ts'
 import { checkBoolean, checkOneOf } from '../options.ts'
 import { checkOptions, type OptionNames } from '../options/check-options.ts'
 import { timingsOf } from '../timings.ts'
-import { noCounts, type ExploredCounts } from './explore/course.ts'
-import { Encoding } from './explore/encoding.ts'
-import { exploredFaults, firstScene, leaseDurationMs, type ExploredFault, type Setup } from './explore/scene.ts'
-import { search } from './explore/search.ts'
-import { electorsWorld, expand } from './explore/transitions.ts'
+import type { ExploredCounts } from './explore/course.ts'
+import { exploreSetup, retraceSetup, type ExploredViolation, type ExploreReport } from './explore/run.ts'
+import { exploredFaults, leaseDurationMs, type ExploredFault, type Setup } from './explore/scene.ts'
 
-export { exploredFaults, type ExploredCounts, type ExploredFault }
+export { exploredFaults, type ExploredCounts, type ExploredFault, type ExploredViolation, type ExploreReport }
 
 /** What to explore. */
 export interface ExploreOptions {
@@ -55,29 +52,6 @@ const names: OptionNames<ExploreOptions> = {
   states: true,
 }
 
-/** A rule that was broken, and the shortest way there. */
-export interface ExploredViolation {
-  /** The rule, and what broke it. */
-  readonly what: string
-  /** Which of the possible moves was made, one after another: `retrace` puts them into words. */
-  readonly trace: readonly number[]
-  /** What happened, in words. */
-  readonly story: string
-}
-
-/** What came out. A test asserts `ok`, and `complete`: an exploration that was not complete proves little. */
-export interface ExploreReport {
-  readonly ok: boolean
-  /** Whether every state within the bounds was reached. */
-  readonly complete: boolean
-  readonly states: number
-  readonly transitions: number
-  readonly counts: ExploredCounts
-  readonly violation?: ExploredViolation | undefined
-  /** All of that, for people. */
-  toString(): string
-}
-
 /**
  * Explores. Each run with the same options gives the same report, unless its time is up.
  *
@@ -88,11 +62,7 @@ export interface ExploreReport {
 export async function explore(options: ExploreOptions = {}): Promise<ExploreReport> {
   const setup = setupOf(options)
   const { budget = 1, seconds = 60, states = 20_000_000 } = options
-  const counts = noCounts()
-  const found = await search(electorsWorld(setup, budget, counts), { seconds, states }, systemClock)
-  const violation = found.violation && { ...found.violation, story: retrace(options, found.violation.trace) }
-  const report = { ...found, counts, ok: violation === undefined, violation }
-  return { ...report, toString: () => inWords(report) }
+  return exploreSetup(setup, budget, { seconds, states })
 }
 
 /**
@@ -103,38 +73,11 @@ export async function explore(options: ExploreOptions = {}): Promise<ExploreRepo
  * if (violation) console.log(retrace({ budget: 2 }, violation.trace))
  */
 export function retrace(options: ExploreOptions, trace: readonly number[]): string {
-  const setup = setupOf(options)
-  const { electors = 2, budget = 1 } = options
-  const encoding = new Encoding(setup)
-  const lines: string[] = []
-  let scene = firstScene(electors, budget)
-  let tick = 0
-  for (const wanted of trace) {
-    let told: [string, string][] = []
-    expand(
-      scene,
-      setup,
-      noCounts(),
-      (next, ticks, course, number, move) => {
-        if (number === wanted) {
-          const at = `${String(tick).padStart(4)}  `
-          if (move.ticks === 0) lines.push(`${at}${move.who} ${move.what()}`)
-          lines.push(...told.map(([who, what]) => `      ${who} ${what}`))
-          if (course.violation) lines.push(`      *** ${course.violation}`)
-          tick += ticks
-          scene = encoding.read(encoding.write(next, ticks).slice(), 0)
-          return false
-        }
-        told = []
-        return true
-      },
-      (who, what) => told.push([who, what]),
-    )
-  }
-  return `tick  (a lease has ${leaseDurationMs / setup.tickMs})\n${lines.join('\n')}`
+  return retraceSetup(setupOf(options), options.budget ?? 1, trace)
 }
 
-function setupOf(options: ExploreOptions): Setup {
+/** What does not change, by the options. */
+export function setupOf(options: ExploreOptions): Setup {
   checkOptions('explore()', options, names)
   const { electors = 2, faults = exploredFaults, expiry = 'observed', watch = true, jitter = [0] } = options
   const { rates = [], leaseTicks = 12, delayTicks = 0, budget = 1, seconds = 60, states = 1 } = options
@@ -180,13 +123,4 @@ function checkWhole(option: string, value: unknown, least: number, most: number)
 function checkBetween(option: string, value: unknown, least: number, below: number): void {
   if (typeof value === 'number' && value >= least && value < below) return
   throw invalidOption(option, value, `each must be a number from ${least} to below ${below}`)
-}
-
-function inWords({ complete, states, transitions, counts, violation }: Omit<ExploreReport, 'toString'>): string {
-  const { faults, ...rest } = counts
-  const size = `${states} states, ${transitions} transitions`
-  const seen = `seen: ${JSON.stringify(rest)}, faults: ${JSON.stringify(faults)}`
-  if (violation)
-    return `violates ${violation.what}\n(after ${size}; ${seen})\n\nThe shortest way there:\n${violation.story}`
-  return `${complete ? 'complete' : 'NOT complete: a bound was reached'}, without a violation: ${size}; ${seen}`
 }

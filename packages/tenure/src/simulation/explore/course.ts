@@ -7,6 +7,7 @@ import {
   isProcess,
   leaseDurationMs,
   type ExploredFault,
+  type Fault,
   type Process,
   type Scene,
   type Server,
@@ -51,8 +52,9 @@ export class Course {
     this.violation ??= `${rule}: ${what}`
   }
 
-  fault(kind: ExploredFault): void {
-    this.counts.faults[kind] = (this.counts.faults[kind] ?? 0) + 1
+  fault(kind: Fault): void {
+    const counted: { [kind: string]: number | undefined } = this.counts.faults
+    counted[kind] = (counted[kind] ?? 0) + 1
   }
 
   /** I1: of all processes that run, at most one answers that it leads. */

@@ -6,11 +6,12 @@
  * matched again. Before the first that can, such entries are left out: what is forgotten when depends on newer ones only.
  * So these lists are written last, when all names that are anywhere else are known.
  */
-import { memoryWith, type Memory } from '../../election-fields.ts'
+import { memoryWith, sightWith, type Memory } from '../../election-fields.ts'
 import type { OwnAttempt, Settings, Sight } from '../../election-state.ts'
+import { absentVersion } from '../../lease-store.ts'
 import { dead, FieldReader, FieldWriter, versionOf } from './fields.ts'
 import { messageWith, serverWith, slotWith } from './scene-fields.ts'
-import { leaseDurationMs, type Message, type Scene, type Setup, type Slot } from './scene.ts'
+import { leaseDurationMs, type Message, type RelaySlot, type Scene, type Setup, type Slot } from './scene.ts'
 
 /** Writes scenes, and reads them. */
 export class Encoding {
@@ -19,15 +20,17 @@ export class Encoding {
   readonly #tickMs: readonly number[]
   readonly #ownClock: boolean
   readonly #delayTicks: number
+  readonly #between: Setup['between']
   readonly #writer: FieldWriter
   readonly #reader: FieldReader
 
-  constructor({ settings, tickMs, ticksMs, jitter, expiry, delayTicks }: Setup) {
+  constructor({ settings, tickMs, ticksMs, jitter, expiry, delayTicks, between }: Setup) {
     this.#settings = settings
     this.#trueTickMs = tickMs
     this.#tickMs = ticksMs
     this.#ownClock = expiry === 'own-clock'
     this.#delayTicks = delayTicks
+    this.#between = between
     // A lease and a retry are counted from a moment, and by a standby that asks the store now and then twice a jittered lease.
     this.#writer = new FieldWriter(leaseDurationMs * (4 / 3 + 2 * Math.max(...jitter)))
     this.#reader = new FieldReader(this.#writer.words)
@@ -43,6 +46,11 @@ export class Encoding {
     writer.at(this.#trueTickMs, ticks * this.#trueTickMs, 0, undefined)
     serverWith(writer, server, { ownClock: this.#ownClock, past: budget > 0 })
     for (let who = 0; who < slots.length; who += 1) slotWith(writer, this.#atSlot(slots, who, ticks))
+    for (const relay of scene.relays) {
+      this.#atRelay(relay, ticks)
+      writer.value(relay.life)
+      this.#between?.memoryWith(writer, relay.memory)
+    }
     const messages = inPlace(scene.messages)
     writer.small(messages.length)
     for (const message of messages) {
@@ -57,6 +65,10 @@ export class Encoding {
       const { state } = this.#atSlot(slots, who, ticks)
       if (state) memoryWith(writer, remembered(state, writer))
     }
+    for (const relay of scene.relays) {
+      this.#atRelay(relay, ticks)
+      if (this.#between) writer.each(sights(this.#between.past(relay.memory), writer), sightWith)
+    }
     return writer.end()
   }
 
@@ -68,8 +80,14 @@ export class Encoding {
     return slot
   }
 
+  #atRelay({ life }: RelaySlot, ticks: number): void {
+    const isStill = life === 'asleep' || life === 'down'
+    this.#writer.at(this.#trueTickMs, isStill ? 0 : ticks * this.#trueTickMs, 0, undefined)
+  }
+
   read(encoded: Uint8Array, offset: number): Scene {
     const reader = this.#reader
+    const between = this.#between
     reader.begin(encoded, offset)
     const [budget, flags] = [reader.small(), reader.small()]
     reader.unitMs = this.#trueTickMs
@@ -78,15 +96,25 @@ export class Encoding {
       reader.unitMs = this.#tickMs[who] ?? this.#trueTickMs
       return slotWith(reader, reader.anything)
     })
+    reader.unitMs = this.#trueTickMs
+    const begun = Array.from({ length: between?.relays ?? 0 }, () => ({
+      life: reader.value<RelaySlot['life']>('down'),
+      memory: between?.memoryWith(reader, reader.anything) ?? {},
+    }))
     const messages = Array.from({ length: reader.small() }, () => messageWith(reader, reader.anything, 0))
     const granted = Array.from({ length: reader.small() }, () => reader.attempt(''))
     for (const [who, { state }] of slots.entries()) {
       reader.unitMs = this.#tickMs[who] ?? this.#trueTickMs
       if (state) Object.assign(state, memoryWith(reader, reader.anything), { settings: this.#settings[who] })
     }
+    reader.unitMs = this.#trueTickMs
+    const relays = begun.map(({ life, memory }): RelaySlot => {
+      return { life, memory: between?.withPast(memory, reader.each([], sightWith)) ?? memory }
+    })
     return {
       server: { ...server, granted },
       slots,
+      relays,
       messages,
       budget,
       strain: flags >> 1,
@@ -101,15 +129,26 @@ function remembered({ own, seen, confirmed }: Memory, writer: FieldWriter): Memo
   const isMark = (name: string) => writer.isMark(name)
   const marks = (list: readonly string[]) => fromFirst(list, isMark).map((one) => (isMark(one) ? one : dead))
   const isOwn = ({ id }: OwnAttempt) => writer.isAttempt(id)
-  const isSeen = ({ key }: Sight) => writer.isVersion(versionOf(key))
-  const sight = (one: Sight): Sight => (isSeen(one) ? one : { key: dead, atMs: writer.nowMs })
   return {
     own: fromFirst(own, isOwn).map((one): OwnAttempt =>
       isOwn(one) ? { id: one.id, seen: marks(one.seen), sent: marks(one.sent) } : { id: dead, seen: [], sent: [] },
     ),
-    seen: fromFirst(seen, isSeen).map(sight),
-    confirmed: confirmed && sight(confirmed),
+    seen: sights(seen, writer),
+    confirmed: confirmed && sightOf(confirmed, writer),
   }
+}
+
+function sights(seen: readonly Sight[], writer: FieldWriter): readonly Sight[] {
+  return fromFirst(seen, (one) => isSeen(one, writer)).map((one) => sightOf(one, writer))
+}
+
+function sightOf(one: Sight, writer: FieldWriter): Sight {
+  return isSeen(one, writer) ? one : { key: dead, atMs: writer.nowMs }
+}
+
+/** That there is no record can be seen at any time. */
+function isSeen({ key }: Sight, writer: FieldWriter): boolean {
+  return key === absentVersion || writer.isVersion(versionOf(key))
 }
 
 function fromFirst<T>(list: readonly T[], isWanted: (element: T) => boolean): readonly T[] {
@@ -125,7 +164,9 @@ function byPlace(one: Message, other: Message): number {
   return order(one) - order(other)
 }
 
-function order({ kind, who, late, ageTicks }: Message): number {
+function order({ kind, who, via = -1, late, ageTicks }: Message): number {
   const kinds = kind === 'request' ? 0 : kind === 'reply' ? 1 : 2
-  return ((kinds * 8 + who) * 2 + Number(late)) * 64 + (kind === 'event' ? 0 : 63 - Math.min(ageTicks, 63))
+  return (
+    (((kinds * 16 + who) * 16 + via) * 2 + Number(late)) * 64 + (kind === 'event' ? 0 : 63 - Math.min(ageTicks, 63))
+  )
 }

@@ -2,9 +2,11 @@
 import type { Driver } from '../../driver.ts'
 import { TenureError } from '../../errors.ts'
 import type { Course } from './course.ts'
+import { addPassingFaults, addRelayFaults, nameIn, relayArrivals } from './relay-moves.ts'
 import { abandoned, act, settle, withoutEvents } from './process.ts'
+import { arriveAtRelay, asked, relaysFor } from './between.ts'
 import { eventFor, handle, meddled } from './server.ts'
-import { down, isProcess, type ExploredFault, type Message, type Process, type Scene, type Setup } from './scene.ts'
+import { down, isProcess, type Fault, type Message, type Process, type Scene, type Setup } from './scene.ts'
 
 /** Something that can happen. */
 export interface Move {
@@ -12,7 +14,7 @@ export interface Move {
   what(): string
   /** 1 if time passes. */
   readonly ticks: 0 | 1
-  readonly fault?: ExploredFault | undefined
+  readonly fault?: Fault | undefined
   /** Something arrives that may as well arrive much later. */
   readonly isLate?: boolean | undefined
   run(tools: Tools): Scene
@@ -35,19 +37,20 @@ export function naturalMoves(scene: Scene, setup: Setup): Move[] {
   const heard = new Set<number>()
   for (const [index, message] of scene.messages.entries()) {
     const { kind, who, late, ageTicks } = message
-    const slot = scene.slots[who]
-    if (kind !== 'request' && slot?.life !== 'running') continue
+    const to = receivers(scene, message, setup)
+    if (to.length === 0) continue
     // Events of one watch arrive in their order.
     if (kind === 'event' && heard.has(who)) continue
     if (kind === 'event') heard.add(who)
     isPressing ||= !late && ageTicks >= setup.delayTicks
-    const to = kind === 'request' ? 'store' : nameIn(setup, who)
-    add(
-      to,
-      () => `gets ${describe(message, setup)}`,
-      (tools) => arrive(without(day, index), message, tools),
-      late,
-    )
+    for (const one of to) {
+      add(
+        nameIn(setup, one),
+        () => `gets ${describe(message, setup)}`,
+        (tools) => arrive(without(day, index), message, tools, one - scene.slots.length),
+        late,
+      )
+    }
   }
   for (const [who, slot] of scene.slots.entries()) {
     if (!isProcess(slot) || slot.life !== 'running') continue
@@ -78,8 +81,18 @@ export function naturalMoves(scene: Scene, setup: Setup): Move[] {
   return moves
 }
 
+/** Who may get a message now: electors, then relays, are counted from 0, and the store is -1. */
+function receivers(scene: Scene, { kind, who, via }: Message, setup: Setup): readonly number[] {
+  const electors = scene.slots.length
+  if (kind === 'request' && (via !== undefined || !setup.between)) return [-1]
+  if (kind === 'request') return relaysFor(scene, setup, who).map((relay) => electors + relay)
+  const to = via === undefined ? who : electors + via
+  const { life } = scene.slots[to] ?? scene.relays[to - electors] ?? down
+  return life === 'running' ? [to] : []
+}
+
 function arrivals(scene: Scene, setup: Setup): Move[] {
-  return scene.slots.flatMap((slot, who): Move[] => {
+  const electors = scene.slots.flatMap((slot, who): Move[] => {
     const name = nameIn(setup, who)
     if (slot.life === 'running') return []
     if (slot.life === 'down') {
@@ -89,6 +102,7 @@ function arrivals(scene: Scene, setup: Setup): Move[] {
     const running = withSlot(scene, who, { ...slot, life: 'running' })
     return [{ who: name, what: () => 'goes on', ticks: 0, run: () => running }]
   })
+  return [...relayArrivals(scene, setup), ...electors]
 }
 
 function settlements(scene: Scene, day: Scene, setup: Setup): Move[] {
@@ -106,7 +120,7 @@ function settlements(scene: Scene, day: Scene, setup: Setup): Move[] {
 export function faultMoves(scene: Scene, setup: Setup): Move[] {
   if (scene.budget === 0) return []
   const moves: Move[] = []
-  const add = (fault: ExploredFault, who: string, what: () => string, run: (next: Scene, tools: Tools) => Scene) => {
+  const add = (fault: Fault, who: string, what: () => string, run: (next: Scene, tools: Tools) => Scene) => {
     if (!setup.faults.has(fault)) return
     const next = { ...scene, budget: scene.budget - 1, strain: Math.min(2, scene.strain + strainOf(fault)) }
     moves.push({ who, what, ticks: 0, fault, run: (tools) => run(next, tools) })
@@ -118,25 +132,30 @@ export function faultMoves(scene: Scene, setup: Setup): Move[] {
     const change = (next: Scene, other: Message) => ({ ...next, messages: next.messages.with(index, other) })
     if (!late) add('late', name, text('is delayed'), (next) => change(next, { ...message, late: true }))
     if (kind === 'event') continue
-    add('lost', name, text('is lost'), (next) => without(next, index))
+    addPassingFaults(scene, index, setup, add)
+    add('lost', name, text('is lost'), (next) => lose(next, index, message))
+    if (message.via !== undefined && (kind === 'reply' || message.orphan)) continue
     if (kind === 'reply' && !message.reply?.failed) {
       add('failed', name, text('is replaced by an error'), (next) =>
         change(next, { ...message, reply: { failed: true } }),
       )
     }
     if (kind === 'reply') continue
-    add('failed', name, text('fails at once'), (next) => answer(without(next, index), message, { failed: true }))
+    if (message.via === undefined) {
+      add('failed', name, text('fails at once'), (next) => answer(without(next, index), message, { failed: true }))
+    }
     add('doubled', name, text('is sent twice'), (next) => ({
       ...next,
       messages: [...next.messages, { ...message, late: true }],
     }))
-    if (claim) {
+    if (claim && (message.via !== undefined || !setup.between)) {
       add('lost-swap', name, text('loses against another write'), (next, { course }) => {
         const { scene: after, reply } = handle(without(next, index), message, setup, course, true)
         return answer(after, message, reply)
       })
     }
   }
+  addRelayFaults(scene, setup, add)
   for (const [who, slot] of scene.slots.entries()) {
     if (!isProcess(slot)) continue
     const name = nameIn(setup, who)
@@ -217,7 +236,7 @@ export function faultMoves(scene: Scene, setup: Setup): Move[] {
 }
 
 /** How far a fault excuses that a leadership ends: not at all, if another comes on top, or by itself. */
-function strainOf(fault: ExploredFault): number {
+function strainOf(fault: Fault): number {
   switch (fault) {
     case 'late':
     case 'lost':
@@ -227,14 +246,20 @@ function strainOf(fault: ExploredFault): number {
     case 'stall':
     case 'sleep':
     case 'deleted-record':
+    case 'relay-crash':
+    case 'relay-stall':
+    case 'relay-sleep':
       return 2
     default:
       return 0
   }
 }
 
-function arrive(scene: Scene, message: Message, tools: Tools): Scene {
+/** `relay`: the one that gets it, if it is one. */
+function arrive(scene: Scene, message: Message, tools: Tools, relay: number): Scene {
   const { kind, who, id, record } = message
+  const { between } = tools.setup
+  if (between && relay >= 0) return arriveAtRelay(scene, message, relay, { ...tools, between })
   if (kind === 'request') {
     const { scene: after, reply } = handle(scene, message, tools.setup, tools.course)
     return answer(after, message, reply)
@@ -253,7 +278,13 @@ function arrive(scene: Scene, message: Message, tools: Tools): Scene {
   return act(scene, who, tools, hear, id)
 }
 
-function answer(scene: Scene, { who, id, verb, orphan }: Message, reply: Reply): Scene {
+function answer(scene: Scene, request: Message, reply: Reply): Scene {
+  const { who, id, verb, orphan, via } = request
+  if (via !== undefined) {
+    if (scene.relays[via] === undefined) return scene
+    const message: Message = { ...request, kind: 'reply', reply, late: false, ageTicks: 0 }
+    return { ...scene, messages: [...scene.messages, message] }
+  }
   if (orphan) return scene
   const message: Message = { kind: 'reply', who, id, verb, reply, orphan: false, late: false, ageTicks: 0 }
   return { ...scene, messages: [...scene.messages, message] }
@@ -271,6 +302,13 @@ function countUnknown({ state }: Process, { course }: Tools): void {
   if (state.flight?.verb === 'acquire') course.counts.unknownOutcomes += 1
 }
 
+/** A relay that gets no answer asks again, whenever that is. */
+function lose(scene: Scene, index: number, message: Message): Scene {
+  const next = without(scene, index)
+  const isAskedAgain = message.via !== undefined && !message.orphan
+  return isAskedAgain ? { ...next, messages: [...next.messages, asked(message)] } : next
+}
+
 function without(scene: Scene, index: number): Scene {
   return { ...scene, messages: scene.messages.toSpliced(index, 1) }
 }
@@ -279,12 +317,8 @@ function withSlot(scene: Scene, who: number, slot: Scene['slots'][number]): Scen
   return { ...scene, slots: scene.slots.with(who, slot) }
 }
 
-function nameIn({ settings }: Setup, who: number): string {
-  return settings[who]?.identity ?? ''
-}
-
-function describe({ kind, who, verb, record, reply }: Message, setup: Setup): string {
-  const name = nameIn(setup, who)
+function describe({ kind, who, verb, record, reply, via }: Message, setup: Setup): string {
+  const name = via === undefined ? nameIn(setup, who) : `relay ${via + 1} for ${nameIn(setup, who)}`
   if (kind === 'request') return `${name}'s ${verb}`
   if (kind === 'event')
     return `the event to ${name} of ${record ? `version ${record.version}, term ${record.term}` : 'no record'}`

@@ -37,6 +37,9 @@ export function act(
         course.tell(name, () => `sends ${call.verb}${claim ? describe(claim) : ''}`)
         slot.boundAtMs = call.boundMs
         const sent = { who, id: call.id, verb: call.verb, claim, orphan: false, late: false, ageTicks: 0 }
+        // What a relay has not passed on is replaced: a resource holds one request of each elector.
+        const isReplaced = (one: Message) => one.kind === 'request' && one.who === who && one.via === undefined
+        if (setup.between) messages = messages.filter((one) => one.late || one.orphan || !isReplaced(one))
         messages = [...messages, { kind: 'request', ...sent }]
         return
       }

@@ -2,6 +2,7 @@
 import type { DriverState } from '../../driver.ts'
 import type { Call, Settings } from '../../election-state.ts'
 import type { LeaseRecord, Outcome } from '../../lease-store.ts'
+import type { Between } from './between.ts'
 
 /** How long a lease lasts. Time goes on in ticks, a whole share of it. */
 export const leaseDurationMs = 1_200
@@ -24,6 +25,18 @@ export const exploredFaults = [
   'watch-replay',
 ] as const
 
+/** Faults of relays, where some stand between electors and their store. */
+export const relayFaults = [
+  'relay-crash',
+  'relay-stall',
+  'relay-sleep',
+  'relay-watch-end',
+  'relay-watch-replay',
+] as const
+
+/** Everything that can go wrong. */
+export type Fault = ExploredFault | (typeof relayFaults)[number]
+
 /** One kind of fault. */
 export type ExploredFault = (typeof exploredFaults)[number]
 
@@ -33,11 +46,19 @@ export interface Setup {
   readonly tickMs: number
   /** How far each elector's clock goes in a tick. */
   readonly ticksMs: readonly number[]
-  readonly faults: ReadonlySet<ExploredFault>
+  readonly faults: ReadonlySet<Fault>
   readonly expiry: 'observed' | 'own-clock'
   readonly jitter: readonly number[]
   /** A message takes at most this long. */
   readonly delayTicks: number
+  /** What stands between the electors and the store. */
+  readonly between?: Between | undefined
+}
+
+/** A relay. While it is down, its memory is what the next one begins with. */
+export interface RelaySlot {
+  readonly life: Slot['life']
+  readonly memory: object
 }
 
 /** One process, or the place where it will be started. Its clocks say 0: all times are relative to now. */
@@ -84,7 +105,7 @@ export interface Reply {
   readonly failed?: boolean | undefined
 }
 
-/** Something on its way. `who` is the elector that it comes from or goes to. */
+/** Something on its way. `who` is the elector that it comes from or goes to; relays are counted after the electors. */
 export interface Message {
   readonly kind: 'request' | 'reply' | 'event'
   readonly who: number
@@ -95,6 +116,12 @@ export interface Message {
   readonly reply?: Reply | undefined
   /** What an event shows. */
   readonly record?: LeaseRecord | undefined
+  /** The highest term that an event tells of, if it tells more than the record. */
+  readonly highestTerm?: number | undefined
+  /** It is between this relay and the store. */
+  readonly via?: number | undefined
+  /** The version that the elector named itself, before a relay passed its acquire on. */
+  readonly own?: string | undefined
   /** Its sender is no more: nobody waits for the answer. */
   readonly orphan: boolean
   /** It may arrive at any time from now on. */
@@ -122,6 +149,7 @@ export interface Server {
 export interface Scene {
   readonly server: Server
   readonly slots: readonly Slot[]
+  readonly relays: readonly RelaySlot[]
   readonly messages: readonly Message[]
   /** How many more faults there may be. */
   readonly budget: number
@@ -137,7 +165,7 @@ export interface Scene {
 }
 
 /** The scene before anything happened: nobody has been started. */
-export function firstScene(electors: number, budget: number): Scene {
+export function firstScene(electors: number, budget: number, between?: Between): Scene {
   return {
     server: {
       record: undefined,
@@ -148,6 +176,7 @@ export function firstScene(electors: number, budget: number): Scene {
       granted: [],
     },
     slots: Array.from({ length: electors }, () => down),
+    relays: Array.from({ length: between?.relays ?? 0 }, () => ({ life: 'running', memory: between?.blank ?? {} })),
     messages: [],
     budget,
     strain: 0,

@@ -68,16 +68,21 @@ function written(scene: Scene, record: LeaseRecord, setup: Setup, isGrant: boole
 }
 
 function changed(scene: Scene, next: Server, setup: Setup): Scene {
-  const past = setup.faults.has('watch-replay') ? scene.server.record : undefined
+  const past =
+    setup.faults.has('watch-replay') || setup.faults.has('relay-watch-replay') ? scene.server.record : undefined
   let { messages } = scene
   for (const [who, { watching }] of scene.slots.entries()) {
     if (watching) messages = withEvent(messages, eventFor(who, next.record))
+  }
+  for (const [via, { life }] of scene.relays.entries()) {
+    const isWatching = setup.between?.watch && life !== 'down'
+    if (isWatching) messages = withEvent(messages, eventFor(scene.slots.length + via, next.record))
   }
   return { ...scene, server: { ...next, past }, messages }
 }
 
 /** Events of a watch that wait: the oldest, and the newest. A store may leave out what is between. */
-function withEvent(messages: readonly Message[], event: Message): readonly Message[] {
+export function withEvent(messages: readonly Message[], event: Message): readonly Message[] {
   const waiting = messages.filter(({ kind, who }) => kind === 'event' && who === event.who)
   const last = waiting.length > 1 ? waiting.at(-1) : undefined
   return [...messages.filter((message) => message !== last), event]

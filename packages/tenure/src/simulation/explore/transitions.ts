@@ -1,5 +1,6 @@
 /** Every transition of a scene, and whether somebody leads soon after it. */
 import { leadsAt } from '../../election-state.ts'
+import { withWatches } from './between.ts'
 import { Course, noCounts, type ExploredCounts } from './course.ts'
 import { Encoding } from './encoding.ts'
 import { faultMoves, naturalMoves, type Move } from './moves.ts'
@@ -13,7 +14,7 @@ const mostSteps = 5_000
 export function electorsWorld(setup: Setup, budget: number, counts: ExploredCounts): World<Scene> {
   const encoding = new Encoding(setup)
   return {
-    first: firstScene(setup.settings.length, budget),
+    first: withWatches(firstScene(setup.settings.length, budget, setup.between), setup),
     write: (scene, ticks) => encoding.write(scene, ticks),
     read: (bytes, offset) => encoding.read(bytes, offset),
     expand: (scene, visit) =>

@@ -1,0 +1,14 @@
+import { test } from 'vitest'
+import { exploredRelayMutants } from '../../simulation/explored-relay-mutants.ts'
+import { expectRelaysExplorationFinds } from '../../simulation/find-explored-relay-mutant.ts'
+import { expectRelaysCovered, relayExplorations } from '../../simulation/relay-explorations.ts'
+
+const own = relayExplorations.filter(({ by }) => by === 'npm test')
+
+test.each(own)('every behaviour is sound: $name', { timeout: 300_000 }, expectRelaysCovered)
+
+test.each(exploredRelayMutants.slice(0, 3))(
+  'exploration finds the relay that would $name',
+  { timeout: 300_000 },
+  expectRelaysExplorationFinds,
+)

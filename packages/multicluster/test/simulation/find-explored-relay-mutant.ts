@@ -1,0 +1,14 @@
+import { expect } from 'vitest'
+import { loadMutant } from '../../../../test/mutants/mutant.ts'
+import { relayMutantStates, type ExploredRelayMutant } from './explored-relay-mutants.ts'
+
+/** Explores relays with a mistake in them until a rule is broken, which it must be, and tells the way there. */
+export async function expectRelaysExplorationFinds(mutation: ExploredRelayMutant): Promise<void> {
+  const { explored } = await loadMutant<{ explored: typeof import('./explored-relays.ts') }>(mutation, {
+    explored: '../../multicluster/test/simulation/explored-relays.ts',
+  })
+  const report = await explored.exploreRelays({ ...mutation.in, states: relayMutantStates })
+  if (process.env['MUTANTS_VERBOSE']) console.log(mutation.name, report.states, report.violation?.what)
+  expect(report.violation?.what, `"${mutation.name}" survived ${report.states} states`).toMatch(/^I\d+: /)
+  expect(explored.retraceRelays(mutation.in, report.violation?.trace ?? [])).toBe(report.violation?.story)
+}

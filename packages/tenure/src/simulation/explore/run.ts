@@ -1,0 +1,79 @@
+/** Explores a setup, and tells what came out. */
+import { systemClock } from '../../clock.ts'
+import { noCounts, type ExploredCounts } from './course.ts'
+import { Encoding } from './encoding.ts'
+import { leaseDurationMs, type Setup } from './scene.ts'
+import { search, type Bounds } from './search.ts'
+import { electorsWorld, expand } from './transitions.ts'
+
+/** A rule that was broken, and the shortest way there. */
+export interface ExploredViolation {
+  /** The rule, and what broke it. */
+  readonly what: string
+  /** Which of the possible moves was made, one after another: `retrace` puts them into words. */
+  readonly trace: readonly number[]
+  /** What happened, in words. */
+  readonly story: string
+}
+
+/** What came out. A test asserts `ok`, and `complete`: an exploration that was not complete proves little. */
+export interface ExploreReport {
+  readonly ok: boolean
+  /** Whether every state within the bounds was reached. */
+  readonly complete: boolean
+  readonly states: number
+  readonly transitions: number
+  readonly counts: ExploredCounts
+  readonly violation?: ExploredViolation | undefined
+  /** All of that, for people. */
+  toString(): string
+}
+
+/** Explores everything that can follow with at most so many faults. */
+export async function exploreSetup(setup: Setup, budget: number, bounds: Bounds): Promise<ExploreReport> {
+  const counts = noCounts()
+  const found = await search(electorsWorld(setup, budget, counts), bounds, systemClock)
+  const violation = found.violation && { ...found.violation, story: retraceSetup(setup, budget, found.violation.trace) }
+  const report = { ...found, counts, ok: violation === undefined, violation }
+  return { ...report, toString: () => inWords(report) }
+}
+
+/** Goes the way of a violation again, and puts it into words. */
+export function retraceSetup(setup: Setup, budget: number, trace: readonly number[]): string {
+  const encoding = new Encoding(setup)
+  const lines: string[] = []
+  let scene = electorsWorld(setup, budget, noCounts()).first
+  let tick = 0
+  for (const wanted of trace) {
+    let told: [string, string][] = []
+    expand(
+      scene,
+      setup,
+      noCounts(),
+      (next, ticks, course, number, move) => {
+        if (number === wanted) {
+          const at = `${String(tick).padStart(4)}  `
+          if (move.ticks === 0) lines.push(`${at}${move.who} ${move.what()}`)
+          lines.push(...told.map(([who, what]) => `      ${who} ${what}`))
+          if (course.violation) lines.push(`      *** ${course.violation}`)
+          tick += ticks
+          scene = encoding.read(encoding.write(next, ticks).slice(), 0)
+          return false
+        }
+        told = []
+        return true
+      },
+      (who, what) => told.push([who, what]),
+    )
+  }
+  return `tick  (a lease has ${leaseDurationMs / setup.tickMs})\n${lines.join('\n')}`
+}
+
+function inWords({ complete, states, transitions, counts, violation }: Omit<ExploreReport, 'toString'>): string {
+  const { faults, ...rest } = counts
+  const size = `${states} states, ${transitions} transitions`
+  const seen = `seen: ${JSON.stringify(rest)}, faults: ${JSON.stringify(faults)}`
+  if (violation)
+    return `violates ${violation.what}\n(after ${size}; ${seen})\n\nThe shortest way there:\n${violation.story}`
+  return `${complete ? 'complete' : 'NOT complete: a bound was reached'}, without a violation: ${size}; ${seen}`
+}
