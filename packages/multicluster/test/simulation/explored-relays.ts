@@ -82,7 +82,8 @@ function betweenOf({ electors = 2, relaysOf, relaysWatch = false }: ExploredRela
   }
 }
 
-function setupFor(explored: ExploredRelays): Setup {
+/** What does not change. */
+export function relaySetup(explored: ExploredRelays): Setup {
   const { faults, relaysOf: _, relaysWatch: __, ...options } = explored
   return { ...setupOf({ ...options, watch: false }), faults: new Set(faults), between: betweenOf(explored) }
 }
@@ -90,10 +91,10 @@ function setupFor(explored: ExploredRelays): Setup {
 /** Explores. */
 export function exploreRelays(options: ExploredRelays): Promise<ExploreReport> {
   const { budget = 1, seconds = 600, states = 20_000_000 } = options
-  return exploreSetup(setupFor(options), budget, { seconds, states })
+  return exploreSetup(relaySetup(options), budget, { seconds, states })
 }
 
 /** Goes the way of a violation again, and puts it into words. */
 export function retraceRelays(options: ExploredRelays, trace: readonly number[]): string {
-  return retraceSetup(setupFor(options), options.budget ?? 1, trace)
+  return retraceSetup(relaySetup(options), options.budget ?? 1, trace)
 }
