@@ -46,7 +46,9 @@ export interface Heard {
 export function judgeStatus(resource: MultiClusterLease, knowledge: Knowledge): StatusPatch | undefined {
   const { status, generation } = resource
   const answers = answersAfter(resource, knowledge)
-  const shown = shownAfter(status, knowledge, answers !== undefined)
+  // A place that is given up is no answer: nobody there needs to know of a renewal.
+  const isAnswered = Object.values(answers ?? {}).some((answer) => answer !== null)
+  const shown = shownAfter(status, knowledge, isAnswered)
   const observedGeneration = generationAfter(resource, knowledge, shown)
   const assessments = { ...knowledge.assessments, ...leadingAssessment(shown, status, knowledge) }
   const conditions = conditionsAfter(status.conditions ?? [], assessments, { generation, wallMs: knowledge.wallMs })

@@ -81,6 +81,38 @@ test('and so it is whenever the one that follows has looked at the lease, also a
   }
 })
 
+test('and so it is although somebody who only looks has the newest renewal written into the status', async () => {
+  const { clock, east, west, leaseDurationMs } = twoClusters()
+  const { die } = east.candidate('a')
+  await clock.advance(100)
+  const other = west.candidate('b').elector
+  await clock.advance(2.5 * leaseDurationMs)
+  const before = (await west.shown()).status.record?.version
+  die()
+  await clock.advance(leaseDurationMs / 3)
+  await relayedStore(west.resources, key.namespace, clock).read(key.name, call)
+  expect((await west.shown()).status.record?.version).not.toBe(before)
+  await clock.advance((leaseDurationMs * 2) / 3 + 500)
+  expect(other.isLeader()).toBe(true)
+})
+
+test('a place that is given up brings no renewal of another cluster along', async () => {
+  const { clock, east, west } = twoClusters()
+  east.candidate('a')
+  await clock.advance(100)
+  const { patchSpec, create } = west.resources
+  const spec = { requests: { gone: ask('1', {}, 'read') } }
+  if (!(await patchSpec(key, spec, call))) await create(key, spec, undefined, call)
+  await clock.advance(55_000)
+  const before = (await west.shown()).status
+  expect(Object.keys(before.answers)).toEqual(['gone'])
+  await clock.advance(10_000)
+  const after = (await west.shown()).status
+  expect(Object.keys(after.answers)).toEqual([])
+  expect((await east.shown()).status.record?.version).not.toBe(before.record?.version)
+  expect(after.record?.version).toBe(before.record?.version)
+})
+
 test('a malformed request is answered with an error and a condition, and others go on', async () => {
   const { clock, memory, start, shown, condition, read } = oneCluster()
   start()

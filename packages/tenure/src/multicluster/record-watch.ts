@@ -48,8 +48,10 @@ export class RecordWatch implements Viewer {
       const news = this.#news
       this.#news = undefined
       const record = news ? this.#recordIn(news) : await read()
-      if (record?.version === this.#shown?.version) continue
-      yield (this.#shown = record)
+      const before = this.#shown
+      this.#shown = record
+      if (record?.version === before?.version || isRenewalElsewhere(before, record)) continue
+      yield record
     }
   }
 
@@ -94,6 +96,15 @@ export class RecordWatch implements Viewer {
     // A resource that was created again has not seen the record yet; one that has shown it says that it is gone.
     return this.#shownIn === uid ? undefined : this.#shown
   }
+}
+
+/**
+ * Renewals of another cluster come into the status only now and then, with the answer to somebody else, say. Whoever is
+ * shown one counts from then on, and that may be long after it was written; the controller has seen each in time.
+ */
+function isRenewalElsewhere(before: LeaseRecord | undefined, after: LeaseRecord | undefined): boolean {
+  if (!before || !after || before.released || after.released) return false
+  return after.holder.includes('/') && before.attempt === after.attempt && before.term === after.term
 }
 
 function silenceOf(record: LeaseRecord | undefined): number {
