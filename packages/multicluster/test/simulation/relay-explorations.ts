@@ -45,7 +45,7 @@ export const relayExplorations: readonly RelayExploration[] = [
   {
     name: 'two relays in one of two clusters, of which either answers',
     by: all,
-    options: { ...coarse, relaysOf: [[0, 1], [2]], faults: ['crash', 'relay-stall'] },
+    options: { ...coarse, relaysOf: [[0, 1], [2]], faults: ['crash', 'doubled'] },
   },
   {
     name: 'two candidates behind one relay',
