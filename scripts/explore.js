@@ -1,5 +1,6 @@
 /**
- * Explores everything in `explorations.js`, and writes what came out into its page: npm run explore [-- --by "npm test"].
+ * Explores everything in `explorations.js`, and writes what came out into its page: npm run explore
+ * [-- --by "npm test"] [-- --only "two electors that poll"].
  * A violation ends it with the shortest way to it.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -8,10 +9,11 @@ import { parseArgs } from 'node:util'
 import { explore } from 'tenure/simulation'
 import { explorations, rowOf } from './explorations.js'
 
-const { values } = parseArgs({ options: { by: { type: 'string' } } })
+const { values } = parseArgs({ options: { by: { type: 'string' }, only: { type: 'string' } } })
 const page = join(import.meta.dirname, '../docs/explanation/exploration.md')
 for (const exploration of explorations) {
   if (values.by !== undefined && values.by !== exploration.by) continue
+  if (values.only !== undefined && values.only !== exploration.name) continue
   const report = await explore(exploration.options)
   if (!report.ok) {
     console.error(`${exploration.name}: ${String(report)}`)
