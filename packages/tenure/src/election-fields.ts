@@ -158,7 +158,8 @@ function endingWith(fields: Fields, ending: Ending): Ending {
     voluntary: fields.value(ending.voluntary),
     told: fields.value(ending.told),
     drainUntilMs: fields.due(ending.drainUntilMs),
-    releaseUntilMs: fields.maybe(ending.releaseUntilMs, dueWith),
+    // Compared with the moment of the next try, too.
+    releaseUntilMs: fields.maybe(ending.releaseUntilMs, momentWith),
     cooldownMs: fields.value(ending.cooldownMs),
   }
 }

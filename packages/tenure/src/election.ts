@@ -144,10 +144,15 @@ function take(s: Draft, effects: Effects, input: Input): void {
       const { flight } = s
       if (flight?.id !== input.call) return
       s.flight = undefined
-      if (input.type !== 'failed') s.answeredInMs = (s.nowMs - flight.startedAtMs) / (flight.verb === 'acquire' ? 2 : 1)
+      if (input.type !== 'failed') s.answeredInMs = tookMs(s, flight)
       return settleCall(s, effects, flight, input)
     }
   }
+}
+
+/** An answer that waited while this process stood still says nothing of the store: none counts for more than a lease. */
+function tookMs(s: Draft, { startedAtMs, verb }: Flight): number {
+  return Math.min(s.nowMs - startedAtMs, s.settings.leaseDurationMs) / (verb === 'acquire' ? 2 : 1)
 }
 
 function settleCall(s: Draft, effects: Effects, flight: Flight, input: Extract<Input, { call: number }>): void {

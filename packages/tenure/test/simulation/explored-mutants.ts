@@ -1,12 +1,55 @@
 import { storeMutations } from '../conformance/store-mutants.ts'
 import type { ExploreOptions } from '../../src/simulation/explore.ts'
+import type { Mutation } from '../../../../test/mutants/mutant.ts'
 import { engineMutants } from './engine-mutants.ts'
 
 /** How many states the exploration may look at before it must have found a mutant, where nothing else is said. */
 export const mutantStates = 60_000
 
+const election = 'election.ts'
+
+/** Mistakes that no fleet is needed for: something never ends, or ends by itself. */
+const endings: readonly Mutation[] = [
+  {
+    name: 'hang in the end of a term that somebody else took',
+    file: election,
+    find: '  if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)\n',
+    replace:
+      "  if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)\n  if (ending.reason === 'superseded') return\n",
+  },
+  {
+    name: 'never stop a standby that was told to',
+    file: election,
+    find: '  if (s.stopUntilMs !== undefined) return finishStop(s, effects, s.stopUntilMs)\n',
+    replace: '  if (s.stopUntilMs !== undefined) return\n',
+  },
+  {
+    name: 'stop without reporting a loss',
+    file: election,
+    find: "  effects.push({ type: 'lost', term: ending.term, reason: ending.reason })\n",
+    replace:
+      "  if (ending.next !== 'stop' || ending.voluntary) effects.push({ type: 'lost', term: ending.term, reason: ending.reason })\n",
+  },
+  {
+    name: 'give leadership up by itself',
+    file: election,
+    find: '    if (flight.carry === undefined) return\n',
+    replace: "    if (flight.carry === undefined) return endLeadership(s, effects, 'released')\n",
+  },
+  {
+    name: 'ask again and again in no time',
+    file: election,
+    find: 's.tryAtMs = Math.max(s.nowMs, Math.min(expiryMs, askMs))',
+    replace: 's.tryAtMs = s.nowMs',
+  },
+]
+
 /** The engine's mutants, and those of the rules that stores share. */
-export const mutants = [...engineMutants, ...storeMutations.filter(({ file }) => file === 'stores/rules.ts')]
+export const mutants: readonly Mutation[] = [
+  ...engineMutants,
+  ...endings,
+  ...storeMutations.filter(({ file }) => file === 'stores/rules.ts'),
+]
 
 const polled: ExploreOptions = { watch: false, leaseTicks: 6 }
 const watched: ExploreOptions = { leaseTicks: 6 }
@@ -54,6 +97,11 @@ export const exploredMutants: { readonly [name: string]: ExploreOptions } = {
     faults: ['late', 'stall'],
     states: 200_000,
   },
+  'hang in the end of a term that somebody else took': { ...polled, faults: ['deleted-record'] },
+  'never stop a standby that was told to': { ...polled, faults: ['stop'] },
+  'stop without reporting a loss': { ...polled, budget: 2, faults: ['stop', 'stall'] },
+  'give leadership up by itself': { ...polled, budget: 0 },
+  'ask again and again in no time': { ...polled, budget: 0 },
   'the term is not raised': { ...polled, faults: ['crash'] },
   'the holder’s name is enough to get its grant again': { ...ownClock, faults: ['stall', 'doubled'] },
   'a repeated attempt extends its lease in the memory store': { ...polled, faults: ['doubled'] },

@@ -1,6 +1,6 @@
 /** What a transition sees and breaks: counts, violations, and, for people, what happened. */
 import { beliefEndOf, deadlineOf, leadsAt, type Call, type Effect, type ElectionState } from '../../election-state.ts'
-import { isTenureError } from '../../errors.ts'
+import { isTenureError, type LossReason } from '../../errors.ts'
 import { messageOf } from '@tenure/internal/message'
 import type { LeaseRecord } from '../../lease-store.ts'
 import {
@@ -57,8 +57,13 @@ export class Course {
     counted[kind] = (counted[kind] ?? 0) + 1
   }
 
-  /** I1: of all processes that run, at most one answers that it leads. */
+  /** I1: of all processes that run, at most one answers that it leads. I10: none of them waits for nothing. */
   inspect({ slots }: Scene): void {
+    for (const slot of slots) {
+      if (!isProcess(slot) || slot.life !== 'running' || slot.state.phase === 'ending') continue
+      if (slot.wakeAtMs === undefined && slot.flight === undefined)
+        this.violate('I10', `${nameOf(slot.state)} waits for nothing`)
+    }
     const leaders = slots.filter(isProcess).filter(({ life, state }) => life === 'running' && leadsAt(state, 0))
     if (leaders.length < 2) return
     this.violate('I1', `${leaders.map(({ state }) => nameOf(state)).join(' and ')} lead at once`)
@@ -111,7 +116,8 @@ export class Course {
   }
 
   /** I7, I10: what a process reports. `strain`: what the faults so far excuse. */
-  reports({ state, ledTerm, open, work, told }: Process, effect: Effect, strain: number): void {
+  reports(process: Process, effect: Effect, strain: number): void {
+    const { state, ledTerm, open, work } = process
     const name = nameOf(state)
     switch (effect.type) {
       case 'elected':
@@ -123,13 +129,13 @@ export class Course {
         if (!open) this.violate('I7', `${name} ends a leadership that it does not have`)
         if (effect.reason === 'expired') this.counts.expiries += 1
         if (effect.reason === 'superseded') this.counts.superseded += 1
-        if (effect.reason === 'released' || effect.reason === 'stopped') return
-        if (strain <= this.#mostStrain) {
+        if (!this.#isExcused(process, effect.reason, strain)) {
           this.violate('I10', `${name} loses its term (${effect.reason}) although nothing happened that excuses it`)
         }
         return
       case 'stopped':
-        if (!told) this.violate('I10', `${name} stops although nobody told it to`)
+        if (!process.toldToStop) this.violate('I10', `${name} stops although nobody told it to`)
+        if (open) this.violate('I7', `${name} stops without reporting the loss of its term`)
         return
       case 'lost':
         if (!open) this.violate('I7', `${name} reports the loss of a term that it does not have`)
@@ -140,6 +146,12 @@ export class Course {
           this.violate('I10', `${name} accuses a sound store: ${messageOf(effect.error)}`)
         }
     }
+  }
+
+  #isExcused({ toldToStop, toldToYield, disturbed }: Process, reason: LossReason, strain: number): boolean {
+    if (reason === 'stopped') return toldToStop
+    if (reason === 'released') return toldToYield
+    return disturbed || strain > this.#mostStrain
   }
 }
 

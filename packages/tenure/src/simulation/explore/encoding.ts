@@ -165,8 +165,8 @@ function byPlace(one: Message, other: Message): number {
 }
 
 function order({ kind, who, via = -1, late, ageTicks }: Message): number {
-  const kinds = kind === 'request' ? 0 : kind === 'reply' ? 1 : 2
-  return (
-    (((kinds * 16 + who) * 16 + via) * 2 + Number(late)) * 64 + (kind === 'event' ? 0 : 63 - Math.min(ageTicks, 63))
-  )
+  // Events of one watch stay in their order: one that is late holds up those behind it.
+  if (kind === 'event') return (2 * 16 + who) * 2048
+  const place = ((kind === 'request' ? 0 : 1) * 16 + who) * 16 + via
+  return (place * 2 + Number(late)) * 64 + 63 - Math.min(ageTicks, 63)
 }

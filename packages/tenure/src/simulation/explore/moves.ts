@@ -29,7 +29,7 @@ export interface Tools {
 
 /** What may happen by itself, in an order that depends on the scene only. Time passes last, if nothing must come first. */
 export function naturalMoves(scene: Scene, setup: Setup): Move[] {
-  const moves = scene.dawn ? arrivals(scene, setup) : []
+  const moves = scene.dawn ? arrivals(scene, setup) : restarts(scene, setup)
   const day = { ...scene, dawn: false }
   const add = (who: string, what: () => string, run: (tools: Tools) => Scene, isLate = false) =>
     moves.push({ who, what, ticks: 0, run, isLate })
@@ -93,16 +93,25 @@ function receivers(scene: Scene, { kind, who, via }: Message, setup: Setup): rea
 
 function arrivals(scene: Scene, setup: Setup): Move[] {
   const electors = scene.slots.flatMap((slot, who): Move[] => {
-    const name = nameIn(setup, who)
     if (slot.life === 'running') return []
-    if (slot.life === 'down') {
-      const start = (driver: Driver) => driver.dispatch({ type: 'start' })
-      return [{ who: name, what: () => 'starts', ticks: 0, run: (tools) => act(scene, who, tools, start) }]
-    }
+    if (slot.life === 'down') return [start(scene, who, setup)]
     const running = withSlot(scene, who, { ...slot, life: 'running' })
-    return [{ who: name, what: () => 'goes on', ticks: 0, run: () => running }]
+    return [{ who: nameIn(setup, who), what: () => 'goes on', ticks: 0, run: () => running }]
   })
   return [...relayArrivals(scene, setup), ...electors]
+}
+
+/** Beside what its former life has sent, a process may start at any point of a tick. */
+function restarts(scene: Scene, setup: Setup): Move[] {
+  return scene.slots.flatMap((slot, who): Move[] => {
+    const isBeside = slot.life === 'down' && scene.messages.some((message) => message.orphan && message.who === who)
+    return isBeside ? [start(scene, who, setup)] : []
+  })
+}
+
+function start(scene: Scene, who: number, setup: Setup): Move {
+  const begin = (driver: Driver) => driver.dispatch({ type: 'start' })
+  return { who: nameIn(setup, who), what: () => 'starts', ticks: 0, run: (tools) => act(scene, who, tools, begin) }
 }
 
 function settlements(scene: Scene, day: Scene, setup: Setup): Move[] {
@@ -173,27 +182,30 @@ export function faultMoves(scene: Scene, setup: Setup): Move[] {
       'stall',
       name,
       () => 'FAULT: stalls',
-      (next) => withSlot(next, who, { ...slot, life: 'stalled' }),
+      (next) => withSlot(next, who, { ...slot, life: 'stalled', disturbed: true }),
     )
     add(
       'sleep',
       name,
       () => 'FAULT: sleeps',
-      (next) => withSlot(next, who, { ...slot, life: 'asleep' }),
+      (next) => withSlot(next, who, { ...slot, life: 'asleep', disturbed: true }),
     )
     const { leaseDurationMs: cooldownMs } = slot.state.settings
     add(
       'step-down',
       name,
       () => 'FAULT: steps down',
-      (next, tools) => act(next, who, tools, (driver) => driver.dispatch({ type: 'step-down', cooldownMs })),
+      (next, tools) => {
+        const told = withSlot(next, who, { ...slot, toldToYield: true })
+        return act(told, who, tools, (driver) => driver.dispatch({ type: 'step-down', cooldownMs }))
+      },
     )
     add(
       'stop',
       name,
       () => 'FAULT: is stopped',
       (next, tools) => {
-        const told = withSlot(next, who, { ...slot, told: true })
+        const told = withSlot(next, who, { ...slot, toldToStop: true })
         return act(told, who, tools, (driver) => driver.dispatch({ type: 'stop' }))
       },
     )
@@ -235,7 +247,7 @@ export function faultMoves(scene: Scene, setup: Setup): Move[] {
   return moves
 }
 
-/** How far a fault excuses that a leadership ends: not at all, if another comes on top, or by itself. */
+/** How far a fault excuses that any leadership ends: not at all, if another comes on top, or by itself. */
 function strainOf(fault: Fault): number {
   switch (fault) {
     case 'late':
@@ -243,9 +255,6 @@ function strainOf(fault: Fault): number {
     case 'doubled':
     case 'failed':
       return 1
-    case 'stall':
-    case 'sleep':
-    case 'deleted-record':
     case 'relay-crash':
     case 'relay-stall':
     case 'relay-sleep':

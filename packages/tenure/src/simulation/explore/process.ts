@@ -63,6 +63,13 @@ export function act(
         // Somebody else who listens may call back in before.
         driver.dispatch({ type: 'wake' })
         return work()
+      case 'renewed':
+        // Unless the record was deleted while this was on its way.
+        if (effect.record.version === scene.server.record?.version) slot.disturbed = false
+        return
+      case 'stepped-down':
+        slot.toldToYield = false
+        return
       case 'lost':
         course.tell(name, () => `reports the loss of term ${effect.term}`)
         slot.open = false

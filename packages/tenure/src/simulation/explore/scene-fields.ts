@@ -30,9 +30,11 @@ export function slotWith(fields: Fields, slot: Slot): Slot {
     ledTerm: fields.term(slot.ledTerm),
     open: fields.value(slot.open),
     work: fields.value(slot.work),
-    told: fields.value(slot.told),
+    toldToStop: fields.value(slot.toldToStop),
+    toldToYield: fields.value(slot.toldToYield),
+    disturbed: fields.value(slot.disturbed),
     gaveBack: fields.value(slot.gaveBack),
-  } as Slot
+  } satisfies { [K in keyof Slot]-?: unknown } as Slot
 }
 
 /** `ageTicks`: as old as it is now. */

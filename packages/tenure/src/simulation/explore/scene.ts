@@ -74,7 +74,11 @@ export interface Slot extends Partial<DriverState> {
   /** Pieces of work that have not settled. */
   readonly work: number
   /** Whether it was told to stop. */
-  readonly told: boolean
+  readonly toldToStop: boolean
+  /** Whether it was told to step down, and has not said yet that it did. */
+  readonly toldToYield: boolean
+  /** Whether it stood still, or its record was deleted, since its last renewal: its leadership may end. */
+  readonly disturbed: boolean
   /** Whether the store has taken its grant back: it need not know yet. */
   readonly gaveBack: boolean
 }
@@ -87,7 +91,9 @@ export const down: Slot = {
   ledTerm: 0,
   open: false,
   work: 0,
-  told: false,
+  toldToStop: false,
+  toldToYield: false,
+  disturbed: false,
   gaveBack: false,
 }
 
@@ -153,7 +159,7 @@ export interface Scene {
   readonly messages: readonly Message[]
   /** How many more faults there may be. */
   readonly budget: number
-  /** What the faults so far excuse. 0: no leadership may end. 1: the same, unless messages take time. 2: each may end. */
+  /** How many calls went wrong. 0: no leadership may end. 1: the same, unless messages take time. 2: each may end. */
   readonly strain: number
   /**
    * Whether nothing has happened in this tick so far. Processes are started, and go on, at dawn only: what they send or

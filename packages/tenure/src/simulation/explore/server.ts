@@ -49,7 +49,10 @@ function judge(verb: Message['verb'], current: Current, claim: AcquireClaim & He
 /** Somebody wrote the record as it is, or deleted it. */
 export function meddled(scene: Scene, setup: Setup, deletes: boolean): Scene {
   const { record } = scene.server
-  if (!record || deletes) return changed(scene, { ...scene.server, record: undefined }, setup)
+  if (!record || deletes) {
+    const slots = scene.slots.map((slot) => ({ ...slot, disturbed: slot.state !== undefined }))
+    return changed({ ...scene, slots }, { ...scene.server, record: undefined }, setup)
+  }
   const names = scene.names + 1
   return changed({ ...scene, names }, { ...scene.server, record: { ...record, version: nameOf(names) } }, setup)
 }

@@ -4,22 +4,25 @@ import { withWatches } from './between.ts'
 import { Course, noCounts, type ExploredCounts } from './course.ts'
 import { Encoding } from './encoding.ts'
 import { faultMoves, naturalMoves, type Move } from './moves.ts'
-import { firstScene, isProcess, leaseDurationMs, type Scene, type Setup } from './scene.ts'
+import { firstScene, isProcess, leaseDurationMs, type Scene, type Setup, type Slot } from './scene.ts'
 import type { Violation, World } from './search.ts'
 
+/** Of so many looks at what follows one is long, also where nothing is about to end. */
+const longShare = 16
 /** Three leases take a few hundred. */
 const mostSteps = 5_000
 
 /** Electors and their store, from the scene on in which nobody has been started. `counts`: of all transitions. */
 export function electorsWorld(setup: Setup, budget: number, counts: ExploredCounts): World<Scene> {
   const encoding = new Encoding(setup)
+  let looks = 0
   return {
     first: withWatches(firstScene(setup.settings.length, budget, setup.between), setup),
     write: (scene, ticks) => encoding.write(scene, ticks),
     read: (bytes, offset) => encoding.read(bytes, offset),
     expand: (scene, visit) =>
       expand(scene, setup, counts, (next, ticks, { violation }) => visit(next, ticks, violation)),
-    stuck: (scene) => stuck(scene, setup, encoding),
+    stuck: (scene) => stuck(scene, setup, encoding, looks++ % longShare === 0 || scene.slots.some(isEnding)),
   }
 }
 
@@ -58,15 +61,19 @@ function nextChoice(choices: number[], options: number): boolean {
   return false
 }
 
-/** I10: when everybody runs and nothing goes wrong any more, somebody leads within three leases. */
-function stuck(scene: Scene, setup: Setup, encoding: Encoding): Violation | undefined {
+/**
+ * I10: when everybody runs and nothing goes wrong any more, somebody leads within three leases. `isLong`: also who was told
+ * to stop has stopped by then, and no term is still ending. I11: time goes on.
+ */
+function stuck(scene: Scene, setup: Setup, encoding: Encoding, isLong: boolean): Violation | undefined {
   let now = scene
+  let hasLed = false
   const counts = noCounts()
   const trace: number[] = []
   for (let ticks = 0; ticks * setup.tickMs <= 3 * leaseDurationMs;) {
     if (trace.length > mostSteps) return { what: 'I11: an elector spins', trace }
-    const leads = now.slots.some((slot) => slot.life === 'running' && isProcess(slot) && leadsAt(slot.state, 0))
-    if (leads) return undefined
+    hasLed ||= now.slots.some((slot) => slot.life === 'running' && isProcess(slot) && leadsAt(slot.state, 0))
+    if (hasLed && !isLong) return undefined
     let violation: string | undefined
     let moved = false
     expand(now, setup, counts, (next, passed, course, number, move) => {
@@ -83,5 +90,11 @@ function stuck(scene: Scene, setup: Setup, encoding: Encoding): Violation | unde
     if (violation) return { what: violation, trace }
     if (!moved) return undefined
   }
-  return { what: 'I10: nobody leads within three leases, although nothing goes wrong any more', trace }
+  if (!hasLed) return { what: 'I10: nobody leads within three leases, although nothing goes wrong any more', trace }
+  const left = now.slots.find(isEnding)
+  return left && { what: `I11: ${left.state?.settings.identity} does not come to an end`, trace }
+}
+
+function isEnding({ toldToStop, state }: Slot): boolean {
+  return toldToStop || state?.phase === 'ending'
 }
