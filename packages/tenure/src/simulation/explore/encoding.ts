@@ -156,7 +156,8 @@ function fromFirst<T>(list: readonly T[], isWanted: (element: T) => boolean): re
   return index < 0 ? [] : list.slice(index)
 }
 
-function inPlace(messages: readonly Message[]): readonly Message[] {
+/** Messages in the order in which all scenes have them. */
+export function inPlace(messages: readonly Message[]): readonly Message[] {
   return messages.length > 1 ? messages.toSorted(byPlace) : messages
 }
 
@@ -164,9 +165,9 @@ function byPlace(one: Message, other: Message): number {
   return order(one) - order(other)
 }
 
-function order({ kind, who, via = -1, late, ageTicks }: Message): number {
+function order({ kind, who, via = -1, orphan, late, ageTicks }: Message): number {
   // Events of one watch stay in their order: one that is late holds up those behind it.
-  if (kind === 'event') return (2 * 16 + who) * 2048
+  if (kind === 'event') return (2 * 16 + who) * 4096
   const place = ((kind === 'request' ? 0 : 1) * 16 + who) * 16 + via
-  return (place * 2 + Number(late)) * 64 + 63 - Math.min(ageTicks, 63)
+  return ((place * 2 + Number(orphan)) * 2 + Number(late)) * 64 + 63 - Math.min(ageTicks, 63)
 }

@@ -1,0 +1,105 @@
+/** Scenes are taken for one that behave alike: what follows from the one must be what follows from the other. */
+import { expect, test } from 'vitest'
+import { memoryWith, type Fields } from '../../src/election-fields.ts'
+import { setupOf, type ExploreOptions } from '../../src/simulation/explore.ts'
+import { noCounts } from '../../src/simulation/explore/course.ts'
+import { Encoding, inPlace } from '../../src/simulation/explore/encoding.ts'
+import { serverWith, slotWith } from '../../src/simulation/explore/scene-fields.ts'
+import { firstScene, type Scene, type Setup, type Slot } from '../../src/simulation/explore/scene.ts'
+import { expand } from '../../src/simulation/explore/transitions.ts'
+import { Random } from '../../src/simulation/random.ts'
+
+const walks = 6
+const steps = 200
+const budget = 4
+
+const circumstances: readonly ExploreOptions[] = [
+  { watch: false, leaseTicks: 6 },
+  { leaseTicks: 6 },
+  { watch: false, leaseTicks: 6, expiry: 'own-clock' },
+  { watch: false, leaseTicks: 6, rates: [0.875, 1.125] },
+  { leaseTicks: 6, jitter: [0, 0.5] },
+  { leaseTicks: 24, delayTicks: 1 },
+  { leaseTicks: 6, electors: 3 },
+]
+
+const same = <T>(value: T) => value
+
+/** As much later as that, and nothing else: no time is rounded, no name is forgotten. */
+function later(passedMs: number, heldPassedMs: number): Fields {
+  const fields: Fields = {
+    due: (ms) => ms - passedMs,
+    heldDue: (ms) => ms - heldPassedMs,
+    moment: (ms) => ms - passedMs,
+    heldMoment: (ms) => ms - heldPassedMs,
+    term: same,
+    attempt: same,
+    mark: same,
+    version: same,
+    sight: same,
+    call: same,
+    value: same,
+    maybe: (value, of) => (value === undefined ? undefined : of(fields, value)),
+    each: (values, of) => values.map((value) => of(fields, value)),
+  }
+  return fields
+}
+
+function after(scene: Scene, ticks: number, { tickMs, ticksMs, delayTicks }: Setup): Scene {
+  const server = serverWith(later(ticks * tickMs, 0), scene.server, { ownClock: true, past: true })
+  const slots = scene.slots.map((slot, who): Slot => {
+    const passedMs = ticks * (ticksMs[who] ?? tickMs)
+    const fields = later(slot.life === 'asleep' ? 0 : passedMs, passedMs)
+    const moved = slotWith(fields, slot)
+    return slot.state ? ({ ...moved, state: { ...moved.state, ...memoryWith(fields, slot.state) } } as Slot) : moved
+  })
+  const messages = scene.messages.map((message) => {
+    const ageTicks = message.late ? 0 : Math.min(delayTicks, message.ageTicks + ticks)
+    return { ...message, ageTicks }
+  })
+  return { ...scene, server, slots, messages: inPlace(messages) }
+}
+
+interface Following {
+  readonly next: Scene
+  readonly ticks: number
+  readonly isFault: boolean
+  readonly what: string
+  /** What it is taken for, and what it breaks. */
+  readonly mark: string
+}
+
+function followings(scene: Scene, setup: Setup, encoding: Encoding): Following[] {
+  const all: Following[] = []
+  expand(scene, setup, noCounts(), (next, ticks, { violation = '' }, _number, move) => {
+    const mark = `${Buffer.from(encoding.write(next, ticks)).toString('latin1')} ${violation}`
+    all.push({ next, ticks, isFault: move.fault !== undefined, what: `${move.who} ${move.what()}`, mark })
+    return true
+  })
+  return all
+}
+
+test.each(circumstances)('what follows from a scene follows from what it is taken for: %j', (options) => {
+  const setup = setupOf(options)
+  const encoding = new Encoding(setup)
+  for (let seed = 1; seed <= walks; seed += 1) {
+    const random = new Random(seed)
+    const story: string[] = []
+    let scene = firstScene(setup.settings.length, budget)
+    for (let step = 0; step < steps; step += 1) {
+      const raw = followings(scene, setup, encoding)
+      const taken = followings(encoding.read(encoding.write(scene, 0).slice(), 0), setup, encoding)
+      const marks = new Set(taken.map(({ mark }) => mark))
+      const apart = raw.filter(({ mark }) => !marks.has(mark)).map(({ what }) => what)
+      expect({ apart, count: taken.length }, story.join('\n')).toEqual({ apart: [], count: raw.length })
+      const faults = raw.filter(({ isFault }) => isFault)
+      const natural = raw.filter(({ isFault }) => !isFault)
+      const time = natural.filter(({ ticks }) => ticks > 0)
+      const kinds =
+        faults.length > 0 && random.chance(0.06) ? faults : time.length > 0 && random.chance(0.5) ? time : natural
+      const { next, ticks, what } = random.pick(kinds)
+      story.push(what)
+      scene = after(next, ticks, setup)
+    }
+  }
+})
