@@ -1,6 +1,8 @@
 // What is explored, and by which command: `npm run explore` runs all of it and writes the table of
 // docs/explanation/exploration.md; tests run their share.
 
+import { exploredFaults } from 'tenure/simulation'
+
 /** @typedef {import('tenure/simulation').ExploreOptions} ExploreOptions */
 /** @typedef {{ readonly name: string, readonly by: 'npm test' | 'npm run test:all' | 'npm run explore', readonly options: ExploreOptions }} Exploration */
 
@@ -10,21 +12,8 @@ const fine = { ...coarse, leaseTicks: 12 }
 const finest = { ...coarse, leaseTicks: 24 }
 const poll = { watch: false }
 
-/** @type {readonly import('tenure/simulation').ExploredFault[]} */
-const unwatched = [
-  'late',
-  'lost',
-  'doubled',
-  'failed',
-  'stall',
-  'sleep',
-  'crash',
-  'step-down',
-  'stop',
-  'touched-record',
-  'deleted-record',
-  'lost-swap',
-]
+/** All kinds that there are where nobody watches. */
+const unwatched = exploredFaults.filter((kind) => !kind.startsWith('watch-'))
 
 /** @type {readonly Exploration[]} */
 export const explorations = [
@@ -42,7 +31,7 @@ export const explorations = [
   {
     name: 'two electors that watch',
     by: 'npm run test:all',
-    options: { ...coarse, faults: [...unwatched, 'watch-end', 'watch-replay'] },
+    options: { ...coarse, faults: exploredFaults },
   },
   {
     name: 'a store that judges by its own clock',
@@ -87,7 +76,7 @@ export const explorations = [
   {
     name: 'two electors that watch, in finer time',
     by: 'npm run explore',
-    options: { ...fine, faults: [...unwatched, 'watch-end', 'watch-replay'] },
+    options: { ...fine, faults: exploredFaults },
   },
   {
     name: 'two faults of any kind',

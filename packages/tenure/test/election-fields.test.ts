@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { memoryWith, stateWith, type Fields } from '../src/election-fields.ts'
+import { memoryWith, stateWith } from '../src/election-fields.ts'
 import { step } from '../src/election.ts'
 import { initialState, type ElectionState, type Input, type Settings } from '../src/election-state.ts'
 import { granted, judgeAcquire, judgeRenew, refused, type Current } from '../src/stores/rules.ts'
 import { resolveTimings } from '../src/timings.ts'
+import { later } from './simulation/later.ts'
 
 const settings: Settings = {
   ...resolveTimings({}),
@@ -17,24 +18,7 @@ const settings: Settings = {
   until: 'stopped',
 }
 
-const same = <T>(value: T) => value
-
-/** Leaves everything as it is, and so shows what it was asked for. */
-const asItIs: Fields = {
-  due: same,
-  heldDue: same,
-  moment: same,
-  heldMoment: same,
-  term: same,
-  attempt: same,
-  mark: same,
-  version: same,
-  sight: same,
-  call: same,
-  value: same,
-  maybe: (value, of) => (value === undefined ? undefined : of(asItIs, value)),
-  each: (values, of) => values.map((value) => of(asItIs, value)),
-}
+const asItIs = later(0, 0)
 
 const copyOf = (state: ElectionState) => ({ ...stateWith(asItIs, state), ...memoryWith(asItIs, state) })
 

@@ -12,7 +12,9 @@ test('each mutant is found, or there is a reason why not', () => {
 
 test.each(names)('exploration finds the mutant: %s', { timeout: 600_000 }, expectExplorationFinds)
 
-const circumstances = [...new Set(Object.values(exploredMutants).map((options) => JSON.stringify(options)))]
+// With one fault the real engine is explored completely: explore.test.ts.
+const twoFaults = Object.values(exploredMutants).filter(({ budget = 1 }) => budget > 1)
+const circumstances = [...new Set(twoFaults.map((options) => JSON.stringify(options)))]
 
 test.each(circumstances)('is silent on the real engine in %s', { timeout: 600_000 }, async (options) => {
   const report = await explore({ seconds: 600, states: mutantStates, ...JSON.parse(options) })

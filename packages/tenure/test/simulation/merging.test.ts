@@ -1,6 +1,6 @@
 /** Scenes are taken for one that behave alike: what follows from the one must be what follows from the other. */
 import { expect, test } from 'vitest'
-import { memoryWith, type Fields } from '../../src/election-fields.ts'
+import { memoryWith } from '../../src/election-fields.ts'
 import { setupOf, type ExploreOptions } from '../../src/simulation/explore.ts'
 import { noCounts } from '../../src/simulation/explore/course.ts'
 import { Encoding, inPlace } from '../../src/simulation/explore/encoding.ts'
@@ -8,6 +8,7 @@ import { serverWith, slotWith } from '../../src/simulation/explore/scene-fields.
 import { firstScene, type Scene, type Setup, type Slot } from '../../src/simulation/explore/scene.ts'
 import { expand } from '../../src/simulation/explore/transitions.ts'
 import { Random } from '../../src/simulation/random.ts'
+import { later } from './later.ts'
 
 const walks = 6
 const steps = 200
@@ -22,28 +23,6 @@ const circumstances: readonly ExploreOptions[] = [
   { leaseTicks: 24, delayTicks: 1 },
   { leaseTicks: 6, electors: 3 },
 ]
-
-const same = <T>(value: T) => value
-
-/** As much later as that, and nothing else: no time is rounded, no name is forgotten. */
-function later(passedMs: number, heldPassedMs: number): Fields {
-  const fields: Fields = {
-    due: (ms) => ms - passedMs,
-    heldDue: (ms) => ms - heldPassedMs,
-    moment: (ms) => ms - passedMs,
-    heldMoment: (ms) => ms - heldPassedMs,
-    term: same,
-    attempt: same,
-    mark: same,
-    version: same,
-    sight: same,
-    call: same,
-    value: same,
-    maybe: (value, of) => (value === undefined ? undefined : of(fields, value)),
-    each: (values, of) => values.map((value) => of(fields, value)),
-  }
-  return fields
-}
 
 function after(scene: Scene, ticks: number, { tickMs, ticksMs, delayTicks }: Setup): Scene {
   const server = serverWith(later(ticks * tickMs, 0), scene.server, { ownClock: true, past: true })
