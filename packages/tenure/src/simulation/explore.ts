@@ -26,7 +26,7 @@ export interface ExploreOptions {
   readonly watch?: boolean
   /** Each number that is left to chance is every one of these, from 0 to below 1. Default: 0. */
   readonly jitter?: readonly number[]
-  /** How fast each elector's clock runs, 1 being true time. The electors allow for the largest error. Default: 1. */
+  /** How fast the first elector's clock runs, the second's, and so on; 1 is true time. Electors allow for the largest error. Default: 1. */
   readonly rates?: readonly number[]
   /** How many ticks a lease has: 6, or a multiple. Everything that happens, happens at a tick. Default: 12. */
   readonly leaseTicks?: number
@@ -90,10 +90,15 @@ export function setupOf(options: ExploreOptions): Setup {
   if (!(typeof seconds === 'number' && seconds > 0)) throw invalidOption('seconds', seconds, 'it must be above 0')
   checkOneOf('expiry', expiry, ['observed', 'own-clock'])
   checkBoolean('watch', watch)
+  for (const [option, value] of Object.entries({ faults, jitter, rates })) {
+    if (!Array.isArray(value)) throw invalidOption(option, value, 'it must be an array')
+  }
   for (const kind of faults) checkOneOf('faults', kind, exploredFaults)
-  if (jitter.length === 0) throw invalidOption('jitter', jitter, 'it must have a number')
+  const unwatched = options.faults?.find((kind) => kind.startsWith('watch-'))
+  if (!watch && unwatched) throw invalidOption('faults', unwatched, 'nobody watches: set "watch", or leave it out')
+  if (jitter.length === 0) throw invalidOption('jitter', 'empty', 'it must have a number')
   for (const number of jitter) checkBetween('jitter', number, 0, 1)
-  for (const rate of rates) checkBetween('rates', rate, 0.5, 1.5)
+  for (const rate of rates) checkBetween('rates', rate, 0.85, 1.15)
   const timings = timingsOf({
     leaseDurationMs,
     retryIntervalMs: leaseDurationMs / 6,

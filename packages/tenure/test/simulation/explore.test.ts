@@ -22,7 +22,7 @@ describe('explore()', () => {
   test('says that it was not complete when a bound is reached', async () => {
     const report = await explore({ ...small, faults: ['crash'], states: 100 })
     expect(report).toMatchObject({ ok: true, complete: false })
-    expect(String(report)).toMatch(/^NOT complete/)
+    expect(String(report)).toMatch(/^NOT complete: the bound of 100 states was reached/)
   })
 
   test('sees a hand-over after a step-down', async () => {
@@ -36,12 +36,19 @@ describe('explore()', () => {
     expect(story).toMatch(/^tick {2}\(a lease has 6\)\n {3}0 {2}a starts\n {6}a sends acquire after term 0$/)
   })
 
+  test('refuses a way that is not possible with these options', () => {
+    expect(() => retrace(small, [0, 999])).toThrow(/step 2 is not possible/)
+  })
+
   test.each([
     [{ electors: 0 }, 'electors'],
     [{ faults: ['crashs'] }, 'faults'],
     [{ leaseTicks: 7 }, 'leaseTicks'],
     [{ jitter: [1] }, 'jitter'],
     [{ jitter: [] }, 'jitter'],
+    [{ jitter: 0 }, 'jitter'],
+    [{ faults: 'crash' }, 'faults'],
+    [{ faults: ['watch-end'], watch: false }, 'faults'],
     [{ rates: [2] }, 'rates'],
     [{ seconds: 0 }, 'seconds'],
   ])('refuses %j', async (options, option) => {

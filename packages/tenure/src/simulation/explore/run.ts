@@ -1,5 +1,6 @@
 /** Explores a setup, and tells what came out. */
 import { systemClock } from '../../clock.ts'
+import { invalidOption } from '../../errors.ts'
 import { noCounts, type ExploredCounts } from './course.ts'
 import { Encoding } from './encoding.ts'
 import { leaseDurationMs, type Setup } from './scene.ts'
@@ -18,6 +19,7 @@ export interface ExploredViolation {
 
 /** What came out. A test asserts `ok`, and `complete`: an exploration that was not complete proves little. */
 export interface ExploreReport {
+  /** No rule was broken, as far as it was explored. */
   readonly ok: boolean
   /** Whether every state within the bounds was reached. */
   readonly complete: boolean
@@ -34,8 +36,9 @@ export async function exploreSetup(setup: Setup, budget: number, bounds: Bounds)
   const counts = noCounts()
   const found = await search(electorsWorld(setup, budget, counts), bounds, systemClock)
   const violation = found.violation && { ...found.violation, story: retraceSetup(setup, budget, found.violation.trace) }
-  const report = { ...found, counts, ok: violation === undefined, violation }
-  return { ...report, toString: () => inWords(report) }
+  const { complete, states, transitions, bound } = found
+  const report = { ok: violation === undefined, complete, states, transitions, counts, violation }
+  return { ...report, toString: () => inWords(report, bound && `${bounds[bound]} ${bound}`) }
 }
 
 /** Goes the way of a violation again, and puts it into words. */
@@ -44,7 +47,8 @@ export function retraceSetup(setup: Setup, budget: number, trace: readonly numbe
   const lines: string[] = []
   let scene = electorsWorld(setup, budget, noCounts()).first
   let tick = 0
-  for (const wanted of trace) {
+  for (const [step, wanted] of trace.entries()) {
+    let isFound = false
     let told: [string, string][] = []
     expand(
       scene,
@@ -52,6 +56,7 @@ export function retraceSetup(setup: Setup, budget: number, trace: readonly numbe
       noCounts(),
       (next, ticks, course, number, move) => {
         if (number === wanted) {
+          isFound = true
           const at = `${String(tick).padStart(4)}  `
           if (move.ticks === 0) lines.push(`${at}${move.who} ${move.what()}`)
           lines.push(...told.map(([who, what]) => `      ${who} ${what}`))
@@ -65,15 +70,19 @@ export function retraceSetup(setup: Setup, budget: number, trace: readonly numbe
       },
       (who, what) => told.push([who, what]),
     )
+    if (!isFound) throw invalidOption('trace', trace, `step ${step + 1} is not possible with these options`)
   }
   return `tick  (a lease has ${leaseDurationMs / setup.tickMs})\n${lines.join('\n')}`
 }
 
-function inWords({ complete, states, transitions, counts, violation }: Omit<ExploreReport, 'toString'>): string {
+function inWords(
+  { complete, states, transitions, counts, violation }: Omit<ExploreReport, 'toString'>,
+  bound: string | undefined,
+): string {
   const { faults, ...rest } = counts
   const size = `${states} states, ${transitions} transitions`
   const seen = `seen: ${JSON.stringify(rest)}, faults: ${JSON.stringify(faults)}`
   if (violation)
     return `violates ${violation.what}\n(after ${size}; ${seen})\n\nThe shortest way there:\n${violation.story}`
-  return `${complete ? 'complete' : 'NOT complete: a bound was reached'}, without a violation: ${size}; ${seen}`
+  return `${complete ? 'complete' : `NOT complete: the bound of ${bound} was reached`}, without a violation: ${size}; ${seen}`
 }

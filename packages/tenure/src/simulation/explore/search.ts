@@ -31,12 +31,14 @@ export interface Found {
   readonly complete: boolean
   readonly states: number
   readonly transitions: number
+  /** What ended it before it was complete. */
+  readonly bound?: keyof Bounds | undefined
   readonly violation?: Violation | undefined
 }
 
 /** From every so many states on it is looked whether what must happen happens soon. */
 const stuckShare = 64
-const breathAfter = 4_096
+const breathAfter = 1_024
 
 /** Searches everything that can follow from the first state of a world. */
 export async function search<State>(world: World<State>, bounds: Bounds, clock: Clock): Promise<Found> {
@@ -60,9 +62,9 @@ export async function search<State>(world: World<State>, bounds: Bounds, clock: 
     const encoded = queue.next()
     if (!encoded) break
     const found = { complete: false, states: at, transitions }
-    if (known.size > bounds.states) return found
+    if (known.size > bounds.states) return { ...found, bound: 'states' }
     if (at % breathAfter === breathAfter - 1) {
-      if (clock.monotonicMs() > endMs) return found
+      if (clock.monotonicMs() > endMs) return { ...found, bound: 'seconds' }
       await new Promise((resolve) => setImmediate(resolve))
     }
     const state = world.read(encoded.bytes, encoded.offset)
