@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../src/clock.ts'
+import { step } from '../src/election.ts'
+import { initialState, type Input, type Settings } from '../src/election-state.ts'
 import { Elector, type CallOptions, type ElectionEvent, type LeaseStore } from '../src/index.ts'
 import { casStore } from '../src/stores/index.ts'
 import { simulatedKv } from '../src/simulation/simulated-kv.ts'
-import type { TimingOptions } from '../src/timings.ts'
+import { granted, judgeAcquire } from '../src/stores/rules.ts'
+import { resolveTimings, type TimingOptions } from '../src/timings.ts'
 import { LeaderElector } from '../src/styles/leader-elector.ts'
 import type { StoreElectorOptions } from '../src/styles/leader-elector-options.ts'
 import { fakeClock, type FakeClock } from '../src/testing/index.ts'
@@ -169,4 +172,35 @@ test('one failed renewal ends no leadership, however near its deadline is', asyn
   server.refusesNext = true
   await clock.advance(30_000)
   expect(losses()).toBe(0)
+})
+
+test('an answer that waited while its process stood still makes no later call wait', () => {
+  const settings: Settings = {
+    ...resolveTimings({ leaseDurationMs: 1_200 }),
+    election: 'e',
+    identity: 'a',
+    metadata: {},
+    drainTimeoutMs: 1_200,
+    releaseOnStop: true,
+    canWatch: false,
+    terms: true,
+    until: 'stopped',
+  }
+  let state = initialState(settings)
+  let names = 0
+  const take = (input: object, nowMs: number) => {
+    const moment = { nowMs, sleptMs: 0, fresh: () => `name-${++names}`, chance: () => 0 }
+    const after = step(state, { ...input, ...moment } as Input)
+    state = after.state
+    const effect = after.effects.findLast(({ type }) => type === 'call')
+    return effect?.type === 'call' ? effect.call : expect.unreachable('a call was sent')
+  }
+  const acquire = take({ type: 'start' }, 0)
+  if (acquire.verb !== 'acquire') return expect.unreachable('it asks for the lease')
+  const verdict = judgeAcquire({ record: undefined, highestTerm: 0, remainingMs: undefined }, acquire.claim, 0)
+  if ('answer' in verdict) return expect.unreachable('the first claim is granted')
+  const outcome = granted({ ...verdict.write, version: 'v1' }, acquire.claim)
+  const release = take({ type: 'answer', call: acquire.id, outcome }, 7_200)
+  expect(release.verb).toBe('release')
+  expect(release.boundMs).toBeLessThanOrEqual(settings.leaseDurationMs)
 })
