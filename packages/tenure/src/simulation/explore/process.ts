@@ -1,6 +1,6 @@
 /** One elector of a scene, driven by the real driver. */
 import { Driver } from '../../driver.ts'
-import { initialState, type Effect } from '../../election-state.ts'
+import { initialState, type Effect, type ElectionState } from '../../election-state.ts'
 import type { Course } from './course.ts'
 import { nameOf } from './fields.ts'
 import { eventFor } from './server.ts'
@@ -64,8 +64,9 @@ export function act(
         driver.dispatch({ type: 'wake' })
         return work()
       case 'renewed':
-        // Unless the record was deleted while this was on its way.
-        if (effect.record.version === scene.server.record?.version) slot.disturbed = false
+        // Unless the record was deleted while this was on its way, or it stood still: then the next call is waited for longer.
+        if (effect.record.version === scene.server.record?.version && isQuick(driver.state, setup))
+          slot.disturbed = false
         return
       case 'stepped-down':
         slot.toldToYield = false
@@ -100,6 +101,10 @@ export function act(
   const slots = scene.slots.with(who, after)
   const rest = state.phase === 'stopped' ? abandoned(messages, who) : messages
   return { ...scene, slots, messages: rest, names }
+}
+
+function isQuick({ answeredInMs }: ElectionState, { delayTicks, tickMs }: Setup): boolean {
+  return answeredInMs <= 2 * delayTicks * tickMs
 }
 
 /** A process that does something. */
