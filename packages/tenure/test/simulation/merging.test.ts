@@ -10,7 +10,7 @@ import { expand } from '../../src/simulation/explore/transitions.ts'
 import { Random } from '../../src/simulation/random.ts'
 import { later } from './later.ts'
 
-const walks = 6
+const walks = 4
 const steps = 200
 const budget = 4
 

@@ -7,7 +7,7 @@ const own = relayExplorations.filter(({ by }) => by === 'npm test')
 
 test.each(own)('every behaviour is sound: $name', { timeout: 300_000 }, expectRelaysCovered)
 
-test.each(exploredRelayMutants.slice(0, 3))(
+test.each(exploredRelayMutants.slice(0, 1))(
   'exploration finds the relay that would $name',
   { timeout: 300_000 },
   expectRelaysExplorationFinds,
