@@ -30,7 +30,7 @@ test('a scene with relays that was read is the one that was written', () => {
   expect(known.size).toBeGreaterThan(1_000)
 })
 
-test('a way through a relay is told in words', () => {
+test('a story names the relay that passes a call on', () => {
   const story = retraceRelays({ leaseTicks: 6, faults: [] }, [0, 1, 0])
   expect(story).toMatch(
     /a sends acquire after term 0\n.*relay 1 gets a's acquire\n.*a gets the answer to a's acquire\n/,

@@ -50,7 +50,7 @@ export function recordWith(fields: Fields, record: LeaseRecord): LeaseRecord {
     version: fields.version(record.version),
     mark: fields.maybe(record.mark, markWith),
     ranOut: record.ranOut,
-  }
+  } satisfies { [K in keyof LeaseRecord]-?: unknown }
 }
 
 /** A state, field by field, without what it remembers: {@link memoryWith}. Its settings never change. */

@@ -1,4 +1,4 @@
-/** Who led when: the terms of one election. States and changes may come in any order. */
+/** The terms of one election: who led, from when, and until when. States and changes may arrive in any order. */
 import type { EndReason, LeaseAnswer, WatchEvent } from './answers.ts'
 
 /** One term, as far as it is known. Times are Unix time on the server's clock. */

@@ -30,7 +30,7 @@ export function servedMsOf({ lastRunMs }: JobNote, intervalMs: number, calledMs:
  * @example
  * const outcome = await runAtMostOncePer(leadership, {
  *   intervalMs: 3_600_000,
- *   calledAgoMs: () => performance.now() - calledMs,
+ *   calledAgoMs: () => clock.monotonicMs() - calledMs,
  *   perform: async () => ({ result: (await job()) ? 'succeeded' : 'failed' }),
  *   tell: (happening) => console.log(happening.type),
  * })

@@ -99,8 +99,9 @@ export class RecordWatch implements Viewer {
 }
 
 /**
- * Renewals of another cluster come into the status only now and then, with the answer to somebody else, say. Whoever is
- * shown one counts from then on, and that may be long after it was written; the controller has seen each in time.
+ * A renewal of another cluster comes into the status late, for example together with the answer to another candidate. A
+ * standby that saw it would count the whole lease from that late moment. The controller has seen the renewal in time, and
+ * tells standbys when to ask.
  */
 function isRenewalElsewhere(before: LeaseRecord | undefined, after: LeaseRecord | undefined): boolean {
   if (!before || !after || before.released || after.released) return false

@@ -11,6 +11,6 @@ export interface Finding {
 export interface InspectableStore extends LeaseStore {
   /** What is wrong with the server's settings, the worst first; nothing if all is well. */
   inspect(options: CallOptions): Promise<readonly Finding[]>
-  /** Ends its own connections, if it has any. */
+  /** Ends the connections that it opened itself. */
   close(): Promise<void>
 }

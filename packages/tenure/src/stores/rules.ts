@@ -42,7 +42,7 @@ export type Verdict = { readonly write: Draft } | { readonly answer: Outcome }
  * `wallMs` is shown to people.
  *
  * @example
- * const verdict = judgeAcquire({ record, highestTerm, remainingMs: undefined }, claim, Date.now())
+ * const verdict = judgeAcquire({ record, highestTerm, remainingMs: undefined }, claim, wallMs)
  * if ('answer' in verdict) return verdict.answer
  * const version = await table.replace(claim.election, verdict.write, record?.version)
  * return granted({ ...verdict.write, version }, claim)
@@ -89,7 +89,7 @@ function isFree({ record, remainingMs }: Current, { afterTerm, expiredVersion }:
  * The rules of `LeaseStore.renew`. A store that cannot judge expiry accepts a late renewal of a version nobody took.
  *
  * @example
- * const verdict = judgeRenew({ record, highestTerm, remainingMs: undefined }, claim, Date.now())
+ * const verdict = judgeRenew({ record, highestTerm, remainingMs: undefined }, claim, wallMs)
  */
 export function judgeRenew(current: Current, claim: HeldClaim, wallMs: number): Verdict {
   const record = matching(current, claim)

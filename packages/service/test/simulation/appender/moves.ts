@@ -208,7 +208,7 @@ function take(scene: Scene, reign: Reign, answer: NonNullable<Flight['answer']>,
   return task.isAsked && appended === 'done' ? succeed(scene, after, course) : send(scene, after, course)
 }
 
-/** Whoever waited is told that nobody knows, or that it is over. */
+/** The writers hear that their write failed: its outcome is unknown, or the reign is over. */
 function fail(scene: Scene, reign: Reign): Scene {
   if (reign.isEnded) return drop(scene, reign)
   const failed = { ...reign, task: undefined }

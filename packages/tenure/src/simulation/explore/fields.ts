@@ -80,6 +80,8 @@ export class FieldWriter implements Fields {
   }
 
   end(): Uint8Array {
+    // What was written beyond the end is not there: scenes that differ would be taken for one.
+    if (this.#length > mostBytes) throw new RangeError('A scene takes too many bytes.')
     const lowest = Math.min(...this.#terms)
     for (let index = 0; index < this.#terms.length; index += 1) {
       const above = (this.#terms[index] as number) - lowest + 2

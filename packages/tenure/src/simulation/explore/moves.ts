@@ -81,7 +81,7 @@ export function naturalMoves(scene: Scene, setup: Setup): Move[] {
   return moves
 }
 
-/** Who may get a message now: electors, then relays, are counted from 0, and the store is -1. */
+/** The receivers that a message can reach now. Electors have the numbers from 0, relays those after them, the store -1. */
 function receivers(scene: Scene, { kind, who, via }: Message, setup: Setup): readonly number[] {
   const electors = scene.slots.length
   if (kind === 'request' && (via !== undefined || !setup.between)) return [-1]
