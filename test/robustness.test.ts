@@ -143,9 +143,9 @@ test('docs/explanation/robustness.md lists all mutants, and no other', () => {
 
 test('a citation of something that is not there is found', () => {
   const planted =
-    '`elector`: "leads alone, and goes on leading", "flies"; `nowhere`: "leads alone, and goes on leading"'
+    '`elector-campaign`: "leads alone, and goes on leading", "flies"; `nowhere`: "leads alone, and goes on leading"'
   expect(findCitations(planted).filter((citation) => !exists(citation))).toEqual([
-    { file: 'elector', name: 'flies' },
+    { file: 'elector-campaign', name: 'flies' },
     { file: 'nowhere', name: 'leads alone, and goes on leading' },
   ])
   expect(exists({ file: 'chaos', name: 'lead one at a time for 60 s, lose no write, and clean up' })).toBe(true)

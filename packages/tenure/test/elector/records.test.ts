@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Elector, memoryStore, type ElectionEvent, type LeaseRecord, type LeaseStore } from '../src/index.ts'
-import { fakeClock } from '../src/testing/index.ts'
+import { Elector, memoryStore, type ElectionEvent, type LeaseRecord, type LeaseStore } from '../../src/index.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 
 /** An elector on a store that distorts what it shows. */
 function scene(distort: (record: LeaseRecord, verb: string) => LeaseRecord) {

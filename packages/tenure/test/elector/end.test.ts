@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Elector, memoryStore, type Leadership } from '../src/index.ts'
-import { fakeClock } from '../src/testing/index.ts'
+import { Elector, memoryStore, type Leadership } from '../../src/index.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 
 const call = { signal: new AbortController().signal }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { Elector } from '../src/elector.ts'
-import { memoryStore } from '../src/stores/memory.ts'
-import { fakeClock } from '../src/testing/index.ts'
+import { Elector } from '../../src/elector.ts'
+import { memoryStore } from '../../src/stores/memory.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 
 test('a pause between the look at the clock and the start of its timer does not put the end off', async () => {
   const fake = fakeClock()

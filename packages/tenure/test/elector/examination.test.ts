@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Elector, memoryStore, TenureError, type ElectionEvent, type LeaseStore } from '../src/index.ts'
-import { fakeClock } from '../src/testing/index.ts'
+import { Elector, memoryStore, TenureError, type ElectionEvent, type LeaseStore } from '../../src/index.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 
 /** An elector on a store in memory, which examines like this. */
 function scene(examine: NonNullable<LeaseStore['examine']>, leaseDurationMs = 15_000) {

@@ -1,0 +1,38 @@
+import { describe, expect, test } from 'vitest'
+import { call, leading, stopAndCheck } from './scene.ts'
+
+describe('carry', () => {
+  test('is durable before it is answered, and outlives hand-overs', async () => {
+    const { elector, make, clock, memory, leadership } = await leading()
+    expect(leadership.carry).toBe('')
+    const set = leadership.setCarry('last run 2030-01-01')
+    await clock.advance(0)
+    await set
+    expect((await memory.read('e', call))?.carry).toBe('last run 2030-01-01')
+    const next = make({ identity: 'b' })
+    next.start()
+    await clock.advance(0)
+    await Promise.all([elector.stop(), clock.advance(10)])
+    expect((await next.waitForLeadership()).carry).toBe('last run 2030-01-01')
+    await stopAndCheck(next, clock)
+  })
+
+  test('is set again after a failed renewal, and refused once leadership is lost', async () => {
+    const { elector, clock, link, leadership, memory } = await leading()
+    link.fate('renew', 'fail')
+    const first = leadership.setCarry('one')
+    const second = leadership.setCarry('two')
+    await clock.advance(100)
+    link.fate('renew', 'pass')
+    await clock.advance(3_000)
+    await Promise.all([first, second])
+    expect((await memory.read('e', call))?.carry).toBe('two')
+    link.fate('all', 'lose-request')
+    const lost = leadership.setCarry('three')
+    const outcome = expect(lost).rejects.toMatchObject({ code: 'LEADERSHIP_LOST' })
+    await clock.advance(15_000)
+    await outcome
+    await expect(leadership.setCarry('four')).rejects.toMatchObject({ code: 'LEADERSHIP_LOST' })
+    await stopAndCheck(elector, clock)
+  })
+})

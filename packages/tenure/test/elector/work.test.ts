@@ -1,0 +1,190 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { TenureError, type Elector } from '../../src/index.ts'
+import { call, leading, lease, scene, stopAndCheck } from './scene.ts'
+
+describe('work', () => {
+  test('stop: isLeader is false at once, the lease is renewed while work winds down, then released (C6)', async () => {
+    const { elector, clock, memory, leadership } = await leading()
+    let finish = (): void => undefined
+    leadership.waitUntil(new Promise<void>((resolve) => (finish = resolve)))
+    const stopped = elector.stop()
+    expect(elector.isLeader()).toBe(false)
+    expect(leadership.signal.reason).toMatchObject({ reason: 'stopped' })
+    await clock.advance(25_000)
+    expect((await memory.read('e', call))?.released).toBe(false)
+    expect(leadership.drainMs()).toBeGreaterThan(5_000)
+    finish()
+    await clock.advance(0)
+    await stopped
+    expect((await memory.read('e', call))?.released).toBe(true)
+    expect(clock.timers).toBe(0)
+  })
+
+  test('work that does not settle in time is never released under (C6, C7)', async () => {
+    const { elector, clock, memory, leadership } = await leading({ drainTimeoutMs: 8_000 })
+    leadership.waitUntil(new Promise(() => undefined))
+    const stopped = elector.stop()
+    await clock.advance(8_000)
+    await stopped
+    expect((await memory.read('e', call))?.released).toBe(false)
+    expect(clock.timers).toBe(0)
+  })
+
+  test('after a loss, unsettled work keeps its own elector out, and explain says so', async () => {
+    const { elector, clock, link, leadership, events } = await leading()
+    let finish = (): void => undefined
+    leadership.waitUntil(new Promise<void>((resolve) => (finish = resolve)))
+    link.fate('all', 'lose-request')
+    await clock.advance(10_000)
+    link.fate('all', 'pass')
+    await clock.advance(10 * lease)
+    expect(elector.isLeader()).toBe(false)
+    expect(events.filter(({ type }) => type === 'lost')).toEqual([])
+    expect(elector.explain().summary).toMatch(/does not campaign, because 1 piece of its work has not settled/)
+    finish()
+    await clock.advance(1_000)
+    expect(events.find(({ type }) => type === 'lost')).toMatchObject({ term: 1, reason: 'expired' })
+    expect(elector.isLeader()).toBe(true)
+    expect(elector.leader()?.term).toBe(2)
+    await stopAndCheck(elector, clock)
+  })
+
+  test('work that fails is reported and harms nobody (C7, C16)', async () => {
+    const { elector, clock, leadership, events } = await leading()
+    leadership.waitUntil(Promise.reject(new Error('out of paper')))
+    await clock.advance(lease)
+    const failure = events.find(({ type }) => type === 'error')
+    expect(failure).toMatchObject({ error: { code: 'WORK_FAILED', cause: { message: 'out of paper' } } })
+    expect(elector.isLeader()).toBe(true)
+    await stopAndCheck(elector, clock)
+    expect(() => leadership.waitUntil(Promise.resolve())).toThrow(/ended: this elector was stopped/)
+  })
+
+  test.each(['stop', 'stepDown'] as const)(
+    'work handed in while the end is told is waited for: %s (C6)',
+    async (how) => {
+      const { elector, clock, memory, leadership } = await leading()
+      let finish = (): void => undefined
+      const flush = new Promise<void>((resolve) => (finish = resolve))
+      leadership.signal.addEventListener('abort', () => leadership.waitUntil(flush))
+      const ended = elector[how]()
+      await clock.advance(1_000)
+      expect((await memory.read('e', call))?.released).toBe(false)
+      finish()
+      await clock.advance(0)
+      await ended
+      expect((await memory.read('e', call))?.released).toBe(true)
+      await stopAndCheck(elector, clock)
+    },
+  )
+
+  test('work handed in while the lease is being given back comes too late', async () => {
+    const { elector, clock, link, leadership } = await leading()
+    const answer = link.hold('release')
+    const stopped = elector.stop()
+    await clock.advance(0)
+    expect(() => leadership.waitUntil(Promise.resolve())).toThrow(/this elector was stopped/)
+    answer()
+    await clock.advance(0)
+    await stopped
+  })
+
+  test.each(['stop', 'stepDown'] as const)('an observer of calls may call %s (C7)', async (how) => {
+    for (const verb of ['acquire', 'renew'] as const) {
+      const { clock, make, link } = scene()
+      let ended: Promise<void> | undefined
+      const elector: Elector = make({
+        observer: { onCall: (report) => void (report.verb === verb && (ended ??= elector[how]())) },
+      })
+      elector.start()
+      await clock.advance(0)
+      if (verb === 'renew') link.fate('renew', 'lose-request')
+      await clock.advance(60_000)
+      await ended
+      expect(ended).toBeDefined()
+      await stopAndCheck(elector, clock)
+    }
+  })
+
+  test('an observer that rejects is contained and reported (C16)', async () => {
+    const { clock, make } = scene()
+    // As queries of database libraries are: no Promise of Node's, and they begin when they are waited for.
+    class Query {
+      // oxlint-disable-next-line unicorn/no-thenable
+      then(_: unknown, reject: (error: Error) => void) {
+        reject(new Error('a bad query'))
+      }
+    }
+    const answers: readonly (() => unknown)[] = [() => Promise.reject(new Error('a bad promise')), () => new Query()]
+    for (const onEvent of answers) {
+      const elector = make({ observer: { onEvent } })
+      elector.start()
+      await clock.advance(0)
+      expect(elector.explain().lastErrors.at(-1)?.message).toMatch(/observer of "e" threw/)
+      await stopAndCheck(elector, clock)
+    }
+  })
+
+  test('work that ends because it was told to has not failed', async () => {
+    const { elector, clock, leadership, events } = await leading()
+    leadership.waitUntil(wait(60_000, undefined, { signal: leadership.signal }))
+    leadership.waitUntil(
+      new Promise((_, reject) => leadership.signal.addEventListener('abort', () => reject(leadership.signal.reason))),
+    )
+    await stopAndCheck(elector, clock)
+    expect(events.filter(({ type }) => type === 'error')).toEqual([])
+  })
+
+  test('work that does not settle in time is named', async () => {
+    const { elector, clock, leadership, events } = await leading({ drainTimeoutMs: 1_500 })
+    leadership.waitUntil(new Promise(() => undefined))
+    await stopAndCheck(elector, clock)
+    const error = events.find(({ type }) => type === 'error')
+    expect(error).toMatchObject({
+      error: {
+        code: 'WORK_UNSETTLED',
+        message: expect.stringContaining('1 piece of work has not settled within drainTimeoutMs (1500 ms)'),
+      },
+    })
+    expect(elector.explain().summary).toMatch(/^Stopped: .* 1 piece of its work has not settled/)
+  })
+
+  test('an elector that nobody listens to warns once of each kind of error', async () => {
+    const warnings: Error[] = []
+    const listen = (warning: Error) => void (warning.name === 'TenureWarning' && warnings.push(warning))
+    process.on('warning', listen)
+    const { clock, make, memory } = scene()
+    const failing = () => Promise.reject(new TenureError('LOCK_UNAVAILABLE', 'There is no lock.'))
+    const elector = make({ observer: undefined, store: { ...memory, acquire: failing } })
+    elector.start()
+    await clock.advance(4 * lease)
+    await stopAndCheck(elector, clock)
+    process.off('warning', listen)
+    expect(warnings.map(({ message }) => message)).toEqual(['There is no lock.'])
+  })
+
+  test('an observer that throws, or calls stop() itself, is contained (C7, E7)', async () => {
+    const { clock, make, memory } = scene()
+    const elector: Elector = make({
+      observer: {
+        onEvent: (event) => {
+          if (event.type === 'elected') void elector.stop()
+          throw new Error('a bad listener')
+        },
+      },
+    })
+    const seen: string[] = []
+    const reading = (async () => {
+      for await (const event of elector.events()) seen.push(event.type)
+    })()
+    elector.start()
+    await clock.advance(0)
+    await elector.stop()
+    await reading
+    expect((await memory.read('e', call))?.released).toBe(true)
+    expect(seen).toContain('error')
+    expect(seen.filter((type) => type !== 'error')).toEqual(['new-leader', 'elected', 'lost'])
+    expect(elector.explain().lastErrors.at(-1)?.message).toMatch(/observer of "e" threw/)
+  })
+})
