@@ -25,9 +25,10 @@ describeWithPrograms([programs.schemathesis], 'the OpenAPI document', () => {
     const report = mkdtempSync(join(tmpdir(), 'tenure-fuzz-'))
     onTestFinished(() => rmSync(report, { recursive: true }))
     const file = join(report, 'report.json')
-    // One may ask who leads a group, and watch it, after it has gone.
+    // One may ask who leads a group, and watch it, after it has gone. One worker: Python before 3.11.8 fails now and then if
+    // two threads parse source at once.
     const args = `--checks all --exclude-checks use_after_free --max-examples ${cases} --seed ${seed} --continue-on-failure --request-timeout 10
-      --workers 2 --generation-database none --report json --report-json-path ${file} --no-color`
+      --workers 1 --generation-database none --report json --report-json-path ${file} --no-color`
     const { code, output } = await run(report, [
       '--config-file',
       join(settings, 'schemathesis.toml'),
