@@ -152,10 +152,11 @@ export class ServerStorage implements Storage {
   }
 
   async append(expected: StorageHead, batch: Batch): Promise<Appended> {
-    const found = await this.#swap(encodeHead({ head: expected }), batch)
+    const over = encodeHead({ head: expected })
+    const found = await this.#swap(over, batch)
     if (!found) return 'done'
     const isOpen = found.movedTo === undefined && !found.isPartial
-    if (isOpen && isSameHead(found.head, batch.head)) return this.#confirm(found)
+    if (isOpen && isSameHead(found.head, batch.head)) return this.#confirm(found, over)
     return 'fenced'
   }
 
@@ -168,9 +169,12 @@ export class ServerStorage implements Storage {
     return answer.swapped ? undefined : this.#decoded(answer.head)
   }
 
-  /** Writes the head again that is there. */
-  async #confirm({ head, text }: FoundHead): Promise<Appended> {
-    return (await this.#swap(text, { head, groups: [] })) ? 'fenced' : 'done'
+  /** Writes the head again that is there, and that followed `over`. */
+  async #confirm({ head, text }: FoundHead, over: string): Promise<Appended> {
+    const found = await this.#swap(text, { head, groups: [] })
+    // A failover in between has lost what was only shown, and nothing of another replica is there. It may still arrive.
+    if (found?.text === over) throw rolledBack()
+    return found ? 'fenced' : 'done'
   }
 
   async isRetired(): Promise<boolean> {
@@ -282,6 +286,11 @@ function systemOf(incarnation: string): string | undefined {
 function fitting(groups: readonly GroupText[]): number {
   const bytes = groups.reduce((sum, { id, text }) => sum + id.length + text.length, 0)
   return Math.max(1, Math.min(mostOnPage, Math.floor((pageBytes * groups.length) / Math.max(1, bytes))))
+}
+
+function rolledBack(): ServiceError {
+  const text = 'A failover of the storage has lost a write of this service that was not confirmed yet. Ask again.'
+  return new ServiceError('BACKEND_UNAVAILABLE', text)
 }
 
 function overtaken(): ServiceError {

@@ -118,7 +118,8 @@ export interface Storage {
   /**
    * - The head is `expected`: the groups and the new head are written, all in one step, and it is `done`.
    * - The head is that of the batch itself, so that it was written before: it is `done`, after another *write* that
-   *   confirms it. A read would not do: a server may show rows of a commit that it has not replicated.
+   *   confirms it. A read would not do: a server may show rows of a commit that it has not replicated. If a failover
+   *   loses them before that write, and the head is `expected` again, it rejects.
    * - Otherwise nothing is changed, and it is `fenced`.
    */
   append(expected: StorageHead, batch: Batch): Promise<Appended>

@@ -1,7 +1,11 @@
 /** A PostgreSQL with a standby, and what becomes of a batch when it fails over. */
 import { equal, deepEqual, match, rejects } from 'node:assert/strict'
-import type { openPostgresStatements } from 'tenure/stores/postgres'
+import { randomUUID } from 'node:crypto'
+import type { openPostgresStatements, PostgresStatements } from 'tenure/stores/postgres'
+import { onTestFinished } from 'vitest'
 import { openPair, promote } from '../../../../test/servers/postgres-pair.ts'
+import { systemClock } from '../../src/clock.ts'
+import { Journal } from '../../src/storage/journal.ts'
 import { restoreShared } from '../../src/storage/migrate.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import { batchAfter, read, write } from './data.ts'
@@ -14,9 +18,57 @@ export interface FailoverParts extends PostgresStorages {
 async function openScene(parts: FailoverParts) {
   const pair = await openPair()
   const table = newTable()
-  const open = (url = pair.primary.url): Promise<ServerStorage> =>
-    openPostgres(parts, url, table, undefined, parts.openPostgresStatements)
+  const open = (
+    url = pair.primary.url,
+    through?: (statements: PostgresStatements) => PostgresStatements,
+  ): Promise<ServerStorage> => openPostgres(parts, url, table, through, parts.openPostgresStatements)
   return { ...pair, table, open }
+}
+
+const unavailable = { code: 'BACKEND_UNAVAILABLE' }
+
+/**
+ * A journal with a batch that was shown and not confirmed. In the moment before another write would have confirmed it, the
+ * server failed over and lost it.
+ */
+async function openRolledBack(parts: FailoverParts) {
+  const { primary, table, link, cancelCommit, open, settle, follow, waitUntilSynchronous } = await openScene(parts)
+  let failOver = async (): Promise<PostgresStatements | undefined> => undefined
+  let successor: PostgresStatements | undefined
+  let last: Parameters<PostgresStatements['run']> | undefined
+  const storage = await open(primary.url, (statements) => ({
+    ...statements,
+    async run(...statement) {
+      const [, over, head] = statement[1]
+      const isConfirmation = head !== undefined && head === over
+      if (isConfirmation) successor ??= await failOver()
+      last = statement
+      return (successor ?? statements).run(...statement)
+    },
+  }))
+  const standby = await follow()
+  await settle('standby')
+  await waitUntilSynchronous()
+  await write(storage, { id: 'a', record: { term: 1 } })
+  const head = await storage.head()
+  const journal = new Journal(storage, head, { newId: randomUUID, recordNow: () => ({ term: 1 }) })
+  link.freezeExisting()
+  await Promise.all([rejects(journal.write('a', { term: 2 }), unavailable), cancelCommit()])
+  const lost = last
+  failOver = async () => {
+    await primary.kill('SIGKILL')
+    await promote(standby)
+    const opened = await parts.openPostgresStatements(new URL(`${standby.url}?table=${table}`), {}, systemClock)
+    onTestFinished(() => opened.close())
+    return opened
+  }
+  await rejects(journal.write('a', { term: 3 }), unavailable)
+  deepEqual(await storage.head(), head)
+  equal(journal.fenced, undefined)
+  const terms = async () => (await read(storage)).map(({ id, record }) => [id, record.term])
+  /** Lets the batch arrive that was lost. */
+  const deliver = async () => lost && successor?.run(...lost)
+  return { storage, head, journal, terms, deliver }
 }
 
 export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => Promise<void>>> = {
@@ -98,5 +150,28 @@ export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => P
       (await read(successor)).map(({ record }) => record),
       [{ term: 1 }],
     )
+  },
+  async 'a batch that a failover loses just before it is confirmed ends nobody, and is given up'(parts) {
+    const { storage, head, journal, terms, deliver } = await openRolledBack(parts)
+    const written = await journal.write('b', { term: 1 })
+    equal(written.head.seq, head.seq + 2)
+    await deliver()
+    deepEqual(await storage.head(), written.head)
+    deepEqual(await terms(), [
+      ['a', 1],
+      ['b', 1],
+    ])
+  },
+  async 'a batch that a failover lost and that arrives after all is replaced before anything else is written'(parts) {
+    const { head, journal, terms, deliver } = await openRolledBack(parts)
+    await deliver()
+    deepEqual(await terms(), [['a', 2]])
+    const written = await journal.write('b', { term: 1 })
+    // The batch, what replaces it, and this one: the empty one that was to take its place is not there.
+    equal(written.head.seq, head.seq + 3)
+    deepEqual(await terms(), [
+      ['a', 1],
+      ['b', 1],
+    ])
   },
 }

@@ -22,15 +22,15 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
   {
     ...storage,
     name: 'a batch is settled by reading',
-    find: 'return this.#confirm(found)',
-    replace: "return this.#server ? 'done' : this.#confirm(found)",
+    find: 'return this.#confirm(found, over)',
+    replace: "return this.#server ? 'done' : this.#confirm(found, over)",
     by: 'the same batch again is confirmed by a write, not by a look',
   },
   {
     ...storage,
     name: 'a refused batch is taken for done',
-    find: "return this.#confirm(found)\n    return 'fenced'",
-    replace: "return this.#confirm(found)\n    return 'done'",
+    find: "return this.#confirm(found, over)\n    return 'fenced'",
+    replace: "return this.#confirm(found, over)\n    return 'done'",
     by: 'once another took the head to a higher term, its predecessor is fenced',
   },
   {

@@ -1,14 +1,6 @@
 /** What a transition breaks, and what was seen over all transitions. */
 import { isSameHead, type KeptGroup, type StorageHead } from '../../../src/storage/storage.ts'
-import {
-  isConfirmation,
-  type AppenderFault,
-  type Kept,
-  type Reign,
-  type Scene,
-  type Setup,
-  type Swap,
-} from './scene.ts'
+import type { AppenderFault, Kept, Reign, Scene, Setup, Swap } from './scene.ts'
 
 /** What an exploration has seen. */
 export interface AppenderCounts {
@@ -101,14 +93,14 @@ export class Course {
   }
 
   /**
-   * W6: nobody is fenced by what it wrote itself. Where a failover can lose what was shown, two things are not its doing:
-   * its batch is lost before it is confirmed, or an earlier one of its own comes late, onto the head that is back.
+   * W6: nobody is fenced by what it wrote itself, nor by a failover. Where one can lose what was shown, an earlier batch
+   * of its own may come late, onto the head that is back: that is allowed.
    */
-  fences({ shown }: Scene, { term, appender }: Reign, flight: Swap): void {
+  fences({ shown }: Scene, { term, appender }: Reign): void {
     const { faults, budget } = this.setup
     if (appender?.open?.stage === 'instead' || shown.head.term !== term) return
     const isLate = budget > 1 && (faults.has('late') || faults.has('doubled'))
-    if (faults.has('cancelled') && (isConfirmation(flight) || isLate)) return
+    if (faults.has('cancelled') && isLate) return
     this.#violate('W6', `term ${term} is fenced although nobody else has written`)
   }
 }

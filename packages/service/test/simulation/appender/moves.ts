@@ -58,8 +58,9 @@ function flightMoves(scene: Scene, reign: Reign): Move[] {
     ]
   }
   const arrives = (at: Scene, course: Course, isCancelled: boolean) => {
-    const { scene: after, answer } = arrive(at, flight, course, isCancelled)
-    if (answer === 'other') course.fences(at, reign, flight)
+    const { scene: after, answer: found } = arrive(at, flight, course, isCancelled)
+    const answer = isRolledBack(at, reign) ? 'failed' : found
+    if (answer === 'other') course.fences(at, reign)
     return put(after, { ...reign, flight: { ...flight, answer } })
   }
   const moves: Move[] = [
@@ -82,6 +83,13 @@ function flightMoves(scene: Scene, reign: Reign): Move[] {
     moves.push({ what, fault: 'cancelled', run: (course) => arrives(scene, course, true) })
   }
   return moves
+}
+
+/** As `ServerStorage` finds out: what it has to confirm is lost, and the head is back that it followed. */
+function isRolledBack({ shown }: Scene, { appender, flight }: Reign): boolean {
+  return (
+    appender !== undefined && flight !== undefined && isConfirmation(flight) && isSameHead(shown.head, appender.head)
+  )
 }
 
 function orphanMoves(scene: Scene, orphan: Swap): Move[] {
