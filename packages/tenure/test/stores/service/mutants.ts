@@ -2,7 +2,7 @@ import type { Mutation } from '../../../../../test/mutants/mutant.ts'
 
 /** A fault in the service store, and the check that must notice it. */
 export interface ServiceMutation extends Mutation {
-  /** A case of the conformance suite, or a check of test/processes/service/store-mutants.test.ts. */
+  /** A case of the conformance suite, or a check of test/processes/long/service/store-mutants.test.ts. */
   readonly caughtBy: string
 }
 

@@ -8,7 +8,7 @@ import { serverWith, slotWith } from '../../src/simulation/explore/scene-fields.
 import { firstScene, type Scene, type Setup, type Slot } from '../../src/simulation/explore/scene.ts'
 import { expand } from '../../src/simulation/explore/transitions.ts'
 import { Random } from '../../src/simulation/random.ts'
-import { later } from './later.ts'
+import { later } from '../simulation/later.ts'
 
 const walks = 4
 const steps = 200
