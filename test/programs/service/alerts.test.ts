@@ -52,6 +52,15 @@ async function scene(...flags: string[]) {
     service,
     firing,
     fires: (alertname: string, of = '') => expect.poll(() => firing(alertname), patience).toContain(of),
+    /** Does harm until it is told: Prometheus asks late on a busy machine, and what it counts has passed by then. */
+    async firesAfter(harm: (time: number) => Promise<unknown>, alertname: string, of = '') {
+      const isTold = async () => (await firing(alertname)).includes(of)
+      for (let time = 1; time <= 20 && !(await isTold()); time++) {
+        await harm(time)
+        await vi.waitUntil(isTold, { timeout: 3_000, interval: 100 }).catch(() => false)
+      }
+      expect(await firing(alertname)).toContain(of)
+    },
     rests: (alertname: string) => expect.poll(() => firing(alertname), patience).toEqual([]),
     value: async (query: string) => Number((await api(`query?query=${encodeURIComponent(query)}`)).result[0]?.value[1]),
     async ask(group: string, verb: string, body: object) {
@@ -91,7 +100,7 @@ describeWithPrograms([programs.promtool], 'the alerts of the service', () => {
 })
 
 describeWithPrograms([programs.prometheus], 'alerts of a Prometheus that scrapes a service', () => {
-  test('ask for figures that there are, and each fires when its fault happens', { timeout: 120_000 }, async () => {
+  test('ask for figures that there are, and each fires when its fault happens', { timeout: 240_000 }, async () => {
     const on = await scene('--metrics-groups', 'payments,report,calm,flappy')
     const shown = electionMetrics().text() + (await (await fetch(`${on.service.url}/metrics`)).text())
     const names = read('service-rules.yaml').match(/\b(?:nodejs|tenure)_\w+/g) ?? []
@@ -102,24 +111,39 @@ describeWithPrograms([programs.prometheus], 'alerts of a Prometheus that scrapes
     expect(await on.firing('GroupWithoutLeader')).not.toContain('calm')
     await expect.poll(() => on.firing('GroupWithoutLeader'), patience).not.toContain('report')
     expect(await on.ask('payments', 'campaign', { lease_ttl_ms: 600_000 })).toBe(200)
-    for (let term = 1; term <= 6; term++) {
-      await on.ask('flappy', 'campaign', { lease_ttl_ms: 60_000 })
-      await expect.poll(() => on.value('tenure_group_term{group="flappy"}'), patience).toBe(term)
-      await on.ask('flappy', 'resign', { term })
+    let term = 0
+    const flap = async () => {
+      for (let time = 1; time <= 6; time++) {
+        term += 1
+        await on.ask('flappy', 'campaign', { lease_ttl_ms: 60_000 })
+        await expect.poll(() => on.value('tenure_group_term{group="flappy"}'), patience).toBe(term)
+        await on.ask('flappy', 'resign', { term })
+      }
     }
-    await on.fires('GroupChangesLeaderOften', 'flappy')
-    for (let time = 0; time < 9; time++) await on.ask('flappy', 'renew', { term: 1, extend_by_ms: 60_000 })
-    await on.fires('RenewalsFail')
+    await on.firesAfter(flap, 'GroupChangesLeaderOften', 'flappy')
+    const renewInVain = async () => {
+      for (let time = 0; time < 9; time++) await on.ask('flappy', 'renew', { term: 1, extend_by_ms: 60_000 })
+    }
+    await on.firesAfter(renewInVain, 'RenewalsFail')
     // Nothing is left to say of payments, and nothing was wrong with the others.
     await expect.poll(() => on.firing('GroupWithoutLeader'), patience).toEqual(['flappy'])
     expect(await on.firing('NoActiveReplica')).toEqual([])
 
-    on.service.pause()
-    await on.fires('NoActiveReplica')
     // Of the run, whose renewals nobody answers.
-    await on.fires('RenewalsFail', 'report')
+    const pause = async () => {
+      on.service.resume()
+      await expect.poll(() => on.value('leader_election_master_status'), patience).toBe(1)
+      on.service.pause()
+      await on.fires('NoActiveReplica')
+    }
+    await on.firesAfter(pause, 'RenewalsFail', 'report')
+    const stall = async () => {
+      on.service.pause()
+      await on.fires('NoActiveReplica')
+      on.service.resume()
+    }
+    await on.firesAfter(stall, 'EventLoopNearLease')
     on.service.resume()
-    await on.fires('EventLoopNearLease')
     await on.rests('NoActiveReplica')
 
     renameSync(join(on.service.directory, 'data'), join(on.service.directory, 'moved'))
