@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createSocket } from 'node:dgram'
-import { createServer } from 'node:net'
+import { connect } from 'node:net'
 
 /**
  * A loopback port that was free a moment ago, and so was the one that lies `apart` above it. Both lie below those that
@@ -36,14 +36,16 @@ async function reserve(port: number): Promise<boolean> {
   }
 }
 
+/**
+ * Whether nobody listens. Not by listening for a moment: a process that another thread starts just then has a copy of the
+ * socket until it begins its program, and whoever is given the port finds it taken.
+ */
 async function isFree(port: number): Promise<boolean> {
-  const server = createServer()
-  const free = await new Promise<boolean>((resolve) => {
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => resolve(true))
-  })
-  if (!free) return false
-  server.close()
-  await once(server, 'close')
-  return true
+  const socket = connect(port, '127.0.0.1')
+  const free = await once(socket, 'connect').then(
+    () => false,
+    () => true,
+  )
+  socket.destroy()
+  return free
 }

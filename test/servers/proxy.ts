@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from './free-port.ts'
 
 /**
@@ -94,7 +95,7 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
     },
     async accept() {
       if (server) return
-      server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+      const next = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
         opened++
         client.on('data', () => sent++)
         const connection = openConnection(client, targetPort, modes, (bytes) => {
@@ -106,8 +107,9 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
         }
         client.once('close', forget)
         connection.upstream.once('close', forget)
-      }).listen(port, '127.0.0.1')
-      await once(server, 'listening')
+      })
+      server = next
+      await listen(next, port)
     },
     stop() {
       proxy.refuse()
@@ -116,6 +118,23 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
   }
   await proxy.accept()
   return proxy
+}
+
+/**
+ * A process that was started while this listened before has a copy of that socket until it begins its program: the port
+ * may be taken for a moment.
+ */
+async function listen(server: Server, port: number): Promise<void> {
+  const untilMs = performance.now() + 5_000
+  for (;;) {
+    try {
+      await once(server.listen(port, '127.0.0.1'), 'listening')
+      return
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || performance.now() > untilMs) throw error
+      await delay(10)
+    }
+  }
 }
 
 interface Connection {

@@ -2,24 +2,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, openSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
+import { freePort } from '../../../test/servers/free-port.ts'
 import { figure } from '../../service/test/service-process.ts'
 import { ask, campaign, program, temporaryFolder } from './tenure.ts'
 
-/** Nobody can read the address from a log that is not written. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
-
 /** `tenure serve` with this as its standard error, once it answers. */
 export async function serveInto(standardError: number | 'pipe') {
+  // Nobody can read the address from a log that is not written.
   const port = await freePort()
   const address = `127.0.0.1:${port}`
   const args = [

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { pathOf } from '../../../../../test/servers/find.ts'
+import { freePort } from '../../../../../test/servers/free-port.ts'
 import { end } from '../../../../../test/servers/process.ts'
 import { programs } from '../../../../../test/servers/programs.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
@@ -107,11 +107,3 @@ describeWithPrograms([programs.haproxy], 'behind HAProxy', () => {
     expect(await secret()).toMatchObject({ status: 200, body: { leader: null, highest_term: 0 } })
   })
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}

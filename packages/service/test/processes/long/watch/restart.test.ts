@@ -1,6 +1,5 @@
-import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../../../../../test/servers/free-port.ts'
 import { EventSource } from '../../../watch/event-source.ts'
 import { newDirectory, post, serveProcess } from '../../../service-process.ts'
 
@@ -61,12 +60,4 @@ test(
 
 async function poll(url: string): Promise<{ cursor: string; events: unknown }> {
   return (await (await fetch(url)).json()) as { cursor: string; events: unknown }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }
