@@ -50,14 +50,14 @@ export default defineConfig({
       group('processes', 2, {
         include: testsIn('processes'),
         exclude: [...never, ...testsIn('processes/long')],
-        maxWorkers: cores + 1,
+        maxWorkers: cores + 2,
         testTimeout: 60_000,
       }),
-      group('long', 3, { include: testsIn('processes/long'), maxWorkers: cores + 1, testTimeout: 90_000 }),
+      group('long', 3, { include: testsIn('processes/long'), maxWorkers: cores + 2, testTimeout: 90_000 }),
       group('programs', 4, {
         include: testsIn('programs'),
         globalSetup: ['test/servers/shared-cluster.ts'],
-        maxWorkers: cores + 1,
+        maxWorkers: cores + 2,
         testTimeout: 60_000,
       }),
       group('proof', 5, { include: testsIn('proof'), exclude: [...never, ...testsIn('proof/everyday')] }),
