@@ -1,6 +1,6 @@
 import type { LeaseRecord, Outcome } from 'tenure'
 import type { MultiClusterAnswer, RelayedRecord } from 'tenure/stores/multicluster'
-import { shownHolderOf } from './names.ts'
+import { globalHolderOf, shownHolderOf } from './names.ts'
 
 /** A global record as the resources of one cluster show it. */
 export function relayedRecord(record: LeaseRecord, cluster: string): RelayedRecord {
@@ -29,6 +29,25 @@ function makeRelayed(record: LeaseRecord, cluster: string): RelayedRecord {
     version,
     // Stores of before keep no marks.
     ...(typeof mark === 'string' && { mark }),
+  }
+}
+
+/** The other way round: what a status shows, as the global store has it. */
+export function globalRecord(
+  record: RelayedRecord,
+  place: { readonly cluster: string; readonly election: string },
+): LeaseRecord {
+  const { holder, cluster, metadata, ...rest } = record
+  const isOwn = cluster === place.cluster && !holder.includes('/')
+  const global = isOwn ? globalHolderOf(cluster, holder) : cluster === '' ? holder.slice(1) : holder
+  return { ...rest, election: place.election, holder: global, metadata: parsed(metadata) }
+}
+
+function parsed(metadata: string): LeaseRecord['metadata'] {
+  try {
+    return JSON.parse(metadata) as LeaseRecord['metadata']
+  } catch {
+    return {}
   }
 }
 

@@ -69,87 +69,134 @@ export type Served =
   /** Another candidate of the same resource holds it, or nothing is known: nobody must read this as a confirmation. */
   | { readonly result: 'unheard' }
 
-/** What serving takes. */
-export interface Scene {
+/** Where a heartbeat is served. */
+export interface Place {
   readonly uid: string
   readonly cluster: string
   readonly election: string
   /** Whether the store judges for itself that a lease ran out. */
   readonly ownClock: boolean
-  seen(): ElectionSights
-  nowMs(): number
-  bootMs(): number
+}
+
+/** What a relay knows at one moment. */
+export interface Moment {
+  readonly seen: ElectionSights
+  readonly nowMs: number
+  readonly bootMs: number
+}
+
+/** How far serving a heartbeat has come. */
+export interface Serving {
+  readonly heartbeat: Heartbeat
+  readonly readFirst: boolean
+  readonly steps: number
+  readonly afterTerm: number
+  readonly refusedVersion: string | undefined
+}
+
+/** A call on the global store, and when it was sent. */
+export interface Step {
+  readonly call: GlobalCall
+  readonly sentAtMs: number
+  readonly sentAtBootMs: number
+  /** The version that was the newest then. */
+  readonly version: string | undefined
+}
+
+const mostSteps = 4
+
+/** A heartbeat, and how often it was tried to serve it. */
+interface Tried {
+  readonly heartbeat: Heartbeat
+  readonly tries: number
+}
+
+/** Begins with a read if a call before this one may have been carried out: a grant that is older must be renewed. */
+export function beginServing({ heartbeat, tries }: Tried, isFirst: boolean, { seen }: Moment): Serving {
+  const readFirst = tries > 0 || !isFirst || !seen.sight
+  return { heartbeat, readFirst, steps: 0, afterTerm: 0, refusedVersion: undefined }
+}
+
+/** The next call: it renews what the candidate holds, or asks for it, or gives it back. */
+export function nextStep(serving: Serving, place: Place, at: Moment, mark: string): Step | Served {
+  if (serving.steps === mostSteps) return { result: 'unheard' }
+  const call = serving.readFirst ? ({ verb: 'read' } as const) : nextCall(serving, place, at, mark)
+  if (!call) return { result: 'answered' }
+  return { call, sentAtMs: at.nowMs, sentAtBootMs: at.bootMs, version: at.seen.sight?.record?.version }
+}
+
+/** What follows from an answer, which was seen before: `at` is the moment after it. */
+export function afterStep(
+  serving: Serving,
+  { call, sentAtMs, sentAtBootMs, version }: Step,
+  outcome: Outcome | undefined,
+  place: Place,
+  at: Moment,
+): Serving | Served {
+  if (call.verb === 'read') return { ...serving, readFirst: false }
+  if (!outcome) return { result: 'unheard' }
+  if (outcome.ok) {
+    return call.verb === 'release'
+      ? { result: 'answered' }
+      : { result: 'held', term: outcome.record.term, sentAtMs, sentAtBootMs }
+  }
+  const { steps, afterTerm, heartbeat } = serving
+  const after = { ...serving, steps: steps + 1, afterTerm: Math.max(afterTerm, outcome.highestTerm) }
+  if (call.verb !== 'acquire') return { ...after, refusedVersion: version }
+  if (!outcome.record) return { result: 'unheard' }
+  if (isOpen(outcome.record, heartbeat, place, at)) return after
+  return { result: isOfResource(outcome.record, place) ? 'unheard' : 'answered' }
+}
+
+/** What {@link serveHeartbeat} takes. */
+export interface Scene extends Place {
+  now(): Moment
   mark(): string
   /** Calls the global store. What it answers was seen before this returns. */
   call(call: GlobalCall): Promise<Outcome | undefined>
 }
 
-const mostSteps = 4
-
-/** Renews what the candidate holds, or asks for it, or gives it back. */
-export async function serveHeartbeat(heartbeat: Heartbeat, scene: Scene, readFirst: boolean): Promise<Served> {
-  // Also when a call before this one may have been carried out: a grant that is older than this must be renewed.
-  if (readFirst || !scene.seen().sight) await scene.call({ verb: 'read' })
-  let afterTerm = 0
-  let refusedVersion: string | undefined
-  for (let step = 0; step < mostSteps; step += 1) {
-    const nowMs = scene.nowMs()
-    const sentAtBootMs = scene.bootMs()
-    const seen = scene.seen()
-    const record = seen.sight?.record
-    const call = nextCall(heartbeat, scene, { afterTerm: Math.max(afterTerm, seen.highestTerm), refusedVersion, nowMs })
-    if (!call) return { result: 'answered' }
-    const outcome = await scene.call(call)
-    if (!outcome) return { result: 'unheard' }
-    if (outcome.ok) {
-      return call.verb === 'release'
-        ? { result: 'answered' }
-        : { result: 'held', term: outcome.record.term, sentAtMs: nowMs, sentAtBootMs }
-    }
-    afterTerm = Math.max(afterTerm, outcome.highestTerm)
-    if (call.verb !== 'acquire') refusedVersion = record?.version
-    else if (!outcome.record) return { result: 'unheard' }
-    else if (!isOpen(outcome.record, heartbeat, scene)) {
-      return { result: isOfResource(outcome.record, scene) ? 'unheard' : 'answered' }
-    }
+/** Serves one, step by step. `isFirst`: no other relay may have served it already. */
+export async function serveHeartbeat(tried: Tried, scene: Scene, isFirst: boolean): Promise<Served> {
+  let serving: Serving | Served = beginServing(tried, isFirst, scene.now())
+  while (!('result' in serving)) {
+    const step: Step | Served = nextStep(serving, scene, scene.now(), scene.mark())
+    if ('result' in step) return step
+    serving = afterStep(serving, step, await scene.call(step.call), scene, scene.now())
   }
-  return { result: 'unheard' }
+  return serving
 }
 
 /** After a refusal: whether another call could be granted. */
-function isOpen(record: LeaseRecord, heartbeat: Heartbeat, scene: Scene): boolean {
-  const hasRunOut = !scene.ownClock && expiredVersionOf(scene.seen(), scene.nowMs()) === record.version
-  return record.released || hasRunOut || isTheirs(record, heartbeat, scene)
+function isOpen(record: LeaseRecord, heartbeat: Heartbeat, place: Place, { seen, nowMs }: Moment): boolean {
+  const hasRunOut = !place.ownClock && expiredVersionOf(seen, nowMs) === record.version
+  return record.released || hasRunOut || isTheirs(record, heartbeat, place, seen)
 }
 
-function nextCall(
-  heartbeat: Heartbeat,
-  scene: Scene,
-  at: { readonly afterTerm: number; readonly refusedVersion: string | undefined; readonly nowMs: number },
-): GlobalCall | undefined {
-  const { uid, cluster, election } = scene
+function nextCall(serving: Serving, place: Place, { seen, nowMs }: Moment, mark: string): GlobalCall | undefined {
+  const { heartbeat, refusedVersion } = serving
+  const { uid, cluster, election } = place
   const { identity } = heartbeat
-  const seen = scene.seen()
   const record = seen.sight?.record
   const leaseDurationMs = 2 * heartbeat.leaseDurationMs
   if (identity === '') {
-    const isHeld = record && !record.released && isOfResource(record, scene) && record.version !== at.refusedVersion
-    return isHeld ? { verb: 'release', claim: heldClaim(record, record.leaseDurationMs, scene) } : undefined
+    const isHeld = record && !record.released && isOfResource(record, place) && record.version !== refusedVersion
+    return isHeld ? { verb: 'release', claim: heldClaim(record, record.leaseDurationMs, place, mark) } : undefined
   }
-  const expiredVersion = scene.ownClock ? undefined : expiredVersionOf(seen, at.nowMs)
-  const isCurrent = record && expiredVersion === undefined && record.version !== at.refusedVersion
-  if (isCurrent && isTheirs(record, heartbeat, scene)) {
-    return { verb: 'renew', claim: heldClaim(record, leaseDurationMs, scene) }
+  const expiredVersion = place.ownClock ? undefined : expiredVersionOf(seen, nowMs)
+  const isCurrent = record && expiredVersion === undefined && record.version !== refusedVersion
+  if (isCurrent && isTheirs(record, heartbeat, place, seen)) {
+    return { verb: 'renew', claim: heldClaim(record, leaseDurationMs, place, mark) }
   }
   const claim = {
     election,
     holder: globalHolderOf(cluster, identity),
     attempt: attemptOf(uid, heartbeat),
     leaseDurationMs,
-    afterTerm: at.afterTerm,
+    afterTerm: Math.max(serving.afterTerm, seen.highestTerm),
     ...(expiredVersion !== undefined && { expiredVersion }),
     metadata: {},
-    mark: scene.mark(),
+    mark,
   }
   return { verb: 'acquire', claim }
 }
@@ -158,21 +205,22 @@ function nextCall(
  * Never by name alone: a process of that name may have got it by another resource, and still lead. Nor below a term that
  * was seen: a store that lost what it had must not have one term believed twice.
  */
-function isTheirs(record: LeaseRecord, { identity }: Heartbeat, scene: Scene): boolean {
-  const isCurrent = !record.released && record.term >= scene.seen().highestTerm
-  return isCurrent && isOfResource(record, scene) && record.holder === globalHolderOf(scene.cluster, identity)
+function isTheirs(record: LeaseRecord, { identity }: Heartbeat, place: Place, seen: ElectionSights): boolean {
+  const isCurrent = !record.released && record.term >= seen.highestTerm
+  return isCurrent && isOfResource(record, place) && record.holder === globalHolderOf(place.cluster, identity)
 }
 
-function isOfResource({ attempt, holder }: LeaseRecord, { uid, cluster }: Scene): boolean {
+function isOfResource({ attempt, holder }: LeaseRecord, { uid, cluster }: Place): boolean {
   return attempt.startsWith(`document:${uid}:`) && isHeldIn(cluster, holder)
 }
 
 /** The same for everybody who serves this heartbeat: calls of two controllers are one candidacy. */
-function attemptOf(uid: string, { identity, generation, renewTime }: Heartbeat): string {
+export function attemptOf(uid: string, { identity, generation, renewTime }: Heartbeat): string {
   const text = JSON.stringify([identity, generation, renewTime])
   return `document:${uid}:${createHash('sha256').update(text).digest('base64url').slice(0, 22)}`
 }
 
-function heldClaim({ holder, attempt, term, version }: LeaseRecord, leaseDurationMs: number, scene: Scene): HeldClaim {
-  return { election: scene.election, holder, attempt, term, version, leaseDurationMs, mark: scene.mark() }
+function heldClaim(record: LeaseRecord, leaseDurationMs: number, { election }: Place, mark: string): HeldClaim {
+  const { holder, attempt, term, version } = record
+  return { election, holder, attempt, term, version, leaseDurationMs, mark }
 }

@@ -1,6 +1,5 @@
-import type { Clock } from 'tenure'
 import type { MultiClusterLease } from 'tenure/stores/multicluster'
-import { hasOwnHeartbeat, pairOf, readHeartbeat, type Heartbeat, type Served } from './document.ts'
+import { hasOwnHeartbeat, pairOf, readHeartbeat, type Heartbeat, type Moment, type Served } from './document.ts'
 import { drop, newErrand, type Errand } from './errand.ts'
 import type { Heard } from './status.ts'
 
@@ -10,38 +9,44 @@ export interface TrackedHeartbeat extends Errand {
 }
 
 /** A confirmation that is to be written soon, or not at all. */
-interface Confirmation extends Heard {
+export interface Confirmation extends Heard {
   readonly sentAtMs: number
   readonly sentAtBootMs: number
   /** After that it is discarded. */
   readonly lastsMs: number
 }
 
-/** The newest heartbeat of a candidate that knows only the document. */
+/** A moment by both clocks of a machine: the one that stands still while it sleeps, and the one that does not. */
+type Now = Pick<Moment, 'nowMs' | 'bootMs'>
+
+/**
+ * The newest heartbeat of a candidate that knows only the document. All that it knows is data, and time comes from
+ * outside: exploration sets both.
+ */
 export class Heartbeats {
   current: TrackedHeartbeat | undefined
   malformed: string | undefined
   /** When one came that no request has, while requests were there. */
   mixedAtMs = -Infinity
-  #pair: string | undefined
-  #confirmation: Confirmation | undefined
-  #isFirstSight = true
+  confirmation: Confirmation | undefined
+  pair: string | undefined
+  isFirstSight = true
 
   /** Takes note of what a resource shows. Says whether it shows a new sign of life. */
   update(resource: MultiClusterLease, cluster: string, hasRequests: boolean, nowMs: number): boolean {
     const { spec, status, generation } = resource
-    const isFirstSight = this.#isFirstSight
-    this.#isFirstSight = false
+    const { isFirstSight } = this
+    this.isFirstSight = false
     const pair = pairOf(spec)
     const { observedGeneration = 0 } = status
     // A backup may bring the status of another resource, with a generation that this one has not had yet.
     const observed = observedGeneration > generation ? 0 : observedGeneration
     const isObserved = observed >= (this.current?.heartbeat.generation ?? generation)
-    if (this.#pair === pair) {
+    if (this.pair === pair) {
       if (isObserved) this.#settle()
       return false
     }
-    this.#pair = pair
+    this.pair = pair
     this.malformed = undefined
     this.#settle()
     if (!hasOwnHeartbeat(spec)) return false
@@ -61,18 +66,18 @@ export class Heartbeats {
   }
 
   /** The global store has answered. */
-  answered(tracked: TrackedHeartbeat, served: Served, clock: Clock): void {
+  answered(tracked: TrackedHeartbeat, served: Served, { nowMs, bootMs }: Now): void {
     if (this.current !== tracked) return
     tracked.state = 'done'
     if (served.result === 'unheard') return
     const { generation, identity, leaseDurationMs } = tracked.heartbeat
     const held = served.result === 'held' ? served : undefined
-    this.#confirmation = {
+    this.confirmation = {
       generation,
       identity,
       term: held?.term,
-      sentAtMs: held?.sentAtMs ?? clock.monotonicMs(),
-      sentAtBootMs: held?.sentAtBootMs ?? clock.bootMs(),
+      sentAtMs: held?.sentAtMs ?? nowMs,
+      sentAtBootMs: held?.sentAtBootMs ?? bootMs,
       lastsMs: held ? leaseDurationMs / 10 : Infinity,
     }
   }
@@ -81,38 +86,38 @@ export class Heartbeats {
    * What may be confirmed. One that is too late is discarded and the heartbeat served again, because the candidate will
    * count from the confirmation. A machine's sleep counts.
    */
-  heard(clock: Clock): Heard | undefined {
-    if (this.#confirmation && this.leftMs(clock) <= 0) {
-      this.#confirmation = undefined
+  heard(now: Now): Heard | undefined {
+    if (this.confirmation && this.leftMs(now) <= 0) {
+      this.confirmation = undefined
       const { current } = this
-      const nowMs = clock.monotonicMs()
+      const { nowMs } = now
       if (current?.state === 'done' && nowMs < current.endsAtMs) {
         current.state = 'open'
         current.tries += 1
         current.tryAtMs = nowMs
       }
     }
-    return this.#confirmation
+    return this.confirmation
   }
 
   /** How long the confirmation may still take to be written. */
-  leftMs(clock: Clock): number {
-    if (!this.#confirmation) return Infinity
-    const { sentAtMs, sentAtBootMs, lastsMs } = this.#confirmation
-    return lastsMs - Math.max(clock.monotonicMs() - sentAtMs, clock.bootMs() - sentAtBootMs)
+  leftMs({ nowMs, bootMs }: Now): number {
+    if (!this.confirmation) return Infinity
+    const { sentAtMs, sentAtBootMs, lastsMs } = this.confirmation
+    return lastsMs - Math.max(nowMs - sentAtMs, bootMs - sentAtBootMs)
   }
 
   forget(): void {
     this.#settle()
-    this.#pair = undefined
+    this.pair = undefined
     this.malformed = undefined
     this.mixedAtMs = -Infinity
-    this.#isFirstSight = true
+    this.isFirstSight = true
   }
 
   #settle(): void {
     if (this.current) drop(this.current)
     this.current = undefined
-    this.#confirmation = undefined
+    this.confirmation = undefined
   }
 }

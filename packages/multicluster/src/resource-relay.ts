@@ -1,15 +1,15 @@
 /** The relay of one resource: its requests in, calls of the global store, answers out. */
 import { messageOf } from '@tenure/internal/message'
-import type { LeaseRecord, Outcome, Timer } from 'tenure'
-import type { MultiClusterLease, RelayedRecord, StatusPatch } from 'tenure/stores/multicluster'
-import { answerError, answerFound, answerOutcome } from './answer.ts'
+import type { Outcome, Timer } from 'tenure'
+import type { MultiClusterLease, StatusPatch } from 'tenure/stores/multicluster'
+import { answerError, answerFound, answerOutcome, globalRecord } from './answer.ts'
 import type { Assessment, Assessments } from './conditions.ts'
-import { hasOwnHeartbeat, serveHeartbeat } from './document.ts'
+import { hasOwnHeartbeat, serveHeartbeat, type Moment } from './document.ts'
 import { drop, dueMs, putOff, tryMs, waitOf, type Errand } from './errand.ts'
 import { callGlobal, isDefinite, isGivenUp, type GlobalAnswer } from './global-call.ts'
 import { Heartbeats, type TrackedHeartbeat } from './heartbeats.ts'
 import { leadershipChange } from './leadership-change.ts'
-import { globalElectionOf, globalHolderOf } from './names.ts'
+import { globalElectionOf } from './names.ts'
 import { askedAgain, passedOn, retryAfterMs, shownBy } from './passing-on.ts'
 import type { GlobalCall, SoundRequest } from './request.ts'
 import { Requests, type Tracked } from './requests.ts'
@@ -60,7 +60,7 @@ export class ResourceRelay {
     this.#writer = new StatusWriter(shared, {
       current: () => this.#resource,
       judge: (current) => this.#judge(current),
-      boundMs: () => Math.min(writeMs, Math.max(1, this.#heartbeats.leftMs(shared.clock))),
+      boundMs: () => Math.min(writeMs, Math.max(1, this.#heartbeats.leftMs(this.#now()))),
       adopt: (found, isCurrent) => (found ? this.see(found, isCurrent) : this.#lose()),
       onWritten: (before, after) => this.#reportLeadership(before, after),
     })
@@ -81,7 +81,7 @@ export class ResourceRelay {
     const place = { election: this.#election, cluster: this.#shared.cluster }
     const { record, term } = resource.status
     // What another relay of this cluster has seen.
-    if (record) this.#sighting.noteEvent(this.#globalRecord(record), term)
+    if (record) this.#sighting.noteEvent(globalRecord(record, place), term)
     else if (term !== undefined) this.#sighting.noteEvent(undefined, term)
     const { isAsked, isNeglected, isAnsweredElsewhere } = this.#requests.update(resource, place, nowMs)
     if (isNeglected) this.#standIn(nowMs)
@@ -141,8 +141,8 @@ export class ResourceRelay {
       )
     }
     // A confirmation that comes too late is discarded, and its heartbeat served again.
-    const { clock } = this.#shared
-    if (this.#heartbeats.heard(clock)) wakeMs = Math.min(wakeMs, nowMs + this.#heartbeats.leftMs(clock))
+    const now = this.#now()
+    if (this.#heartbeats.heard(now)) wakeMs = Math.min(wakeMs, nowMs + this.#heartbeats.leftMs(now))
     const { current } = this.#heartbeats
     if (current) {
       wakeMs = Math.min(
@@ -237,6 +237,11 @@ export class ResourceRelay {
     return retryAfterMs(this.#sighting.seen, outcome, this.#shared.clock.monotonicMs())
   }
 
+  #now(): Moment {
+    const { clock } = this.#shared
+    return { seen: this.#sighting.seen, nowMs: clock.monotonicMs(), bootMs: clock.bootMs() }
+  }
+
   async #serve(tracked: TrackedHeartbeat): Promise<void> {
     const { clock, cluster, store } = this.#shared
     const uid = this.#resource?.uid ?? ''
@@ -245,17 +250,14 @@ export class ResourceRelay {
       cluster,
       election: this.#election,
       ownClock: store.expiry === 'own-clock',
-      seen: () => this.#sighting.seen,
-      nowMs: () => clock.monotonicMs(),
-      bootMs: () => clock.bootMs(),
+      now: () => this.#now(),
       mark: () => clock.randomId(),
       call: async (call: GlobalCall) =>
         (await this.#call(call, tracked, 2 * tracked.heartbeat.leaseDurationMs)).outcome,
     }
     try {
-      const readFirst = tracked.tries > 0 || !this.#shared.isFirst()
-      const served = await serveHeartbeat(tracked.heartbeat, scene, readFirst)
-      if (tracked.state === 'running') this.#heartbeats.answered(tracked, served, clock)
+      const served = await serveHeartbeat(tracked, scene, this.#shared.isFirst())
+      if (tracked.state === 'running') this.#heartbeats.answered(tracked, served, this.#now())
     } catch (error) {
       if (tracked.state === 'running') this.#failed(tracked, error)
     }
@@ -307,7 +309,7 @@ export class ResourceRelay {
     const nowMs = clock.monotonicMs()
     const isOfRequests = this.#requests.candidates.length > 0 || !hasOwnHeartbeat(resource.spec)
     const hasRequests = isOfRequests && this.#requests.live.length > 0
-    const heard = this.#heartbeats.heard(clock)
+    const heard = this.#heartbeats.heard(this.#now())
     const { sight } = this.#sighting.seen
     const knowledge: Knowledge = {
       cluster,
@@ -354,22 +356,6 @@ export class ResourceRelay {
   #reportLeadership(before: MultiClusterLease, after: MultiClusterLease): void {
     const { observer, cluster } = this.#shared
     for (const change of leadershipChange(before, after, cluster)) report(() => observer.onLeadership?.(change))
-  }
-
-  /** What a status shows, as the global store has it. */
-  #globalRecord(record: RelayedRecord): LeaseRecord {
-    const { holder, cluster, metadata, ...rest } = record
-    const isOwn = cluster === this.#shared.cluster && !holder.includes('/')
-    const global = isOwn ? globalHolderOf(cluster, holder) : cluster === '' ? holder.slice(1) : holder
-    return { ...rest, election: this.#election, holder: global, metadata: parsed(metadata) }
-  }
-}
-
-function parsed(metadata: string): LeaseRecord['metadata'] {
-  try {
-    return JSON.parse(metadata) as LeaseRecord['metadata']
-  } catch {
-    return {}
   }
 }
 
