@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest'
+import { expectDocumentExplorationFinds } from '../simulation/document/find-mutant.ts'
+import { exploreDocument } from '../simulation/document/index.ts'
+import { documentMutants, documentMutantStates } from '../simulation/document/mutants.ts'
+
+test.each(documentMutants)(
+  'exploration finds the relay that would $name',
+  { timeout: 600_000 },
+  expectDocumentExplorationFinds,
+)
+
+const circumstances = [...new Set(documentMutants.map((mutant) => JSON.stringify(mutant.in)))]
+
+test.each(circumstances)('is silent on the real relay in %s', { timeout: 600_000 }, async (options) => {
+  const { violation, story } = await exploreDocument({ ...JSON.parse(options), states: documentMutantStates })
+  expect(violation?.what, story.join('\n')).toBeUndefined()
+})

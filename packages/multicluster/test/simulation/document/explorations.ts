@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { exploreDocument, wideTimings, type DocumentOptions, type DocumentReport } from './index.ts'
+
+/** What is covered completely, and by which command. */
+interface DocumentExploration {
+  readonly name: string
+  readonly by: 'npm test' | 'npm run test:all'
+  readonly options: DocumentOptions
+}
+
+const all = 'npm run test:all'
+const short = { leaseTicks: 2, deadlineTicks: 1 }
+const twoRelays = [
+  { cluster: 0, isFirst: true },
+  { cluster: 0, isFirst: false },
+]
+
+export const documentExplorations: readonly DocumentExploration[] = [
+  {
+    name: 'a candidate and a relay in each of two clusters',
+    by: 'npm test',
+    options: { faults: ['lost', 'stop', 'deleted-record'] },
+  },
+  {
+    name: 'the same; what else candidates suffer; a lease of 2 ticks',
+    by: all,
+    options: { ...short, faults: ['crash', 'stall', 'replaced', 'taken-over'] },
+  },
+  { name: 'relays that crash', by: all, options: { faults: ['relay-crash'] } },
+  {
+    name: 'relays that stall; candidates that believe for 7 ticks with a lease of 5',
+    by: all,
+    options: { ...wideTimings, faults: ['relay-stall'] },
+  },
+  { name: 'relays that sleep; a lease of 2 ticks', by: all, options: { ...short, faults: ['relay-sleep'] } },
+  { name: 'calls that are late; a lease of 2 ticks', by: all, options: { ...short, faults: ['late'] } },
+  {
+    name: 'writes of a status that are late; a lease of 2 ticks',
+    by: all,
+    options: { ...short, faults: ['late-write'] },
+  },
+  {
+    name: 'a store that judges by its own clock; a lease of 2 ticks',
+    by: all,
+    options: { ...short, expiry: 'own-clock', faults: ['crash', 'stop', 'replaced'] },
+  },
+  {
+    name: 'relays that look at the store at any time; a lease of 2 ticks',
+    by: all,
+    options: { ...short, looks: true, faults: ['crash'] },
+  },
+  {
+    name: 'two candidates and two relays of one resource',
+    by: all,
+    options: { candidates: [0, 0], relays: twoRelays, budget: 0, faults: [] },
+  },
+  {
+    name: 'a candidate and two relays of one resource',
+    by: all,
+    options: { candidates: [0], relays: twoRelays, faults: ['unheard'] },
+  },
+]
+
+const page = readFileSync(join(import.meta.dirname, '../../../../../docs/explanation/exploration.md'), 'utf8')
+
+/** Explores, which must be complete and silent, use each kind of fault, and give the row that the page shows. */
+export async function expectDocumentCovered(exploration: DocumentExploration): Promise<void> {
+  const report = await exploreDocument(exploration.options)
+  expect(report.violation?.what, report.story.join('\n')).toBeUndefined()
+  expect(report.complete).toBe(true)
+  expect(Object.keys(report.counts.faults).toSorted()).toEqual([...exploration.options.faults].toSorted())
+  const row = rowOf(exploration, report)
+  expect(page.split('\n').includes(row), `the page must have: ${row}`).toBe(true)
+}
+
+function rowOf({ name, by, options }: DocumentExploration, { states, transitions, counts }: DocumentReport): string {
+  const size = `${states.toLocaleString('en')} states, ${transitions.toLocaleString('en')} transitions`
+  const seen = `${counts.grants} grants, ${counts.handovers} hand-overs, ${counts.confirmations} confirmations`
+  return `| ${name} | ${options.faults.join(', ') || 'none'} | ${size} | ${seen} | \`${by}\` |`
+}

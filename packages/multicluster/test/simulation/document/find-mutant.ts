@@ -1,0 +1,16 @@
+import { expect } from 'vitest'
+import { loadMutant } from '../../../../../test/mutants/mutant.ts'
+import { documentMutantStates, type DocumentMutant } from './mutants.ts'
+
+/** Explores relays that serve the document with a mistake until a rule is broken, which it must be. */
+export async function expectDocumentExplorationFinds(mutation: DocumentMutant): Promise<void> {
+  const { exploration } = await loadMutant<{ exploration: typeof import('./index.ts') }>(mutation, {
+    exploration: '../../multicluster/test/simulation/document/index.ts',
+  })
+  const { violation, states, story } = await exploration.exploreDocument({
+    ...mutation.in,
+    states: documentMutantStates,
+  })
+  if (process.env['MUTANTS_VERBOSE']) console.log(mutation.name, states, violation?.what, story)
+  expect(violation?.what ?? 'no rule is broken', `"${mutation.name}" survived ${states} states`).toMatch(/^I\d+: /)
+}

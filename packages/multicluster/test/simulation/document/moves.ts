@@ -1,0 +1,243 @@
+/** What can happen next. */
+import type { MultiClusterLease } from '../../../../tenure/src/multicluster/resource.ts'
+import { candidateMoves, nameOf } from './candidate.ts'
+import { discard, fail, giveUp, isDue, isOver, isStale, judge, look, see, send, take } from './relay.ts'
+import {
+  blankRelay,
+  clusterName,
+  clusterNames,
+  passerBy,
+  signal,
+  tickMs,
+  withAt,
+  type DocumentFault,
+  type Flight,
+  type LateWrite,
+  type RelaySlot,
+  type Scene,
+  type Setup,
+} from './scene.ts'
+import { carryOut } from './server.ts'
+
+/** One thing that can happen. */
+export interface Move {
+  readonly what: string
+  /** Time does not go on before it. */
+  readonly isUrgent: boolean
+  readonly fault?: DocumentFault | undefined
+  /** The cluster in which it happens, if it is in one. */
+  readonly cluster?: number | undefined
+  /** It asks the store, or somebody begins to believe: the order with what happens elsewhere counts. */
+  readonly isGlobal: boolean
+  run(): Scene
+}
+
+/**
+ * All that can happen, except that time goes on. What happens in one cluster, without the store, is the same before and
+ * after what happens elsewhere: where something of that kind has to happen, that cluster is followed first.
+ */
+export function movesOf(scene: Scene, setup: Setup): Move[] {
+  const moves = allMoves(scene, setup)
+  for (const cluster of clusterNames.keys()) {
+    const own = moves.filter((move) => move.cluster === cluster)
+    if (own.some(({ isUrgent }) => isUrgent) && own.every(({ isGlobal }) => !isGlobal)) return own
+  }
+  return moves
+}
+
+/** Who is down or stands still goes on, or does not. */
+function dawnMoves(scene: Scene, setup: Setup): Move[] {
+  const moves: Move[] = []
+  const add = (what: string, run: () => Scene) => moves.push({ what, isUrgent: true, isGlobal: true, run })
+  for (const [who, candidate] of scene.candidates.entries()) {
+    if (candidate.life === 'running' || !mayBegin(scene, who, setup)) continue
+    const what = candidate.life === 'down' ? 'begins' : 'goes on'
+    const candidates = withAt(scene.candidates, who, { ...candidate, life: 'running' as const })
+    add(`${nameOf(who, setup)} ${what}`, () => ({ ...scene, candidates }))
+  }
+  for (const [which, slot] of scene.relays.entries()) {
+    if (slot.life === 'running') continue
+    const relays = withAt(scene.relays, which, { ...slot, life: 'running' as const })
+    add(`relay ${which + 1} goes on`, () => ({ ...scene, relays }))
+  }
+  add('the day begins', () => ({ ...scene, dawn: false }))
+  return moves
+}
+
+/** Where clusters are alike, the first one begins: the same follows if they change places. */
+function mayBegin({ server, resources, candidates }: Scene, who: number, { isSymmetric }: Setup): boolean {
+  const isFirst = candidates.every(({ life }) => life === 'down') && server.highestTerm === 0
+  return who === 0 || !isSymmetric || !isFirst || resources.some(Boolean)
+}
+
+/** In every order. */
+export function allMoves(scene: Scene, setup: Setup): Move[] {
+  if (scene.dawn) return dawnMoves(scene, setup)
+  const moves: Move[] = []
+  const collect = (cluster?: number, before = moves.length): Collect => ({
+    isBusy: () => moves.slice(before).some((move) => !move.fault),
+    add: (what, kind, run) => {
+      moves.push({ what, cluster, isUrgent: kind !== 'any time', isGlobal: kind !== 'local', run })
+    },
+    fault: (kind, what, run, isGlobal = false) => {
+      if (scene.budget === 0 || !setup.faults.has(kind)) return
+      const costly = () => ({ ...run(), budget: scene.budget - 1 })
+      moves.push({ what, cluster, isUrgent: false, isGlobal, fault: kind, run: costly })
+    },
+  })
+  for (const who of scene.candidates.keys()) candidateMoves(scene, who, setup, collect(setup.candidates[who]))
+  for (const which of scene.relays.keys()) relayMoves(scene, which, setup, collect(setup.relays[which]?.cluster))
+  const { add, fault } = collect()
+  for (const [index, orphan] of scene.orphans.entries()) {
+    add(`the store gets a late ${orphan.verb}`, 'any time', () => {
+      const orphans = scene.orphans.filter((_, at) => at !== index)
+      return carryOut({ ...scene, orphans }, orphan, setup).scene
+    })
+  }
+  for (const [index, late] of scene.lateWrites.entries()) {
+    collect(late.cluster).add(`${clusterName(late.cluster)} gets a late status`, 'any time', () => {
+      const lateWrites = scene.lateWrites.filter((_, at) => at !== index)
+      return write({ ...scene, lateWrites }, late) ?? { ...scene, lateWrites }
+    })
+  }
+  for (const cluster of new Set(setup.candidates)) {
+    const what = `somebody signals in ${clusterName(cluster)}`
+    collect(cluster).fault('taken-over', what, () => signal(scene, cluster, passerBy(cluster), setup))
+  }
+  if (scene.server.record) {
+    fault('deleted-record', 'the record is deleted', () => ({
+      ...scene,
+      server: { ...scene.server, record: undefined },
+    }))
+  }
+  return moves
+}
+
+/**
+ * How moves are collected. What is `local` and what is `global` happens before time goes on; `any time` may be the end of
+ * what took its time, which is global too.
+ */
+export interface Collect {
+  add(what: string, kind: 'local' | 'global' | 'any time', run: () => Scene): void
+  fault(kind: DocumentFault, what: string, run: () => Scene, isGlobal?: boolean): void
+  /** Whether anything was added. */
+  isBusy(): boolean
+}
+
+function relayMoves(scene: Scene, which: number, setup: Setup, { add, fault, isBusy }: Collect): void {
+  const slot = scene.relays[which]
+  const place = setup.relays[which]
+  if (!slot || !place) return
+  const { cluster, isFirst } = place
+  const name = `relay ${which + 1}`
+  const put = (after: RelaySlot, of = scene): Scene => ({ ...of, relays: withAt(of.relays, which, after) })
+  if (slot.life !== 'running') return
+  const resource = scene.resources[cluster]
+  if (resource && slot.resource?.resourceVersion !== resource.resourceVersion) {
+    add(`${name} sees its resource`, 'local', () => {
+      const after = see(slot, resource, cluster, setup)
+      return put(after, after.flight ? scene : orphaned(scene, slot.flight))
+    })
+  }
+  if (isOver(slot)) add(`${name} gives up`, 'local', () => put(giveUp(slot), orphaned(scene, slot.flight)))
+  if (isStale(slot)) add(`${name} throws its confirmation away`, 'local', () => put(discard(slot)))
+  if (isDue(slot, isFirst)) sendMoves(scene, { slot, cluster, isFirst, name, put }, setup, { add, fault, isBusy })
+  if (slot.flight) flightMoves(scene, { slot, cluster, isFirst, name, put }, setup, { add, fault, isBusy })
+  if (slot.busyUntilMs <= 0) writeMoves(scene, { slot, cluster, isFirst, name, put }, { add, fault, isBusy })
+  const { record } = scene.server
+  const isNews =
+    slot.seen.sight?.record?.version !== record?.version || slot.seen.sight?.record?.released !== record?.released
+  if (setup.looks && slot.resource && slot.seen.sight && isNews) {
+    add(`${name} looks`, 'any time', () => put(look(slot, record, setup)))
+  }
+  // If it has nothing to do, it may as well stall later. If it sleeps, it sees a lease run out later, and no more.
+  if (isBusy()) {
+    fault('relay-stall', `${name} stalls`, () => put({ ...slot, life: 'stalled' }))
+    fault('relay-sleep', `${name} falls asleep`, () => put({ ...slot, life: 'asleep' }))
+  }
+  fault('relay-crash', `${name} crashes`, () => put({ ...blankRelay, life: 'down' }, orphaned(scene, slot.flight)))
+}
+
+interface At {
+  readonly slot: RelaySlot
+  readonly cluster: number
+  readonly isFirst: boolean
+  readonly name: string
+  put(after: RelaySlot, of?: Scene): Scene
+}
+
+function sendMoves(scene: Scene, { slot, cluster, isFirst, name, put }: At, setup: Setup, { add, fault }: Collect) {
+  const { slot: sent, step } = send(slot, cluster, isFirst, setup)
+  if (!step) {
+    add(`${name} has nothing to ask`, 'local', () => put(sent))
+    return
+  }
+  const { verb } = step.call
+  add(`${name} has its ${verb} answered`, 'global', () => {
+    const { scene: after, answer } = carryOut(scene, step.call, setup)
+    return put(take(sent, step, answer, cluster, setup), after)
+  })
+  if (verb !== 'read') {
+    fault('lost', `the ${verb} of ${name} is lost`, () => put(fail(sent)))
+    fault(
+      'unheard',
+      `the answer to the ${verb} of ${name} is lost`,
+      () => put(fail(sent), carryOut(scene, step.call, setup).scene),
+      true,
+    )
+    fault(
+      'unheard',
+      `${name} crashes before its ${verb} is answered`,
+      () => put({ ...blankRelay, life: 'down' }, carryOut(scene, step.call, setup).scene),
+      true,
+    )
+  }
+  fault('late', `the ${verb} of ${name} takes its time`, () => put({ ...sent, flight: { step } }))
+}
+
+function flightMoves(scene: Scene, { slot, cluster, name, put }: At, setup: Setup, { add }: Collect) {
+  const { flight } = slot
+  if (!flight) return
+  const { step, answer } = flight
+  add(`${name} waits no longer for its ${step.call.verb}`, 'any time', () => put(fail(slot), orphaned(scene, flight)))
+  if (answer) {
+    add(`${name} gets a late answer`, 'any time', () => put(take(slot, step, answer, cluster, setup)))
+    return
+  }
+  add(`the store gets the ${step.call.verb} of ${name}`, 'any time', () => {
+    const { scene: after, answer: given } = carryOut(scene, step.call, setup)
+    return put({ ...slot, flight: { step, answer: given } }, after)
+  })
+}
+
+function writeMoves(scene: Scene, { slot, cluster, isFirst, name, put }: At, { add, fault }: Collect) {
+  const status = judge(slot, cluster)
+  const over = slot.resource?.resourceVersion
+  if (!status || over === undefined) return
+  const isConfirmation = status.observedGeneration !== slot.resource?.status.observedGeneration
+  const late: LateWrite = { cluster, over, status }
+  const kind = isFirst || isConfirmation ? 'local' : 'any time'
+  const what = isConfirmation ? `confirms generation ${status.observedGeneration}` : 'writes the status'
+  // After a conflict it reads, which is to see.
+  if (scene.resources[cluster]?.resourceVersion === over) {
+    add(`${name} ${what}`, kind, () => put(discard(slot), write(scene, late)))
+    fault('late-write', `${name} ${what}, which takes its time`, () =>
+      put({ ...discard(slot), busyUntilMs: tickMs }, { ...scene, lateWrites: [...scene.lateWrites, late] }),
+    )
+  }
+}
+
+/** Writes a status, if the resource is as it was. */
+function write(scene: Scene, { cluster, over, status }: LateWrite): Scene | undefined {
+  const before = scene.resources[cluster]
+  if (before?.resourceVersion !== over) return undefined
+  const names = scene.names + 1
+  const after: MultiClusterLease = { ...before, status, resourceVersion: `n${names}` }
+  return { ...scene, names, resources: withAt(scene.resources, cluster, after) }
+}
+
+/** Nobody waits for this call: it may still be carried out. */
+function orphaned(scene: Scene, flight: Flight | undefined): Scene {
+  if (!flight || flight.answer || flight.step.call.verb === 'read') return scene
+  return { ...scene, orphans: [...scene.orphans, flight.step.call] }
+}
