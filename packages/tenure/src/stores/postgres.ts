@@ -323,16 +323,20 @@ class PostgresServer implements SwapServer<Found> {
 
   /** Before anything is read: gives the channel, or undefined where there are no records yet. */
   async #look(bound: Bound): Promise<string | undefined> {
-    const channel = this.#channel ?? (await this.#lookNow(bound))
-    if (channel === undefined) await this.#checkAbsent(bound)
+    let channel = this.#channel ?? (await this.#lookNow(bound))
+    if (channel === undefined && (await this.#exists(bound))) {
+      // All are created in one step: since the first look, or something is missing that was there.
+      channel = await this.#lookNow(bound)
+      // Where only another table is missing, nobody can say that nobody leads.
+      if (channel === undefined) throw isIncomplete(this.#parts.names.table)
+    }
     // Meanwhile another call may have created them.
     return (this.#channel ??= channel)
   }
 
-  /** Where only another table is missing, nobody can say that nobody leads. */
-  async #checkAbsent(bound: Bound): Promise<void> {
+  async #exists(bound: Bound): Promise<boolean> {
     const [row] = await this.#parts.run(this.#statements.exists, [], bound)
-    if (row?.['exists'] !== 'false') throw isIncomplete(this.#parts.names.table)
+    return row?.['exists'] !== 'false'
   }
 
   /** The channel, or undefined where something is missing that may be created. */

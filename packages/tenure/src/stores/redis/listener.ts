@@ -8,6 +8,8 @@ export type Ear = (message: string | undefined) => void
 export class Listener {
   readonly #open: () => Promise<Link>
   readonly #ears = new Map<string, Set<Ear>>()
+  /** How many wait to be connected. Others that end, or are given up, leave the connection to them. */
+  #waiting = 0
   #connection: Connection | undefined
   /** One for all: a client keeps each listener of a channel that it has not seen yet, as long as the channel is heard. */
   readonly #hear = (message: string, channel: string): void => {
@@ -20,7 +22,17 @@ export class Listener {
 
   /** Resolves once everything that is published from now on is heard; gives what ends it. */
   async listen(channelOf: (link: Link) => string, ear: Ear, bound: Bound): Promise<() => void> {
-    const link = await this.#connected(bound)
+    const connection = (this.#connection ??= this.#connect())
+    let link: Link
+    try {
+      this.#waiting += 1
+      link = await bound.race(connection.ready)
+    } catch (error) {
+      if (this.#connection === connection && this.#waiting === 1 && this.#ears.size === 0) this.close()
+      throw error
+    } finally {
+      this.#waiting -= 1
+    }
     const channel = channelOf(link)
     const ears = this.#ears.get(channel) ?? new Set()
     this.#ears.set(channel, ears.add(ear))
@@ -29,7 +41,7 @@ export class Listener {
       // By now the channel may be listened to on another connection.
       if (ears.size > 0 || this.#ears.get(channel) !== ears) return
       this.#ears.delete(channel)
-      if (this.#ears.size === 0) this.close()
+      if (this.#ears.size === 0 && this.#waiting === 0) this.close()
       else link.unsubscribe(channel).catch(() => {})
     }
     try {
@@ -50,16 +62,6 @@ export class Listener {
     this.#ears.clear()
     for (const ear of ears) ear(undefined)
     connection?.destroy()
-  }
-
-  async #connected(bound: Bound): Promise<Link> {
-    const connection = (this.#connection ??= this.#connect())
-    try {
-      return await bound.race(connection.ready)
-    } catch (error) {
-      if (this.#connection === connection && this.#ears.size === 0) this.close()
-      throw error
-    }
   }
 
   #connect(): Connection {

@@ -376,6 +376,19 @@ describeWith(postgres, 'postgresStore', (server) => {
     expect((await pool.query(`select * from ${table}_meta`)).rows).toHaveLength(1)
   })
 
+  test('is read while another process creates it', async () => {
+    let statements = 0
+    const client: PostgresQueryClient = {
+      async query(text, values) {
+        // After the look that finds nothing.
+        if ((statements += 1) === 2) await pool.query(postgresSchema({ table }))
+        return pool.query(text, values)
+      },
+    }
+    expect(await open({ client }).read('payments', call)).toBeUndefined()
+    expect(statements).toBeGreaterThan(1)
+  })
+
   test('remembers leases and terms when the server crashed and came back', async () => {
     const store = open()
     const { record } = granted(await store.acquire(claimOf(), call))

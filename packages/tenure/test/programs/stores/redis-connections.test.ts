@@ -93,6 +93,40 @@ describeWith(redis, 'redisStore', (server) => {
     expect(listeners.size).toBe(1)
   })
 
+  test('goes on with a watch that begins while another one is given up before it is connected', async () => {
+    const proxy = await startProxy(server().port)
+    onTestFinished(() => proxy.stop())
+    const store = open({ client: new Redis({ port: proxy.port, lazyConnect: true }) })
+    await store.read('payments', call)
+    const watch = (of: AbortSignal) => store.watch?.('payments', { signal: of })[Symbol.asyncIterator]().next()
+    proxy.set('hold')
+    const opened = proxy.opened
+    const leaving = new AbortController()
+    const [left, stays] = [watch(leaving.signal), watch(signal)]
+    await vi.waitUntil(() => proxy.opened > opened, 10_000)
+    leaving.abort()
+    expect(await left).toMatchObject({ done: true })
+    proxy.set('pass')
+    expect(await stays).toEqual({ done: false, value: undefined })
+  })
+
+  test('goes on with a watch that begins in the moment in which the last one ends', async () => {
+    const store = open({ client: new Redis({ port: server().port, lazyConnect: true }) })
+    const watch = () => store.watch?.('payments', { signal })[Symbol.asyncIterator]()
+    let last = watch()
+    await last?.next()
+    // Each time it ends one turn later.
+    for (let turns = 0; turns < 20; turns++) {
+      const next = watch()
+      const first = next?.next()
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+      const end = last?.return?.()
+      expect(await first).toEqual({ done: false, value: undefined })
+      await end
+      last = next
+    }
+  })
+
   test('refuses a client that was used before, a pool, and what is not a client', async () => {
     const admin = adminOf(server())
     const client = new Redis({ port: server().port, lazyConnect: true })
