@@ -31,7 +31,8 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     child.kill(name)
     await exited
     expect(all.filter((pid) => runs(pid))).toEqual([])
-    expect(said).toContain('stopped')
+    // What it said last may be read after its end.
+    await expect.poll(() => said, { timeout: 10_000 }).toContain('stopped')
     await expect(fetch(/http:\/\/[\d.:]+/.exec(said)?.[0] ?? '')).rejects.toThrow('fetch failed')
   },
 )
