@@ -19,7 +19,7 @@ function start(name: string, folder: string, env: Record<string, string> = {}) {
   const path = join(examples, name, 'main.mjs')
   const child = spawn(process.execPath, [path], { cwd: folder, env: { ...process.env, ...env } })
   onTestFinished(() => void child.kill('SIGKILL'))
-  const exited = once(child, 'exit')
+  const exited = once(child, 'close')
   let text = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))

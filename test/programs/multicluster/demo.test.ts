@@ -23,7 +23,7 @@ describeWithPrograms(clusterPrograms, 'the demo of clusters', () => {
       for (const stream of [child.stdout, child.stderr]) {
         stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
       }
-      const [code] = await once(child, 'exit')
+      const [code] = await once(child, 'close')
       expect(code, text).toBe(0)
 
       for (const cluster of ['east', 'west']) {

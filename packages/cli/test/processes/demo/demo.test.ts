@@ -19,7 +19,7 @@ function startDemo(folder: string, ...args: string[]) {
 test('without a terminal the demo shows a take-over for each harm, with rising terms, and ends by itself', async () => {
   const folder = temporaryFolder()
   const { child, output } = startDemo(folder, '--end-after', '13s', '--harm-every', '500ms')
-  const [code] = await once(child, 'exit')
+  const [code] = await once(child, 'close')
   const { text } = output
   expect(code, text).toBe(0)
 
@@ -47,14 +47,14 @@ test('a demo that is told to end takes its processes and its folder with it', as
   const { child, output } = startDemo(folder)
   await vi.waitFor(() => expect(output.text).toContain('leads term 1'), { timeout: 10_000 })
   child.kill('SIGTERM')
-  const [code] = await once(child, 'exit')
+  const [code] = await once(child, 'close')
   expect(code).toBe(143)
   expectNothingLeft(folder, pidsIn(output.text))
 })
 
 test('the demo says how it is called when it is called wrongly', async () => {
   const { child, output } = startDemo(temporaryFolder(), '--end-after', 'soon')
-  const [code] = await once(child, 'exit')
+  const [code] = await once(child, 'close')
   expect(code).toBe(2)
   expect(output.text).toContain('--end-after must be a duration like 500ms, 15s or 1h, not "soon"')
 })
