@@ -7,7 +7,7 @@ import { whatTheFullRunAdds } from './scripts/full-run.ts'
 const cores = Math.max(2, availableParallelism())
 
 // Started last, they would keep one core busy while the others idle.
-const long = /chaos|mutants|fleet-hours|explore|store-faults|crash|run\.test|run.supervision|simulate/
+const long = /attacks|bench|chaos|crash|explore|failover|faults|fleet|mutants|run\.test|run.supervision|simulate/
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

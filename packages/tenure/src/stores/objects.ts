@@ -2,15 +2,17 @@
  * Two objects for each election, in a place that compares and swaps one object at a time: the record, and the highest
  * term, which outlives a record that somebody deletes.
  *
- * The record is written first, and a grant is answered when the term's object has it too. So at every moment
+ * The record is written first, and a grant is answered, or found by anybody who may write, when the term's object has it
+ * too. So at every moment
  *
- * 1. each term that was answered is in the term's object, or in the record that is there: only a record whose term is
- *    above the kept one may still be on its way to it, and its next write carries it there;
+ * 1. each term that somebody may believe in is in the term's object: a record whose term is above the kept one was
+ *    answered to nobody yet, and whoever finds it carries its term there first;
  * 2. the kept term never runs ahead of the records. A record below it, or of another attempt in the same term, was
  *    claimed for an empty place and arrived late, after another grant was deleted there. Nobody was granted it, and
  *    nobody gets to see it: the place counts as one whose record has vanished.
  */
 import type { Clock } from '../clock.ts'
+import { isTenureError } from '../errors.ts'
 import type { CallOptions, LeaseRecord } from '../lease-store.ts'
 import type { VersionedValue } from './cas.ts'
 import { decodeTerm, encodeTerm, type KeptTerm } from './kept-term.ts'
@@ -74,9 +76,20 @@ class ObjectServer implements SwapServer<Found> {
   }
 
   async find(election: string, call: CallOptions): Promise<Found> {
-    // One after the other: a record that is read later is never the older of the two.
-    const kept = await this.#kept(election, call)
-    return foundOf(await this.#record(election, call), kept)
+    for (;;) {
+      // One after the other: a record that is read later is never the older of the two.
+      const kept = await this.#kept(election, call)
+      const record = await this.#record(election, call)
+      if (!record || isLate(record, kept?.value)) return foundOf(record, kept)
+      try {
+        const raised = await this.#keep(election, kept, record, call)
+        if (raised) return foundOf(record, raised)
+      } catch (error) {
+        // Who may only read cannot lead by what it sees.
+        if (isTenureError(error) && error.code === 'UNAUTHORIZED') return foundOf(record, kept)
+        throw error
+      }
+    }
   }
 
   async swap(election: string, over: Found, draft: Draft, call: CallOptions): Promise<Swapped<Found>> {
@@ -84,7 +97,7 @@ class ObjectServer implements SwapServer<Found> {
     const version = await this.#place.put(election, 'record', text, over.recordVersion, call)
     if (version === undefined) return { ok: false }
     const record = { ...draft, version }
-    const kept = await this.#keep(election, over, record, call)
+    const kept = await this.#keep(election, keptOf(over), record, call)
     return kept ? { ok: true, found: { ...foundOf(record, kept), record } } : { ok: false }
   }
 
@@ -93,11 +106,16 @@ class ObjectServer implements SwapServer<Found> {
     return listPage(values, next, ({ value, version }) => ({ ...decodeRecord(value), version }))
   }
 
-  /** Raises the kept term to that of a record that was just written. Undefined if that was one that arrived late. */
-  async #keep(election: string, over: Found, record: LeaseRecord, call: CallOptions): Promise<Kept | undefined> {
+  /** Raises the kept term to that of a record. Undefined if that is one that arrived late. */
+  async #keep(
+    election: string,
+    known: Kept | undefined,
+    record: LeaseRecord,
+    call: CallOptions,
+  ): Promise<Kept | undefined> {
     const { term, attempt, leaseDurationMs } = record
     const value = { term, attempt, leaseDurationMs }
-    for (let kept = keptOf(over); ;) {
+    for (let kept = known; ;) {
       if (isLate(record, kept?.value)) return undefined
       // Most renewals leave it as it is.
       if (kept?.value.term === term && kept.value.leaseDurationMs === leaseDurationMs) return kept

@@ -1,9 +1,9 @@
-import { deepEqual, equal } from 'node:assert/strict'
+import { deepEqual, equal, ok } from 'node:assert/strict'
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { localAws } from '../../../../../test/servers/dynalite.ts'
 import { startProxy } from '../../../../../test/servers/proxy.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import { absentVersion, type Outcome } from '../../../src/lease-store.ts'
+import { absentVersion, type AcquireClaim, type LeaseStore, type Outcome } from '../../../src/lease-store.ts'
 import type { DynamoDBStoreOptions } from '../../../src/stores/dynamodb.ts'
 import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
 
@@ -58,20 +58,38 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     equal(granted(await store.acquire(next, call)).term, other.term + 1)
   },
 
-  async 'a term that was not kept with its grant is kept with the next renewal'({ open, remove }) {
+  async 'a grant is found by nobody before its term is kept'({ open, remove }) {
+    const finds: ((store: LeaseStore, claim: AcquireClaim) => Promise<unknown>)[] = [
+      (store, { election }) => store.read(election, call),
+      (store, claim) => store.acquire(claim, call),
+    ]
+    for (const find of finds) {
+      let puts = 0
+      const broken = open({
+        beforePut() {
+          if (++puts === 2) throw new Error('the connection broke')
+        },
+      })
+      const claim = claimOf()
+      const { election } = claim
+      equal(await codeOf(broken.acquire(claim, call)), 'BACKEND_UNAVAILABLE')
+      ok(await find(broken, claim))
+      await remove(election)
+      const refusal = await open().acquire(claimOf({ election }), call)
+      deepEqual(refusal, { ok: false, highestTerm: 1, retryAfterMs: claim.leaseDurationMs })
+    }
+  },
+
+  async 'a grant whose term is not kept is shown to who may only read'({ open }) {
     let puts = 0
-    const broken = open({
-      beforePut() {
-        if (++puts === 2) throw new Error('the connection broke')
-      },
-    })
+    const beforePut = () => {
+      const denied = Object.assign(new Error('not for you'), { name: 'AccessDeniedException' })
+      if (++puts === 2) throw denied
+    }
     const claim = claimOf()
-    equal(await codeOf(broken.acquire(claim, call)), 'BACKEND_UNAVAILABLE')
-    const record = granted(await broken.acquire(claim, call))
-    granted(await broken.renew(held(record), call))
-    await remove(claim.election)
-    const refusal = await open().acquire(claimOf({ election: claim.election }), call)
-    deepEqual(refusal, { ok: false, highestTerm: record.term, retryAfterMs: record.leaseDurationMs })
+    equal(await codeOf(open({ beforePut }).acquire(claim, call)), 'UNAUTHORIZED')
+    puts = 1
+    equal((await open({ beforePut }).read(claim.election, call))?.attempt, claim.attempt)
   },
 
   async 'a write that the client repeats, because its answer was lost, is one grant'(library) {

@@ -64,7 +64,7 @@ export const dynamodbMutations: readonly CloudMutation[] = [
   {
     name: 'the highest term is kept in the record alone',
     file: 'stores/objects.ts',
-    find: 'const kept = await this.#keep(election, over, record, call)',
+    find: 'const kept = await this.#keep(election, keptOf(over), record, call)',
     replace: "const kept = { value: record, version: 'none' }",
     caughtBy: 'a removed record does not take its term along',
   },
@@ -90,11 +90,11 @@ export const dynamodbMutations: readonly CloudMutation[] = [
     caughtBy: 'a claim that arrives after a deleted grant is nobody’s',
   },
   {
-    name: 'a grant whose term was not kept is never made up for',
+    name: 'a grant is found before its term is kept',
     file: 'stores/objects.ts',
-    find: 'if (kept?.value.term === term && kept.value.leaseDurationMs === leaseDurationMs) return kept',
-    replace: "if (over.record) return kept ?? { value, version: '' }",
-    caughtBy: 'a term that was not kept with its grant is kept with the next renewal',
+    find: 'const raised = await this.#keep(election, kept, record, call)',
+    replace: 'return foundOf(record, kept)\n        const raised: Kept | undefined = undefined',
+    caughtBy: 'a grant is found by nobody before its term is kept',
   },
   {
     name: 'a call waits for as long as its client does',
