@@ -57,7 +57,7 @@ export default defineConfig({
       group('programs', 4, {
         include: testsIn('programs'),
         globalSetup: ['test/servers/shared-cluster.ts'],
-        maxWorkers: cores + 2,
+        maxWorkers: cores + 1,
         testTimeout: 60_000,
       }),
       group('proof', 5, { include: testsIn('proof'), exclude: [...never, ...testsIn('proof/everyday')] }),

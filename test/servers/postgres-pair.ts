@@ -30,6 +30,7 @@ export async function openPair() {
       await admin.query('select pg_reload_conf()')
       await vi.waitUntil(
         async () => (await admin.query('show synchronous_standby_names')).rows[0]?.synchronous_standby_names === names,
+        { timeout: 10_000 },
       )
     },
     /** A standby by the name of `standby`, which follows from now on. */
@@ -40,7 +41,10 @@ export async function openPair() {
       const source = `host=127.0.0.1 port=${link.port} user=postgres application_name=standby`
       await own.query(`alter system set primary_conninfo = '${source}'`)
       await own.query('select pg_reload_conf()')
-      await vi.waitUntil(() => link.opened > 0, { timeout: 10_000 })
+      // Until the primary knows it by that connection, and no longer by the one before.
+      const streaming = `select application_name as name from pg_stat_replication where state = 'streaming'`
+      const names = async () => (await admin.query<{ name: string }>(streaming)).rows.map(({ name }) => name)
+      await vi.waitUntil(async () => link.opened > 0 && (await names()).join() === 'standby', { timeout: 20_000 })
       return standby
     },
     async waitUntilSynchronous(): Promise<void> {

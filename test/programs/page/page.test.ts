@@ -269,7 +269,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await campaign('jobs', 'a')
     const { page } = await open(browser, url)
     await rowOf(page, 'jobs').waitFor(patient)
-    const shown = await page.locator('body').ariaSnapshot()
+    const shown = () => page.locator('body').ariaSnapshot()
     for (const part of [
       'link "Skip to the content"',
       'heading "Elections" [level=1]',
@@ -282,12 +282,12 @@ describeWithPrograms([programs.chromium], 'the page', () => {
       'img "1 term; a leads in term 1"',
       'status "Connection: Live"',
     ]) {
-      expect(shown).toContain(part)
+      await expect.poll(shown, patient).toContain(part)
     }
     const focused = async () =>
       page.evaluate('document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent')
     const reach = async (name: string | RegExp) => {
-      for (let presses = 0; presses < 30; presses++) {
+      for (let presses = 0; presses < 60; presses++) {
         if (String(await focused()).match(name)) return
         await page.keyboard.press('Tab')
       }
@@ -297,7 +297,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'jobs' }).waitFor(patient)
     await reach(/^a leads in term 1/)
-    expect(await textOf(page, '.told')()).toContain('a leads in term 1')
+    await expect.poll(textOf(page, '.told'), patient).toContain('a leads in term 1')
     await reach(/^Remove…$/).catch(async () => {
       // It is before the time-line: from the top again.
       await page.keyboard.press('Home')

@@ -53,7 +53,7 @@ test('nothing but what was asked for goes to standard output', async () => {
 
 test('where the calls would need more, a welcome does not show them', async () => {
   const { output } = await serve(temporaryFolder(), ['--welcome', '--explicit-groups'])
-  await vi.waitUntil(() => output.out.includes('\n'))
+  await vi.waitUntil(() => output.out.includes('\n'), { timeout: 10_000 })
   expect(output.out).toMatch(/^Tenure serves elections on http:.*\n$/)
 })
 

@@ -115,10 +115,12 @@ describe('a watch', () => {
     await campaign(group, 'a')
     await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
     await campaign(group, 'b')
-    const types = ((await eventsAfter(group, body['cursor'])).body['events'] as { type: string }[]).map(
-      ({ type }) => type,
-    )
-    expect(types).toEqual(['LEADER_CHANGED', 'LEADER_LOST', 'LEADER_CHANGED'])
+    const types = async () => {
+      const { body: answer } = await eventsAfter(group, body['cursor'])
+      return (answer['events'] as { type: string }[]).map(({ type }) => type)
+    }
+    // A replica that is not active hears of it a moment later.
+    await expect.poll(types, { timeout: 10_000 }).toEqual(['LEADER_CHANGED', 'LEADER_LOST', 'LEADER_CHANGED'])
   })
 
   test('tells of a gap, and how things stand, where the history is gone', async () => {
