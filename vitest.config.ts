@@ -35,6 +35,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 120_000,
     teardownTimeout: 10_000,
+    // What is waited for may come late on a busy machine.
+    expect: { poll: { timeout: 10_000 } },
     // An unhandled rejection or exception fails the run, also when every test passed.
     dangerouslyIgnoreUnhandledErrors: false,
     reporters: [

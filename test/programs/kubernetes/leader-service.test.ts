@@ -176,7 +176,7 @@ describeWithCluster('a Service with the leader alone', (cluster) => {
     await shown(() => isPublished(tenant), [`pod-b ${addressOf('pod-b')}`])
     goOn()
     await first.run
-    await vi.waitFor(() => expect(answers[0]).toBe(409))
+    await vi.waitFor(() => expect(answers[0]).toBe(409), 10_000)
     expect(await isPublished(tenant)).toEqual([`pod-b ${addressOf('pod-b')}`])
     expect((await sliceIn(tenant))?.metadata.annotations).toEqual({ 'tenure.dev/term': '2' })
   })

@@ -33,7 +33,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
       await follower.groups.leader('jobs')
       active.proxy.set('hold', 'to-client')
       const campaign = follower.groups.campaign(claimOf('a'), here)
-      await vi.waitFor(async () => expect(await read(cluster.storage)).toHaveLength(1))
+      await vi.waitFor(async () => expect(await read(cluster.storage)).toHaveLength(1), 10_000)
       lose(active)
       expect(await campaign).toMatchObject({ granted: true, highestTerm: 1, lease: { nodeId: 'a', term: 1 } })
     },
@@ -45,7 +45,10 @@ export const clusterChecks: readonly ClusterCheck[] = [
       await follower.groups.campaign(claimOf('a'), here)
       active.proxy.set('hold', 'to-client')
       const resignation = follower.groups.resign(held('a')).catch((error: unknown) => error)
-      await vi.waitFor(async () => expect(await active.groups.leader('jobs')).toMatchObject({ lease: { ended: true } }))
+      await vi.waitFor(
+        async () => expect(await active.groups.leader('jobs')).toMatchObject({ lease: { ended: true } }),
+        10_000,
+      )
       expect(await active.groups.campaign(claimOf('b'), here)).toMatchObject({ granted: true, highestTerm: 2 })
       lose(active)
       expect(await resignation).toMatchObject({ code: 'BACKEND_UNAVAILABLE', details: { retry_after_ms: 1_000 } })
@@ -59,7 +62,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
       await follower.groups.leader('jobs')
       active.proxy.set('hold', 'to-client')
       const campaign = follower.groups.campaign(claimOf('a'), here)
-      await vi.waitFor(async () => expect(await read(cluster.storage)).toHaveLength(1))
+      await vi.waitFor(async () => expect(await read(cluster.storage)).toHaveLength(1), 10_000)
       await cluster.elect(next)
       expect(await campaign).toMatchObject({ granted: true, highestTerm: 1, lease: { nodeId: 'a', term: 1 } })
     },
@@ -74,7 +77,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
       await next.groups.resign(held('a'))
       follower.terms.saw(cluster.term)
       const leader = Promise.resolve(follower.groups.leader('jobs'))
-      await vi.waitFor(() => expect(active.higher).toEqual([2]))
+      await vi.waitFor(() => expect(active.higher).toEqual([2]), 3_000)
       expect(await settles(leader)).toBe(false)
       follower.places.set({ kind: 'elsewhere', term: 2, address: next.address, replica: next.name })
       expect(await leader).toMatchObject({ lease: { term: 1, ended: true } })
@@ -88,8 +91,8 @@ export const clusterChecks: readonly ClusterCheck[] = [
       active.proxy.set('hold', 'to-client')
       const sent = active.proxy.sent
       const leader = Promise.resolve(follower.groups.leader('jobs'))
-      await vi.waitFor(() => expect(active.proxy.sent).toBeGreaterThan(sent))
-      await vi.waitFor(() => expect(active.proxy.queuedBytes).toBeGreaterThan(0))
+      await vi.waitFor(() => expect(active.proxy.sent).toBeGreaterThan(sent), 10_000)
+      await vi.waitFor(() => expect(active.proxy.queuedBytes).toBeGreaterThan(0), 10_000)
       await cluster.elect(next, [next])
       await next.groups.resign(held('a'))
       follower.terms.saw(cluster.term)
@@ -206,7 +209,7 @@ export const clusterChecks: readonly ClusterCheck[] = [
         ['orders', 1, 5_000],
       ] as const
       const renewing = Promise.all([active, follower].map(async ({ groups }) => groups.renewMany('a', renewals)))
-      await vi.waitFor(() => expect(cluster.storage.handedIn.at(-1)).toEqual(['jobs']))
+      await vi.waitFor(() => expect(cluster.storage.handedIn.at(-1)).toEqual(['jobs']), 10_000)
       cluster.depose()
       goOn()
       expect(await settles(renewing)).toBe(false)
@@ -248,8 +251,8 @@ export const clusterChecks: readonly ClusterCheck[] = [
         const { sent } = active.proxy
         const asked = ask()
         asked.catch(() => {})
-        await vi.waitFor(() => expect(active.proxy.sent).toBeGreaterThan(sent))
-        await vi.waitFor(() => expect(active.proxy.queuedBytes).toBeGreaterThan(0))
+        await vi.waitFor(() => expect(active.proxy.sent).toBeGreaterThan(sent), 10_000)
+        await vi.waitFor(() => expect(active.proxy.queuedBytes).toBeGreaterThan(0), 10_000)
         lose(active)
         await expect(asked).rejects.toMatchObject({
           code: 'BACKEND_UNAVAILABLE',

@@ -35,7 +35,7 @@ const leave = ({ groups }: Replica, groupId: string, term: number, nodeId = 'a')
 async function caughtUp(active: Replica, ...others: readonly Replica[]): Promise<void> {
   for (const { groups, places } of [active, ...others]) await groups.changes.whenFrom(places.now())
   for (const { groups } of others) {
-    await vi.waitFor(() => expect(isAfter(active.hub.feed.position, groups.changes.position)).toBe(false))
+    await vi.waitFor(() => expect(isAfter(active.hub.feed.position, groups.changes.position)).toBe(false), 10_000)
   }
 }
 
@@ -65,7 +65,10 @@ test('a cursor that one replica gave out is taken by every other one', async () 
   await leave(active, 'jobs', 1)
   for (const url of urls) {
     const events = [{ type: 'LEADER_LOST' }]
-    await vi.waitFor(async () => expect(await watch(url, `&cursor=${cursor}`)).toMatchObject({ status: 200, events }))
+    await vi.waitFor(
+      async () => expect(await watch(url, `&cursor=${cursor}`)).toMatchObject({ status: 200, events }),
+      10_000,
+    )
   }
 })
 
@@ -84,7 +87,7 @@ describe('the changes that a follower tells of', () => {
     await lead(active, 'second')
     const { sent } = active.proxy
     follower.places.set(place)
-    await vi.waitFor(() => expect(active.proxy.sent).toBeGreaterThan(sent))
+    await vi.waitFor(() => expect(active.proxy.sent).toBeGreaterThan(sent), 10_000)
     active.proxy.set('pass')
     await caughtUp(active, follower)
     expect(heard.changes.map(({ groupId }) => groupId)).toEqual(['first', 'second'])
@@ -140,7 +143,7 @@ describe('the changes that a follower tells of', () => {
     await vi.waitFor(async () => {
       await active.groups.renew({ groupId: 'jobs', nodeId: 'a', term: 2, extendByMs: 5_000 })
       expect(curious.renewals.length).toBeGreaterThan(0)
-    })
+    }, 10_000)
     expect(curious.renewals[0]).toMatchObject({ type: 'RENEWED', groupId: 'jobs', lease: { term: 2 } })
     expect(quiet.renewals).toEqual([])
   })

@@ -224,7 +224,7 @@ describe('somebody who connects', () => {
         [7, 'renewMany', ['a', [['jobs', 1]]], 1_000],
       ],
     })
-    await vi.waitFor(() => expect(peer.heard.flatMap(({ answers = [] }) => answers)).toHaveLength(7))
+    await vi.waitFor(() => expect(peer.heard.flatMap(({ answers = [] }) => answers)).toHaveLength(7), 10_000)
     const answers = peer.heard.flatMap(({ answers = [] }) => answers as [number, number, { code?: string }][])
     expect(answers.map(([id, how]) => [id, how]).toSorted()).toEqual(
       [1, 2, 3, 4, 5, 6, 7].map((id) => [id, id === 5 ? 0 : 1]),
@@ -242,7 +242,7 @@ describe('somebody who connects', () => {
       from: ['peer', 'http://127.0.0.1:1'],
       calls: [[1, 'follow', [from, false], 1_000]],
     })
-    await vi.waitFor(() => expect(peer.heard.flatMap(({ answers = [] }) => answers)).toHaveLength(1))
+    await vi.waitFor(() => expect(peer.heard.flatMap(({ answers = [] }) => answers)).toHaveLength(1), 10_000)
     peer.socket.pause()
     const metadata = JSON.stringify({ text: 'x'.repeat(4_000) })
     const ids = Array.from({ length: 3_000 }, (_, at) => `g-${at}`)

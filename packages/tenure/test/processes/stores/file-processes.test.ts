@@ -85,7 +85,7 @@ test('no descriptor is left open by grants, releases and watches', async () => {
   let afterTerm = await child.call<number>('leadWatched', claim())
   const before = await child.call<number>('descriptors')
   for (let round = 0; round < 10; round++) afterTerm = await child.call<number>('leadWatched', claim({ afterTerm }))
-  await vi.waitFor(async () => expect(await child.call('descriptors')).toBe(before))
+  await vi.waitFor(async () => expect(await child.call('descriptors')).toBe(before), 10_000)
   expect(afterTerm).toBe(11)
 })
 
@@ -114,7 +114,7 @@ describe('when the holder’s process is killed', () => {
       await standby.call('campaign', 'jobs')
       const won = standby.timed('lead')
       // It stands by once its elector has seen who leads.
-      await vi.waitFor(async () => expect(await standby.call('leaderTerm')).toBe(term))
+      await vi.waitFor(async () => expect(await standby.call('leaderTerm')).toBe(term), 10_000)
       const startedAtMs = systemClock.machineMs()
       const ended = end(leader)
       const { result, atMs } = await won
@@ -155,11 +155,14 @@ describe('when the holder’s process is killed', () => {
     const watching = (async () => {
       for await (const seen of store.watch('jobs', call(controller.signal))) shown.push(seen)
     })()
-    await vi.waitFor(() => expect(shown).toEqual([record]))
+    await vi.waitFor(() => expect(shown).toEqual([record]), 10_000)
     const renewed = await holder.call<Granted>('renew', record)
-    await vi.waitFor(() => expect(shown).toEqual([record, renewed.record]))
+    await vi.waitFor(() => expect(shown).toEqual([record, renewed.record]), 10_000)
     await holder.kill()
-    await vi.waitFor(() => expect(shown).toEqual([record, renewed.record, { ...renewed.record, released: true }]))
+    await vi.waitFor(
+      () => expect(shown).toEqual([record, renewed.record, { ...renewed.record, released: true }]),
+      10_000,
+    )
     controller.abort()
     await watching
   })
@@ -227,7 +230,7 @@ describe('a holder that is paused', () => {
     const watching = (async () => {
       for await (const seen of store.watch('jobs', call(controller.signal))) shown.push(seen)
     })()
-    await vi.waitFor(() => expect(shown).toHaveLength(1))
+    await vi.waitFor(() => expect(shown).toHaveLength(1), 10_000)
 
     holder.pause()
     await expectHeld(store, record)
@@ -244,7 +247,7 @@ describe('a holder that is paused', () => {
     await expectHeld(store, taken.record)
     await holder.kill()
     await expectHeld(store, taken.record)
-    await vi.waitFor(() => expect(shown).toEqual([record, taken.record]))
+    await vi.waitFor(() => expect(shown).toEqual([record, taken.record]), 10_000)
     controller.abort()
     await watching
     const sockets = (await on.list()).filter((name) => name.endsWith('.sock'))
@@ -284,7 +287,7 @@ describe('a store that is closed while its lease is held', () => {
     const watching = (async () => {
       for await (const seen of store.watch('jobs', call(controller.signal))) shown.push(seen)
     })()
-    await vi.waitFor(() => expect(shown).toHaveLength(1))
+    await vi.waitFor(() => expect(shown).toHaveLength(1), 10_000)
     await holder.call('close')
     expect(await on.list()).toEqual(['jobs.json', 'jobs.json.lock', 'jobs.json.term'])
     await expectHeld(store, record)

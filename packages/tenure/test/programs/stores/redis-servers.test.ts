@@ -276,7 +276,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
       const store = open({ client: createClient({ url }) })
       recordOf(await store.acquire(claimOf({ election }), call))
     }
-    await vi.waitFor(() => expect(warnings).toHaveLength(1))
+    await vi.waitFor(() => expect(warnings).toHaveLength(1), 10_000)
     expect(warnings[0]).toMatchObject({
       code: 'UNSAFE_SETTINGS',
       message: expect.stringContaining('hides its settings'),
