@@ -6,7 +6,7 @@
  * too. So at every moment
  *
  * 1. each term that somebody may believe in is in the term's object: a record whose term is above the kept one was
- *    answered to nobody yet, and whoever finds it carries its term there first;
+ *    answered to nobody yet, and a process that finds it carries its term there first;
  * 2. the kept term never runs ahead of the records. A record below it, or of another attempt in the same term, was
  *    claimed for an empty place and arrived late, after another grant was deleted there. Nobody was granted it, and
  *    nobody gets to see it: the place counts as one whose record has vanished.
@@ -80,12 +80,13 @@ class ObjectServer implements SwapServer<Found> {
       // One after the other: a record that is read later is never the older of the two.
       const kept = await this.#kept(election, call)
       const record = await this.#record(election, call)
-      if (!record || isLate(record, kept?.value)) return foundOf(record, kept)
+      // Another duration in the same term is the holder's to keep: this record may be an old one by now.
+      if (!record || (kept && record.term <= kept.value.term)) return foundOf(record, kept)
       try {
-        const raised = await this.#keep(election, kept, record, call)
+        const raised = await this.#raise(election, kept, record, call)
         if (raised) return foundOf(record, raised)
       } catch (error) {
-        // Who may only read cannot lead by what it sees.
+        // A role that may only read cannot claim the lease: it may see the record as it is.
         if (isTenureError(error) && error.code === 'UNAUTHORIZED') return foundOf(record, kept)
         throw error
       }
@@ -97,7 +98,7 @@ class ObjectServer implements SwapServer<Found> {
     const version = await this.#place.put(election, 'record', text, over.recordVersion, call)
     if (version === undefined) return { ok: false }
     const record = { ...draft, version }
-    const kept = await this.#keep(election, keptOf(over), record, call)
+    const kept = await this.#keep(election, over, record, call)
     return kept ? { ok: true, found: { ...foundOf(record, kept), record } } : { ok: false }
   }
 
@@ -106,24 +107,30 @@ class ObjectServer implements SwapServer<Found> {
     return listPage(values, next, ({ value, version }) => ({ ...decodeRecord(value), version }))
   }
 
-  /** Raises the kept term to that of a record. Undefined if that is one that arrived late. */
-  async #keep(
-    election: string,
-    known: Kept | undefined,
-    record: LeaseRecord,
-    call: CallOptions,
-  ): Promise<Kept | undefined> {
-    const { term, attempt, leaseDurationMs } = record
-    const value = { term, attempt, leaseDurationMs }
-    for (let kept = known; ;) {
+  /** Keeps the term of a record that was just written. Undefined if that was one that arrived late. */
+  async #keep(election: string, over: Found, record: LeaseRecord, call: CallOptions): Promise<Kept | undefined> {
+    const { term, leaseDurationMs } = record
+    for (let kept = keptOf(over); ;) {
       if (isLate(record, kept?.value)) return undefined
       // Most renewals leave it as it is.
       if (kept?.value.term === term && kept.value.leaseDurationMs === leaseDurationMs) return kept
-      const text = encodeTerm(election, value, this.#clock.randomId())
-      const version = await this.#place.put(election, 'term', text, kept?.version, call)
-      if (version !== undefined) return { value, version }
+      const raised = await this.#raise(election, kept, record, call)
+      if (raised) return raised
       kept = await this.#kept(election, call)
     }
+  }
+
+  /** Writes the term of a record over the kept one. Undefined if that has changed. */
+  async #raise(
+    election: string,
+    kept: Kept | undefined,
+    { term, attempt, leaseDurationMs }: LeaseRecord,
+    call: CallOptions,
+  ): Promise<Kept | undefined> {
+    const value = { term, attempt, leaseDurationMs }
+    const text = encodeTerm(election, value, this.#clock.randomId())
+    const version = await this.#place.put(election, 'term', text, kept?.version, call)
+    return version === undefined ? undefined : { value, version }
   }
 
   #record(election: string, call: CallOptions): Promise<LeaseRecord | undefined> {

@@ -137,7 +137,7 @@ function stuck(scene: Scene, steps: Steps, setup: Setup): Violation | undefined 
     if (now.candidates.some((candidate) => candidate.life === 'running' && believes(candidate, setup))) return undefined
     const moves = steps.of(now).map((move, index) => ({ ...move, index }))
     const calm = moves.filter(({ fault }) => !fault)
-    // Who stands still goes on; then everything in its order, and late calls last.
+    // A process that stands still goes on first. Late calls come last, because they are not urgent.
     const move = calm.find(({ isUrgent }) => isUrgent)
     if (!move) break
     if (move.what === tick) ticks += 1

@@ -45,7 +45,7 @@ export function movesOf(scene: Scene, setup: Setup): Move[] {
   return moves
 }
 
-/** Who is down or stands still goes on, or does not. */
+/** Each process that is down or stands still may go on now, or may stay as it is. */
 function dawnMoves(scene: Scene, setup: Setup): Move[] {
   const moves: Move[] = []
   const add = (what: string, run: () => Scene) => moves.push({ what, isUrgent: true, isGlobal: true, run })

@@ -150,8 +150,8 @@ export interface Scene {
   readonly lateWrites: readonly LateWrite[]
   readonly budget: number
   /**
-   * Nothing has happened in this tick so far. Whoever is down or stands still goes on at dawn only: what it does then may
-   * come at any point of the tick, so that nothing is left out.
+   * Nothing has happened in this tick so far. A process that is down or stands still goes on only at dawn. What it does
+   * then may come at any point of the tick, so that nothing is left out.
    */
   readonly dawn: boolean
   /** The highest term that was believed in, and by whom. A process that was replaced is -1. */

@@ -80,7 +80,38 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     }
   },
 
-  async 'a grant whose term is not kept is shown to who may only read'({ open }) {
+  async 'a process that finds a grant late does not shorten its kept lease'({ open, remove }) {
+    let puts = 0
+    const broken = open({
+      beforePut() {
+        if (++puts === 2) throw new Error('the connection broke')
+      },
+    })
+    const claim = claimOf()
+    const { election } = claim
+    equal(await codeOf(broken.acquire(claim, call)), 'BACKEND_UNAVAILABLE')
+    // It has found the grant, and is held up on its way to keep the term.
+    let letGo = () => {}
+    let found: Promise<unknown> | undefined
+    await new Promise<void>((resolve) => {
+      const gate = new Promise<void>((open) => (letGo = open))
+      const beforePut = () => {
+        resolve()
+        return gate
+      }
+      found = open({ beforePut }).read(election, call)
+    })
+    const record = granted(await broken.acquire(claim, call))
+    const leaseDurationMs = 2 * claim.leaseDurationMs
+    granted(await broken.renew({ ...held(record), leaseDurationMs }, call))
+    letGo()
+    await found
+    await remove(election)
+    const refusal = await open().acquire(claimOf({ election }), call)
+    deepEqual(refusal, { ok: false, highestTerm: 1, retryAfterMs: leaseDurationMs })
+  },
+
+  async 'a grant whose term is not kept is shown to a role that may only read'({ open }) {
     let puts = 0
     const beforePut = () => {
       const denied = Object.assign(new Error('not for you'), { name: 'AccessDeniedException' })

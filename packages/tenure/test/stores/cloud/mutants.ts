@@ -64,7 +64,7 @@ export const dynamodbMutations: readonly CloudMutation[] = [
   {
     name: 'the highest term is kept in the record alone',
     file: 'stores/objects.ts',
-    find: 'const kept = await this.#keep(election, keptOf(over), record, call)',
+    find: 'const kept = await this.#keep(election, over, record, call)',
     replace: "const kept = { value: record, version: 'none' }",
     caughtBy: 'a removed record does not take its term along',
   },
@@ -92,9 +92,16 @@ export const dynamodbMutations: readonly CloudMutation[] = [
   {
     name: 'a grant is found before its term is kept',
     file: 'stores/objects.ts',
-    find: 'const raised = await this.#keep(election, kept, record, call)',
-    replace: 'return foundOf(record, kept)\n        const raised: Kept | undefined = undefined',
+    find: 'if (!record || (kept && record.term <= kept.value.term)) return foundOf(record, kept)',
+    replace: 'if (record || !record) return foundOf(record, kept)',
     caughtBy: 'a grant is found by nobody before its term is kept',
+  },
+  {
+    name: 'a process that finds a grant keeps its duration too',
+    file: 'stores/objects.ts',
+    find: 'const raised = await this.#raise(election, kept, record, call)\n        if',
+    replace: 'const raised = await this.#keep(election, foundOf(undefined, kept), record, call)\n        if',
+    caughtBy: 'a process that finds a grant late does not shorten its kept lease',
   },
   {
     name: 'a call waits for as long as its client does',
