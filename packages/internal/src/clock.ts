@@ -27,8 +27,11 @@ export const systemClock = {
   },
   bootMs: (): number => uptime() * 1e3,
   wallMs: (): number => Date.now(),
-  setTimer: (delayMs: number, callback: () => void, options?: { background?: boolean }): { cancel(): void } =>
-    new SystemTimer(delayMs, callback, options?.background ?? false),
+  setTimer: (
+    delayMs: number,
+    callback: () => void,
+    options?: { background?: boolean | undefined },
+  ): { cancel(): void } => new SystemTimer(delayMs, callback, options?.background ?? false),
   random: (): number => Math.random(),
   randomId,
 }
