@@ -37,6 +37,8 @@ export default defineConfig({
     teardownTimeout: 10_000,
     // What is waited for may come late on a busy machine.
     expect: { poll: { timeout: 10_000 } },
+    // The library reports on standard error what goes wrong, and most tests make something go wrong.
+    onConsoleLog: (text) => !text.startsWith('tenure: '),
     // An unhandled rejection or exception fails the run, also when every test passed.
     dangerouslyIgnoreUnhandledErrors: false,
     reporters: [

@@ -347,6 +347,7 @@ const exempt: Readonly<Record<string, string>> = {
   'tenure/stores/redis: NodeRedisStoreClient.eval': 'of the package "redis"',
   'tenure/stores/redis: NodeRedisStoreClient.evalSha': 'of the package "redis"',
   'tenure/stores/dynamodb: AwsClient.send': 'of the AWS SDK',
+  'tenure/stores/dynamodb: DynamoDBApi.deleteItem': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.describeTable': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.describeTimeToLive': 'of the AWS SDK',
   'tenure/stores/dynamodb: DynamoDBApi.getItem': 'of the AWS SDK',

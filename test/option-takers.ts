@@ -22,12 +22,25 @@ export function entryPoints(folder: string): { readonly entry: string; readonly 
   )
 }
 
+/** Reads the declarations behind these entry points, without those of Node and of JavaScript itself: they take seconds. */
+export function programOf(entries: readonly { readonly file: string }[]): ts.Program {
+  const options: ts.CompilerOptions = {
+    module: ts.ModuleKind.NodeNext,
+    target: ts.ScriptTarget.ESNext,
+    strict: true,
+    noLib: true,
+    types: [],
+  }
+  const host = ts.createCompilerHost(options)
+  host.resolveTypeReferenceDirectiveReferences = (references) =>
+    references.map(() => ({ resolvedTypeReferenceDirective: undefined }))
+  const files = entries.map(({ file }) => file)
+  return ts.createProgram(files, options, host)
+}
+
 /** Finds every function, constructor and method behind these entry points that takes options. */
 export function findOptionTakers(entries: readonly { readonly entry: string; readonly file: string }[]): OptionTaker[] {
-  const program = ts.createProgram(
-    entries.map(({ file }) => file),
-    { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ESNext, strict: true, noLib: true, types: [] },
-  )
+  const program = programOf(entries)
   const checker = program.getTypeChecker()
   const seen = new Set<ts.Symbol>()
   const found: OptionTaker[] = []
@@ -70,6 +83,6 @@ export function findOptionTakers(entries: readonly { readonly entry: string; rea
 
 /** By its name, the name of its type, or because its type is written out in place. */
 function takesOptions({ name, type }: ts.ParameterDeclaration): boolean {
-  if (!type || /^CallOptions$/.test(type.getText())) return false
+  if (!type || /^(?:Call|Watch)Options$/.test(type.getText())) return false
   return /options$/i.test(name.getText()) || /Options(<[^]*>)?$/.test(type.getText()) || ts.isTypeLiteralNode(type)
 }

@@ -7,6 +7,8 @@ import { storeConformance } from '../packages/tenure/src/conformance/index.ts'
 import { memoryStore } from '../packages/tenure/src/index.ts'
 import { faultKinds } from '../packages/tenure/src/simulation/index.ts'
 import { storeMutations } from '../packages/tenure/test/conformance/store-mutants.ts'
+import { logMutations } from '../packages/tenure/test/log/mutants.ts'
+import { electorMutations } from '../packages/tenure/test/elector/elector-mutants.ts'
 import { lockMutations } from '../packages/tenure/test/multicluster/lock-mutants.ts'
 import { powerMutants } from '../packages/tenure/test/programs/stores/file/power-mutants.ts'
 import { engineMutants } from '../packages/tenure/test/simulation/engine-mutants.ts'
@@ -20,10 +22,12 @@ import { kubernetesMutations } from '../packages/tenure/test/stores/kubernetes-m
 import { postgresFailoverMutations, postgresMutations } from '../packages/tenure/test/stores/postgres-mutants.ts'
 import { redisMutations } from '../packages/tenure/test/stores/redis-mutants.ts'
 import { serviceMutations } from '../packages/tenure/test/stores/service/mutants.ts'
+import { fairnessMutations } from '../packages/service/test/fairness/mutants.ts'
+import { groupMutations } from '../packages/service/test/groups/group-mutants.ts'
 import { appenderMutants } from '../packages/service/test/simulation/appender/mutants.ts'
 import { replicaMutants } from '../packages/service/test/simulation/replica-mutants.ts'
 import { readDocument, root } from './documents.ts'
-import { jobMutants } from './jobs/mutants.ts'
+import { checkedJobMutants, jobMutants } from './jobs/mutants.ts'
 
 const document = readDocument('docs/explanation/robustness.md')
 
@@ -97,7 +101,7 @@ test('every fault and every mutant that a row of docs/explanation/robustness.md 
   expect(faults.length).toBeGreaterThan(10)
   expect(faults.filter((kind) => !(faultKinds as readonly string[]).includes(kind))).toEqual([])
   expect(mutants.length).toBeGreaterThan(20)
-  const known = engineMutants.map(({ name }) => name)
+  const known = [...engineMutants, ...electorMutations].map(({ name }) => name)
   expect(mutants.filter((name) => !known.includes(name))).toEqual([])
 })
 
@@ -116,13 +120,17 @@ test('docs/explanation/robustness.md lists all mutants, and no other', () => {
     return [...(section.split('\n## ')[0] ?? '').matchAll(/^- (.+)$/gm)].map((match) => match[1] ?? '')
   }
   expect(listed('Mutants of the engine').toSorted()).toEqual(engineMutants.map(({ name }) => name).toSorted())
-  expect(listed('Mutants of jobs').toSorted()).toEqual(jobMutants.map(({ name }) => name).toSorted())
+  const ofJobs = [...jobMutants, ...checkedJobMutants].map(({ name }) => name)
+  expect(listed('Mutants of jobs').toSorted()).toEqual(ofJobs.toSorted())
+  const ofElector = electorMutations.map(({ name }) => name)
+  expect(listed('Mutants of the elector').toSorted()).toEqual(ofElector.toSorted())
   expect(listed('Mutants of the stores').toSorted()).toEqual(storeMutations.map(({ name }) => name).toSorted())
   expect(listed('Mutants of the file store').toSorted()).toEqual(powerMutants.map(({ name }) => name).toSorted())
   const onKubernetes = kubernetesMutations.map(({ name }) => name)
   expect(listed('Mutants of the Kubernetes store').toSorted()).toEqual(onKubernetes.toSorted())
   const onEtcd = [...etcdMutations, ...etcdClusterMutations, ...etcdHistoryMutations].map(({ name }) => name)
   expect(listed('Mutants of the etcd store').toSorted()).toEqual(onEtcd.toSorted())
+  expect(listed('Mutants of the log').toSorted()).toEqual(logMutations.map(({ name }) => name).toSorted())
   const ofLock = lockMutations.map(({ name }) => name)
   expect(listed('Mutants of the lock across clusters').toSorted()).toEqual(ofLock.toSorted())
   const ofRelay = relayMutants.map(({ name }) => name)
@@ -131,12 +139,16 @@ test('docs/explanation/robustness.md lists all mutants, and no other', () => {
   expect(listed('Mutants of the replicas').toSorted()).toEqual(ofReplicas.toSorted())
   const ofAppender = appenderMutants.map(({ name }) => name)
   expect(listed('Mutants of the appender').toSorted()).toEqual(ofAppender.toSorted())
+  const ofFairness = fairnessMutations.map(({ name }) => name)
+  expect(listed('Mutants of the fair service').toSorted()).toEqual(ofFairness.toSorted())
   const onPostgres = [...postgresMutations, ...postgresFailoverMutations].map(({ name }) => name)
   expect(listed('Mutants of the PostgreSQL store').toSorted()).toEqual(onPostgres.toSorted())
   const onRedis = redisMutations.map(({ name }) => name)
   expect(listed('Mutants of the Redis store').toSorted()).toEqual(onRedis.toSorted())
   const inClouds = [...dynamodbMutations, ...s3Mutations, ...gcsMutations].map(({ name }) => name)
   expect(listed('Mutants of the stores in the clouds').toSorted()).toEqual(inClouds.toSorted())
+  const ofGroups = groupMutations.map(({ name }) => name)
+  expect(listed('Mutants of the groups').toSorted()).toEqual(ofGroups.toSorted())
   const ofService = serviceMutations.map(({ name }) => name)
   expect(listed('Mutants of the service store').toSorted()).toEqual(ofService.toSorted())
 })

@@ -57,6 +57,7 @@ export const jobMutants: readonly JobMutant[] = [
     file: 'jobs/perform.ts',
     find: 'if (isOver()) return { result: endOf(leadership, hasTimedOut, signal.reason), error, tries }',
     replace: '',
+    also: [{ file: 'jobs/perform.ts', find: '    if (!leadership.isLeader()) hasSeenEnd = true\n', replace: '' }],
     says: /still worked/,
     isVirtual: true,
   },
@@ -68,5 +69,84 @@ export const jobMutants: readonly JobMutant[] = [
     says: /was left out/,
     isVirtual: true,
     sharedLeader: 'all',
+  },
+]
+
+/** A mistake that one check of packages/tenure/test/jobs/checks.ts notices, in virtual time. */
+export interface CheckedJobMutant extends Mutation {
+  /** The name of the check. */
+  readonly caughtBy: string
+}
+
+export const checkedJobMutants: readonly CheckedJobMutant[] = [
+  {
+    name: 'run work again that has succeeded in this process',
+    file: 'jobs/calls.ts',
+    find: "if (done?.report.result === 'succeeded' || done?.report.hasSucceeded) succeeded = asSucceeded(done.run)",
+    replace: '',
+    caughtBy: 'once does not run work again that it has seen succeed when the event loop was blocked past the lease',
+  },
+  {
+    name: 'take work that returned early after a loss for a success',
+    file: 'jobs/perform.ts',
+    find: 'const hasSucceeded = hasReturned && !hasSeenEnd',
+    replace: 'const hasSucceeded = hasReturned',
+    caughtBy: 'once runs work again that returned early because it saw its signal aborted after a loss',
+  },
+  {
+    name: 'answer "ran" without a recorded success',
+    file: 'jobs/calls.ts',
+    find: 'if (!done?.isNoted) leadership.throwIfLost()',
+    replace: '',
+    caughtBy: 'once answers ran only after the store has the success',
+  },
+  {
+    name: 'answer "ran" although the second try to record the success failed',
+    file: 'jobs/calls.ts',
+    find: 'if (!isNoted) leadership.throwIfLost()',
+    replace: '',
+    caughtBy: 'once answers ran only after the store has the success',
+  },
+  {
+    name: 'not report a lost run of once whose error no caller gets',
+    file: 'jobs/calls.ts',
+    find: "course.onLoss === 'throw' || happening.type !== 'ended' || happening.run.result !== 'lost'",
+    replace: 'Boolean(happening)',
+    caughtBy: 'a run of once that was lost is reported without an observer of jobs',
+  },
+  {
+    name: 'not notice that the event loop was blocked',
+    file: 'sleep-meter.ts',
+    find: 'if (this.#tick && nowMs - this.#tickDueMs >= this.#tickMs)',
+    replace: 'if (this.#tickMs === 0)',
+    caughtBy: 'a run that was lost because the event loop was blocked is reported with that reason',
+  },
+  {
+    name: 'begin a run after leadership ended while the run was being recorded',
+    file: 'jobs/book.ts',
+    find: 'if (!isNoted || !this.#leadership.isLeader()) return undefined',
+    replace: 'if (!isNoted) return undefined',
+    caughtBy: 'a run does not begin when leadership ended while the run was being recorded',
+  },
+  {
+    name: 'campaign for a job after another process became the leader of all',
+    file: 'jobs/scheduled.ts',
+    find: "gate.signal.addEventListener('abort', end, { once: true })\n    try",
+    replace: 'try',
+    caughtBy: 'a former leader of all jobs stops campaigning for a job',
+  },
+  {
+    name: 'take a read for an answer after a write has failed',
+    file: 'election.ts',
+    find: 'hasWriteFailed: s.writeFailedAtMs !== undefined',
+    replace: 'hasWriteFailed: false',
+    caughtBy: 'a call that does not wait rejects within one lease when the store refuses every write',
+  },
+  {
+    name: 'not take the live lease of another process for an answer after a write has failed',
+    file: 'election.ts',
+    find: 'isHeld: isHeldByOther(s) }',
+    replace: 'isHeld: false }',
+    caughtBy: 'a call waits for another process that leads although its own writes are refused',
   },
 ]

@@ -20,19 +20,25 @@ export async function openPair() {
   /** Between the two. */
   const link = await startProxy(primary.port)
   onTestFinished(() => link.stop())
+  /** Sets `synchronous_standby_names`. */
+  async function settle(names: string): Promise<void> {
+    await admin.query(`alter system set synchronous_standby_names = '${names}'`)
+    await admin.query('select pg_reload_conf()')
+    await vi.waitUntil(
+      async () => (await admin.query('show synchronous_standby_names')).rows[0]?.synchronous_standby_names === names,
+      { timeout: 10_000 },
+    )
+  }
+  /** Until so many commits wait for the standby. */
+  async function waiting(count: number): Promise<void> {
+    const commits = `select pid from pg_stat_activity where wait_event = 'SyncRep'`
+    await vi.waitUntil(async () => (await admin.query(commits)).rows.length === count, { timeout: 10_000 })
+  }
   return {
     primary,
     admin,
     link,
-    /** Sets `synchronous_standby_names`. */
-    async settle(names: string): Promise<void> {
-      await admin.query(`alter system set synchronous_standby_names = '${names}'`)
-      await admin.query('select pg_reload_conf()')
-      await vi.waitUntil(
-        async () => (await admin.query('show synchronous_standby_names')).rows[0]?.synchronous_standby_names === names,
-        { timeout: 10_000 },
-      )
-    },
+    settle,
     /** A standby by the name of `standby`, which follows from now on. */
     async follow(): Promise<RunningServer> {
       const standby = await start(standbyOf(primary))
@@ -53,11 +59,18 @@ export async function openPair() {
     },
     /** Cancels a commit that waits for the standby, once there is one. It stays, and the server only warns of it. */
     async cancelCommit(): Promise<void> {
-      const waiting = `from pg_stat_activity where wait_event = 'SyncRep'`
-      await vi.waitUntil(async () => (await admin.query(`select pid ${waiting}`)).rows.length === 1, {
-        timeout: 10_000,
-      })
-      await admin.query(`select pg_cancel_backend(pid) ${waiting}`)
+      await waiting(1)
+      await admin.query(`select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`)
+    },
+    /**
+     * Releases a commit that waits for the standby, once there is one: the standby is not waited for, until it is again.
+     * The server confirms the commit without a warning.
+     */
+    async releaseCommit(): Promise<void> {
+      await waiting(1)
+      await settle('')
+      await waiting(0)
+      await settle('standby')
     },
   }
 }

@@ -24,7 +24,7 @@ export interface Clock {
   /** Unix time. It may jump; it is shown to people and used to notice sleep, nothing else. */
   wallMs(): number
   /** Calls back once after at least `delayMs`. A background timer does not keep the process alive. */
-  setTimer(delayMs: number, callback: () => void, options?: { background?: boolean }): Timer
+  setTimer(delayMs: number, callback: () => void, options?: { background?: boolean | undefined }): Timer
   /** At least 0, below 1. */
   random(): number
   /** A name that nobody else ever draws, not even a clone of this process. */

@@ -75,8 +75,9 @@ export function stateWith(fields: Fields, state: ElectionState): ElectionState {
     answeredInMs: fields.value(state.answeredInMs),
     lastDurationMs: fields.value(state.lastDurationMs),
     tryAtMs: fields.due(state.tryAtMs),
-    // Electors that are not to wait read this, and `gaveUp`. No other decision does.
+    // Only electors that stop by themselves decide by these two and by `gaveUp`.
     contendsSinceMs: state.contendsSinceMs,
+    writeFailedAtMs: state.writeFailedAtMs,
     refusals: fields.value(state.refusals),
     cooldownUntilMs: fields.due(state.cooldownUntilMs),
     stopUntilMs: fields.maybe(state.stopUntilMs, dueWith),

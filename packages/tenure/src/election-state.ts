@@ -12,10 +12,10 @@ export interface Settings extends Timings {
   readonly releaseOnStop: boolean
   readonly canWatch: boolean
   readonly terms: boolean
-  readonly until: 'stopped' | 'lost' | 'busy' | 'refused'
+  readonly until: 'stopped' | 'unanswered' | 'lost' | 'busy' | 'refused'
 }
 
-/** Why an elector that was not to wait stopped by itself: somebody else's record, or the failure of a call. */
+/** Why an elector stopped by itself: another process's record, or the failure of a call. */
 export type GaveUp = { readonly record: LeaseRecord | undefined } | { readonly error: unknown }
 
 /**
@@ -160,6 +160,8 @@ export interface ElectionState {
   /** The version that the store itself last answered with. No flood of replayed events can push it out. */
   readonly confirmed: Sight | undefined
   readonly repliedAtMs: number
+  /** When the first write was sent that has failed since the store was last known to take writes. */
+  readonly writeFailedAtMs: number | undefined
   /** How long the last answer took. An acquire may be two requests: a store that has to read first. */
   readonly answeredInMs: number
   /** The duration of the newest record seen; 0 before the first. */
@@ -200,6 +202,7 @@ export function initialState(settings: Settings): ElectionState {
     seen: [],
     confirmed: undefined,
     repliedAtMs: 0,
+    writeFailedAtMs: undefined,
     answeredInMs: 0,
     lastDurationMs: 0,
     tryAtMs: 0,
@@ -252,6 +255,18 @@ export function isWatching({ watch }: ElectionState): boolean {
   return watch === 'open'
 }
 
+/** The granularity of times that are converted between the two clocks. */
+const finestMs = 0.001
+
+/**
+ * A moment of the clock that counts sleep, on the monotonic one. Rounding must not make it early: a timer would fire before
+ * what it was set for is due, and be set to the same moment again, for ever where time stands still between two timers.
+ */
+function awakeAt({ sleptMs }: ElectionState, heldMs: number): number {
+  const atMs = heldMs - sleptMs
+  return atMs + sleptMs < heldMs ? atMs + finestMs : atMs
+}
+
 /** When the driver must send a `wake`, on the monotonic clock; undefined if only a call or an event can change things. */
 export function nextWakeMs(s: ElectionState): number | undefined {
   const at: number[] = []
@@ -261,13 +276,13 @@ export function nextWakeMs(s: ElectionState): number | undefined {
     if (s.stopUntilMs !== undefined) at.push(s.stopUntilMs)
     if (s.watch === 'broken') at.push(s.rewatchAtMs)
   }
-  if (s.phase === 'leading') at.push(deadlineOf(s) - s.sleptMs)
+  if (s.phase === 'leading') at.push(awakeAt(s, deadlineOf(s)))
   const releasing = s.ending?.releaseUntilMs !== undefined
   const renewing = s.phase === 'leading' || (s.ending?.voluntary && !releasing)
-  if (s.grant && !s.flight && renewing) at.push(s.grant.renewAtMs - s.sleptMs)
+  if (s.grant && !s.flight && renewing) at.push(awakeAt(s, s.grant.renewAtMs))
   if (s.ending && !releasing) at.push(s.ending.drainUntilMs)
   // A text that no renewal can bring along any more is waited for in vain.
-  if (s.ending && s.carry !== undefined && s.grant) at.push(deadlineOf(s) - s.sleptMs)
+  if (s.ending && s.carry !== undefined && s.grant) at.push(awakeAt(s, deadlineOf(s)))
   if (releasing && !s.flight) at.push(s.tryAtMs)
   const next = Math.min(...at, Infinity)
   return next === Infinity ? undefined : next

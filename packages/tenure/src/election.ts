@@ -17,6 +17,8 @@
  * Two times flow through it. `nowMs` is monotonic and may stand still while the machine sleeps: a contender waits on
  * it, so a sleep only makes it wait longer. A holder counts `nowMs + sleptMs`, so a sleep always uses up its lease.
  */
+import { messageOf } from '@tenure/internal/message'
+import { isAnswer } from '@tenure/internal/store-answers'
 import {
   canCarry,
   deadlineOf,
@@ -37,7 +39,7 @@ import {
   type Sight,
   type View,
 } from './election-state.ts'
-import { TenureError, type LossReason } from './errors.ts'
+import { isTenureError, TenureError, type LossReason } from './errors.ts'
 import { absentVersion, type AcquireClaim, type HeldClaim, type LeaseRecord, type Outcome } from './lease-store.ts'
 
 const seenLimit = 8
@@ -123,7 +125,7 @@ function take(s: Draft, effects: Effects, input: Input): void {
       // An event may tell of the past, so it does not show that a lease is alive. The store itself is asked at once.
       if (s.settings.until === 'busy' && s.view !== view) s.tryAtMs = s.nowMs
       // I10: a look that hangs must not keep it from a lease that is free.
-      if (s.flight?.verb === 'read' && !s.attempt && s.view && isFree(s.view)) cancel(s, effects)
+      if (s.flight?.verb === 'read' && !repeatable(s) && s.view && isFree(s.view)) cancel(s, effects)
       return
     }
     case 'watch-ended':
@@ -167,6 +169,7 @@ function settleCall(s: Draft, effects: Effects, flight: Flight, input: Extract<I
   if (input.type === 'found') found(s, effects, input.record)
   else if (flight.verb === 'acquire') acquireAnswered(s, effects, input.outcome)
   else abandonedReleased(s, effects, input.outcome)
+  noteAnswer(s, { isWrite: flight.verb !== 'read', isOk: input.type === 'found' || input.outcome.ok })
   // An event that overtook this answer may be the newer one, and will not come again: the store is asked at once.
   const overtaken = before !== undefined && before.seenAtMs > flight.startedAtMs && !showsSame(before, s.view)
   if (overtaken && !s.flight) s.tryAtMs = s.nowMs
@@ -196,6 +199,7 @@ function enterStandby(s: Draft, effects: Effects): void {
   s.ending = undefined
   s.tryAtMs = s.nowMs
   s.contendsSinceMs = s.nowMs
+  s.writeFailedAtMs = undefined
   s.view = undefined
   s.refusals = 0
   if (s.nowMs < s.cooldownUntilMs) openWatch(s, effects)
@@ -307,11 +311,19 @@ function found(s: Draft, effects: Effects, record: LeaseRecord | undefined): voi
   const before = s.confirmed
   observe(s, effects, record, {})
   if (!attempt) return giveUpIfBusy(s, effects, before, { record })
-  abandonIfOld(s)
+  const isGivenUp = isOld(s, attempt)
+  if (isGivenUp || s.nowMs < s.cooldownUntilMs) s.attempt = undefined
   // Not applied so far, or already over. It may be repeated only if it could be granted now.
   const free = !s.view || isFree(s.view) || mayHaveExpired(s, s.view)
   if (!free || record?.attempt === attempt.id || s.stopUntilMs !== undefined) s.attempt = undefined
-  if (s.attempt) sendAcquire(s, effects)
+  // After an outage the store is asked as at the start: one with a clock of its own may know that the lease has expired.
+  if (s.attempt || (isGivenUp && mayAsk(s))) sendAcquire(s, effects)
+}
+
+/** Whether nothing else has to be done, or waited for, before an acquire. */
+function mayAsk(s: Draft): boolean {
+  if (s.nowMs < s.cooldownUntilMs || s.stopUntilMs !== undefined) return false
+  return !s.view?.record || !isAbandoned(s, s.view.record)
 }
 
 function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForMs: number): void {
@@ -380,18 +392,52 @@ function unsoundGrant(election: string, { term }: LeaseRecord): TenureError {
 function contenderFailed(s: Draft, effects: Effects, flight: Flight, error: unknown): void {
   effects.push({ type: 'error', error })
   s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + jittered(effects, s.settings.retryIntervalMs))
-  abandonIfOld(s)
-  const silentMs = s.nowMs - Math.max(s.contendsSinceMs, s.repliedAtMs)
-  const isUnanswered = s.settings.until === 'busy' && silentMs >= s.settings.leaseDurationMs
-  if (s.settings.until === 'refused' || isUnanswered) giveUp(s, effects, { error })
+  // One that is old is kept until the store answers: an outage leaves one attempt whose outcome is unknown, not dozens, so
+  // that a late grant of it is recognized, and released.
+  if (s.nowMs < s.cooldownUntilMs) s.attempt = undefined
+  if (flight.verb !== 'read') s.writeFailedAtMs ??= flight.startedAtMs
+  if (s.settings.until === 'refused') giveUp(s, effects, { error })
+  // A try with less time than this would end with a timeout, which hides what is wrong with the store.
+  else if (s.tryAtMs + s.settings.retryIntervalMs / 2 >= answerDueMs(s))
+    giveUp(s, effects, { error: unanswered(s, error) })
   if (s.stopUntilMs !== undefined) s.stopUntilMs = s.nowMs
 }
 
+/** When an elector that does not wait for a store without end gives it up, unless it answers before. */
+function answerDueMs({ settings, contendsSinceMs, repliedAtMs, writeFailedAtMs = Infinity }: Draft): number {
+  if (settings.until !== 'busy' && settings.until !== 'unanswered') return Infinity
+  return Math.max(contendsSinceMs, Math.min(repliedAtMs, writeFailedAtMs)) + settings.leaseDurationMs
+}
+
+function noteAnswer(s: Draft, reply: { readonly isWrite: boolean; readonly isOk: boolean }): void {
+  const known = { hasWriteFailed: s.writeFailedAtMs !== undefined, isHeld: isHeldByOther(s) }
+  if (isAnswer(reply, known)) s.writeFailedAtMs = undefined
+}
+
+/** Whether another process has a live lease, as far as was seen. */
+export function isHeldByOther(s: ElectionState): boolean {
+  const { view } = s
+  return view?.record !== undefined && !isFree(view) && !ownOf(s, view.record) && !mayHaveExpired(s, view)
+}
+
+function unanswered(s: Draft, cause: unknown): TenureError {
+  const { settings, writeFailedAtMs, repliedAtMs } = s
+  const isReadable = writeFailedAtMs !== undefined && repliedAtMs > writeFailedAtMs
+  const what = isReadable ? 'could be read, but nothing was written to it' : 'did not answer'
+  const silentMs = s.nowMs - (answerDueMs(s) - settings.leaseDurationMs)
+  const text = `The store of "${settings.election}" ${what} for ${Math.round(silentMs)} ms: ${messageOf(cause)}`
+  const { code, retryable } = isTenureError(cause) ? cause : ({ code: 'BACKEND_UNAVAILABLE', retryable: true } as const)
+  return new TenureError(code, text, { retryable, cause })
+}
+
 /** An acquire is repeated only while a grant of it would leave time to lead; after that it is given up for good. */
-function abandonIfOld(s: Draft): void {
-  const lastMs = s.settings.renewDeadlineMs - s.settings.retryIntervalMs
-  if (!s.attempt) return
-  if (heldNow(s) >= s.attempt.firstSentAtMs + lastMs || s.nowMs < s.cooldownUntilMs) s.attempt = undefined
+function isOld(s: Draft, { firstSentAtMs }: Attempt): boolean {
+  return heldNow(s) >= firstSentAtMs + usefulMs(s.settings)
+}
+
+/** The acquire of unknown outcome that may be sent again, or whose grant would still be of use. */
+function repeatable(s: Draft): Attempt | undefined {
+  return s.attempt && !isOld(s, s.attempt) ? s.attempt : undefined
 }
 
 /** Takes note of what a reply or a watch shows. */
@@ -420,7 +466,8 @@ function observe(
     noteRecord(s, record)
     const askAtMs = retryAtMs ?? (known || from.watched ? undefined : unshownEndMs(s))
     s.view = { record, seenAtMs: sight.atMs, holdsForMs: durationOf(s, record), retryAtMs: askAtMs }
-    if (!record.released) announce(s, effects, record)
+    // An own attempt is announced when it leads. A grant of one that was given up elects nobody.
+    if (!record.released && !ownOf(s, record)) announce(s, effects, record)
   } else if (s.settings.terms && (s.highestTerm > 0 || s.view)) {
     // I2: a record that is gone does not end the lease it told of, nor one that was granted unseen after a release.
     const gone = s.view && !s.view.record ? s.view : undefined
@@ -497,11 +544,11 @@ function isFree(view: View): boolean {
 }
 
 /** The whole duration of this very version has passed here, so its holder's belief has ended (I2). */
-function hasExpired(s: Draft, view: View): boolean {
+function hasExpired(s: ElectionState, view: View): boolean {
   return s.nowMs >= view.seenAtMs + view.holdsForMs
 }
 
-function mayHaveExpired(s: Draft, view: View): boolean {
+function mayHaveExpired(s: ElectionState, view: View): boolean {
   return hasExpired(s, view) || (view.retryAtMs !== undefined && s.nowMs >= view.retryAtMs)
 }
 
@@ -519,7 +566,7 @@ function hasOwnMark(s: Draft, record: LeaseRecord): boolean {
   return own !== undefined && typeof mark === 'string' && (own.seen.includes(mark) || own.sent.includes(mark))
 }
 
-function ownOf(s: Draft, record: LeaseRecord): OwnAttempt | undefined {
+function ownOf(s: ElectionState, record: LeaseRecord): OwnAttempt | undefined {
   return s.own.find(({ id }) => id === record.attempt)
 }
 
@@ -747,7 +794,8 @@ function releaseSettled(s: Draft, effects: Effects, flight: Flight, input: Extra
 function finishEnding(s: Draft, effects: Effects): void {
   const { ending } = s
   if (!ending) return
-  if (ending.next === 'stop' || s.settings.until !== 'stopped') return enterStopped(s, effects)
+  const goesOn = s.settings.until === 'stopped' || s.settings.until === 'unanswered'
+  if (ending.next === 'stop' || !goesOn) return enterStopped(s, effects)
   if (ending.voluntary) effects.push({ type: 'stepped-down' })
   s.cooldownUntilMs = s.nowMs + ending.cooldownMs
   enterStandby(s, effects)
@@ -875,9 +923,11 @@ function releaseBoundMs({ settings, answeredInMs }: Draft): number {
  * read, to find out what became of it, and to lead. A mere look is soon done again.
  */
 function contenderBoundMs(s: Draft, verb: 'read' | 'acquire'): number {
-  const { settings, attempt, view } = s
+  const { settings, view } = s
   const { retryIntervalMs } = settings
-  const mostMs = usefulMs(settings)
+  const giveUpInMs = answerDueMs(s) - s.nowMs
+  const mostMs = Math.min(usefulMs(settings), giveUpInMs > 0 ? giveUpInMs : Infinity)
+  const attempt = repeatable(s)
   if (!attempt && view) return Math.min(mostMs, Math.max(2 * retryIntervalMs, s.answeredInMs * slowerBy))
   const sinceMs = attempt ? heldNow(s) - attempt.firstSentAtMs : 0
   const leftMs = mostMs - sinceMs - (verb === 'acquire' ? retryIntervalMs : 0)

@@ -1,5 +1,6 @@
-import { hostname } from 'node:os'
+import { contain } from '@tenure/internal/contain'
 import { messageOf } from '@tenure/internal/message'
+import { processName } from '@tenure/internal/process-name'
 import { systemClock, type Clock, type Timer } from './clock.ts'
 import { Driver, type InputBody } from './driver.ts'
 import {
@@ -14,32 +15,35 @@ import {
   type Moment,
   type Settings,
 } from './election-state.ts'
+import { isHeldByOther } from './election.ts'
+import { ElectionLog, type ElectionPast } from './election-log.ts'
 import { fullName, type LeadershipLostError, TenureError } from './errors.ts'
-import { EventQueue, originOf, type ElectionEvent, type Observer, type Origin } from './events.ts'
+import { EventQueue, originOf, type ElectionEvent, type EventBody, type Observer } from './events.ts'
 import { explain, type Explanation } from './explain.ts'
 import { isEndByRequest, Leadership, type Reign } from './leadership.ts'
 import type { LeaseRecord, LeaseStore, Metadata } from './lease-store.ts'
+import type { Log } from './log.ts'
 import { checkName } from './names.ts'
 import {
   checkBoolean,
   checkClock,
+  checkLog,
   checkObserver,
   checkOneOf,
   checkSignal,
   checkStore,
   copyMetadata,
 } from './options.ts'
-import { checkOptions, isPromise, type OptionNames } from './options/check-options.ts'
+import { checkOptions, type OptionNames } from './options/check-options.ts'
 import { SleepMeter, type Sleeper } from './sleep-meter.ts'
 import { callStore, checkFound, type Answer } from './store-calls.ts'
 import { checkDuration, timingNames, timingsOf, type TimingOptions } from './timings.ts'
-import { warnOnce } from './warnings.ts'
 
 /** What an {@link Elector} takes. `store` and `election` are enough. */
 export interface ElectorOptions extends TimingOptions {
   readonly store: LeaseStore
   readonly election: string
-  /** Default: the host's name and a random suffix. */
+  /** Default: the host's name, the process id and a random suffix. */
   readonly identity?: string | undefined
   /** Shown to others while this elector leads. */
   readonly metadata?: Metadata | undefined
@@ -49,6 +53,11 @@ export interface ElectorOptions extends TimingOptions {
   readonly drainTimeoutMs?: number | undefined
   readonly clock?: Clock | undefined
   readonly observer?: Observer | undefined
+  /**
+   * Where lines about losses, errors and recoveries go, such as `console`; or false for none. Default: standard error,
+   * unless the observer has an `onEvent`.
+   */
+  readonly log?: Log | false | undefined
 }
 
 /** What `start` takes. */
@@ -56,10 +65,11 @@ export interface StartOptions {
   /** Stops the elector when it aborts. */
   readonly signal?: AbortSignal | undefined
   /**
-   * When to stop by itself: never (default), after the first loss, as soon as somebody else is known to lead as well, or
-   * after the first refused or failed try as well.
+   * When to stop by itself: never (`stopped`, default); after one lease in which the store gave no answer
+   * (`unanswered`); after the first loss (`lost`); after both of these, or as soon as another process is known to lead
+   * (`busy`); after the first loss, or the first refused or failed try (`refused`).
    */
-  readonly until?: 'stopped' | 'lost' | 'busy' | 'refused' | undefined
+  readonly until?: 'stopped' | 'unanswered' | 'lost' | 'busy' | 'refused' | undefined
 }
 
 /** The names of {@link ElectorOptions} that do not depend on the election. */
@@ -72,6 +82,7 @@ export const candidateNames: OptionNames<Omit<ElectorOptions, 'election'>> = {
   drainTimeoutMs: true,
   clock: true,
   observer: true,
+  log: true,
 }
 
 /** The names of {@link ElectorOptions}. */
@@ -106,10 +117,13 @@ export class Elector {
   readonly #store: LeaseStore
   readonly #clock: Clock
   readonly #observer: Observer | undefined
+  readonly #log: ElectionLog
   readonly #sleep: SleepMeter
   readonly #driver: Driver
   #timer: Timer | undefined
-  #flight: { controller: AbortController; timer: Timer } | undefined
+  #flight: { controller: AbortController; timer: Timer; turn: { timer: Timer; send(): void } | undefined } | undefined
+  /** Whether a lease has expired here since the last call of a campaign. */
+  #hasExpired = false
   #watcher: AbortController | undefined
   #examination: { timer: Timer; controller: AbortController } | undefined
   #leadership: Leadership | undefined
@@ -124,6 +138,8 @@ export class Elector {
   #forgetSignal: (() => void) | undefined
   /** Called after each step: what is known may have changed. @internal */
   onStep: (() => void) | undefined
+  /** Hears of each event after the observer: a style that listens does not count as an observer. @internal */
+  onEvent: ((event: ElectionEvent) => void) | undefined
   readonly #reign: Reign & Sleeper
 
   constructor(options: ElectorOptions) {
@@ -137,13 +153,20 @@ export class Elector {
     checkBoolean('releaseOnStop', releaseOnStop)
     checkClock(options.clock)
     checkObserver(options.observer)
+    checkLog(options.log)
     this.#store = options.store
     this.#clock = options.clock ?? systemClock
     this.#observer = options.observer
     this.#sleep = SleepMeter.of(this.#clock)
     this.election = options.election
-    this.identity = options.identity ?? `${hostname()}-${this.#clock.randomId().slice(0, 8)}`
+    this.identity = options.identity ?? processName(this.#clock.randomId())
     if (options.store.namespace !== undefined) this.namespace = options.store.namespace
+    this.#log = new ElectionLog(this, {
+      clock: this.#clock,
+      log: options.log,
+      isObserved: options.observer?.onEvent !== undefined,
+      hasTerms: options.store.terms,
+    })
     this.#reign = this.#makeReign(timings.leaseDurationMs)
     const settings: Settings = {
       ...timings,
@@ -176,17 +199,25 @@ export class Elector {
     }
     const { signal, until = 'stopped' } = options
     checkSignal(signal)
-    checkOneOf('until', until, ['stopped', 'lost', 'busy', 'refused'])
+    checkOneOf('until', until, ['stopped', 'unanswered', 'lost', 'busy', 'refused'])
     this.#driver.state = { ...this.#state, settings: { ...this.#state.settings, until } }
     if (signal?.aborted) return void this.stop()
     const onAbort = () => void this.stop()
     signal?.addEventListener('abort', onAbort, { once: true })
     this.#forgetSignal = () => signal?.removeEventListener('abort', onAbort)
+    this.#log.open()
     this.#dispatch({ type: 'start' })
   }
 
-  /** Whether this elector leads now, by the clock. */
+  /** Whether this elector leads now, by the clock. If its lease is over, the leadership's signal has aborted by then. */
   isLeader(): boolean {
+    if (this.leadsByClock()) return true
+    if (this.#state.phase === 'leading') this.#endOverdue()
+    return false
+  }
+
+  /** As {@link isLeader}, for those who only look on: it ends nothing. @internal */
+  leadsByClock(): boolean {
     return leadsAt(this.#state, this.#heldMs())
   }
 
@@ -283,6 +314,7 @@ export class Elector {
       const promise = new Promise<void>((settle) => (resolve = settle))
       this.#stopped = { promise, resolve }
       this.#dispatch({ type: 'stop' })
+      this.#sendNow()
     }
     return this.#stopped.promise
   }
@@ -298,6 +330,16 @@ export class Elector {
     if (!view?.record) return undefined
     const endsAtMs = view.retryAtMs ?? view.seenAtMs + view.holdsForMs
     return { record: view.record, leftMs: endsAtMs - this.#clock.monotonicMs() }
+  }
+
+  /** Reports an error of a style's own, which the style itself does not hear of. @internal */
+  reportError(error: unknown): void {
+    this.#emit({ type: 'error', error }, { isOfStyle: true })
+  }
+
+  /** Lets the log go on where that of an earlier elector ended. @internal */
+  continueLog(past: ElectionPast): void {
+    this.#log.continue(past)
   }
 
   /** Why the release at the end did not succeed, if so. @internal */
@@ -411,19 +453,35 @@ export class Elector {
       this.#failed(call, error, startedAtMs)
     })
     const startedAtMs = this.#clock.monotonicMs()
-    this.#flight = { controller, timer }
-    callStore(this.#store, this.election, call, controller).then(
-      (answer) => this.#answered(call, answer, startedAtMs),
-      (error: unknown) => {
-        if (!this.#driver.lands(call.id)) return
-        this.#endFlight()
-        this.#failed(call, error, startedAtMs)
-        this.#examineSoon()
-      },
-    )
+    const send = () =>
+      void callStore(this.#store, this.election, call, controller).then(
+        (answer) => this.#answered(call, answer, startedAtMs),
+        (error: unknown) => {
+          if (!this.#driver.lands(call.id)) return
+          this.#endFlight()
+          this.#failed(call, error, startedAtMs)
+          this.#examineSoon()
+        },
+      )
+    // The event loop takes a turn between a loss and the next campaign. Otherwise work that blocks it past the lease, on a
+    // store that answers without I/O, would lose and win again for ever before any other timer fires.
+    const isNext = this.#hasExpired && this.#state.phase === 'standby'
+    if (isNext) this.#hasExpired = false
+    this.#flight = { controller, timer, turn: isNext ? { timer: this.#clock.setTimer(0, send), send } : undefined }
+    if (!isNext) send()
+  }
+
+  /** Without this, a call whose turn has yet to come would keep `stop()` waiting on a clock that nobody advances. */
+  #sendNow(): void {
+    const turn = this.#flight?.turn
+    if (!this.#flight || !turn) return
+    this.#flight.turn = undefined
+    turn.timer.cancel()
+    turn.send()
   }
 
   #failed(call: Call, error: unknown, startedAtMs: number): void {
+    this.#log.failed(call.verb, error)
     this.#dispatch({ type: 'failed', call: call.id, error })
     this.#report(call.verb, 'failed', startedAtMs)
   }
@@ -434,6 +492,12 @@ export class Elector {
     if (answer.outcome) this.#dispatch({ type: 'answer', call: call.id, outcome: answer.outcome })
     else this.#dispatch({ type: 'found', call: call.id, record: answer.record })
     // Last: a listener may call back in, and must find the call over and done with.
+    this.#log.answered({
+      isWrite: call.verb !== 'read',
+      // A store without terms cannot show who has a lease: that it refuses is all that it ever says.
+      isOk: answer.outcome?.ok !== false || !this.#store.terms,
+      isHeld: isHeldByOther(this.#state),
+    })
     this.#report(call.verb, answer.outcome?.ok === false ? 'refused' : 'ok', startedAtMs)
     this.#examineSoon()
   }
@@ -443,6 +507,7 @@ export class Elector {
     const flight = this.#flight
     this.#flight = undefined
     flight?.timer.cancel()
+    flight?.turn?.timer.cancel()
     if (reason) flight?.controller.abort(reason)
   }
 
@@ -460,7 +525,8 @@ export class Elector {
 
   async #follow(controller: AbortController): Promise<void> {
     try {
-      const changes = this.#store.watch?.(this.election, { signal: controller.signal }) ?? []
+      const { signal } = controller
+      const changes = this.#store.watch?.(this.election, { signal, holder: this.identity }) ?? []
       for await (const record of changes) {
         if (this.#watcher !== controller) return
         this.#dispatch({ type: 'observed', record: checkFound(record) })
@@ -504,9 +570,19 @@ export class Elector {
   }
 
   #end(reason: LeadershipLostError['reason']): void {
+    if (reason === 'expired') this.#hasExpired = true
     this.#sleep.forget(this.#reign)
     const loss = this.#leadership?.end(reason)
+    if (loss) this.#log.ended(loss)
     this.#dropCarry(loss)
+  }
+
+  /** The lease is over, and no timer could say so yet. */
+  #endOverdue(): void {
+    if (this.#leadership?.loss) return
+    this.#dispatch({ type: 'wake' })
+    // Within a step, that input only waits in the queue. The signal must not wait for it.
+    this.#leadership?.end('expired')
   }
 
   #dropCarry(loss: unknown): void {
@@ -533,6 +609,7 @@ export class Elector {
     this.#resolveStepDowns()
     for (const waiter of this.#waiters ?? []) waiter.reject(this.#stoppedError())
     for (const queue of this.#queues ?? []) queue.end()
+    this.#log.close()
     void this.stop()
     this.#stopped?.resolve()
   }
@@ -550,15 +627,14 @@ export class Elector {
     return new TenureError('STOPPED', `The elector for "${fullName(this)}" was stopped.`)
   }
 
-  #emit(body: EventBody): void {
+  #emit(body: EventBody, { isOfStyle = false } = {}): void {
     if (body.type === 'error' || body.type === 'renew-failed') this.#keepError(body.error)
-    if (!this.#observer?.onEvent && !this.#queues?.size) {
-      if (body.type === 'error' || body.type === 'renew-failed') warnOnce(body.error)
-      return
-    }
+    this.#log.event(body)
+    if (!this.#observer?.onEvent && !this.#queues?.size && !this.onEvent) return
     const event = { ...body, ...originOf(this) } as ElectionEvent
     for (const queue of this.#queues ?? []) queue.push(event)
     this.#contain(() => this.#observer?.onEvent?.(event))
+    if (!isOfStyle) this.#contain(() => this.onEvent?.(event))
   }
 
   #report(verb: Call['verb'], result: 'ok' | 'refused' | 'failed', startedAtMs: number): void {
@@ -570,20 +646,13 @@ export class Elector {
 
   /** A listener's mistake must not end leadership, so it is reported to everyone but that listener. */
   #contain(callListener: () => unknown): void {
-    const fail = (cause: unknown) => {
-      const error = new TenureError('WORK_FAILED', `The observer of "${fullName(this)}" threw.`, { cause })
+    contain(callListener, (cause) => {
+      const text = `The observer of "${fullName(this)}" failed: ${messageOf(cause)}`
+      const error = new TenureError('WORK_FAILED', text, { cause })
       this.#keepError(error)
-      for (const queue of this.#queues ?? []) {
-        queue.push({ type: 'error', error, ...originOf(this) })
-      }
-    }
-    try {
-      const result = callListener()
-      // Of another realm, or of another library, it is no less a promise.
-      if (isPromise(result)) Promise.resolve(result).catch(fail)
-    } catch (cause) {
-      fail(cause)
-    }
+      for (const queue of this.#queues ?? []) queue.push({ type: 'error', error, ...originOf(this) })
+      this.#log.listenerFailed(error)
+    })
   }
 
   #keepError(error: unknown): void {
@@ -592,11 +661,15 @@ export class Elector {
 
   #makeReign(leaseDurationMs: number): Reign & Sleeper {
     const isCurrent = (leadership: Leadership) => leadership === this.#leadership
+    const log = this.#log
     return {
       election: this.election,
       namespace: this.namespace,
       identity: this.identity,
       leaseDurationMs,
+      get storeError() {
+        return log.storeError
+      },
       onSleep: () => this.#dispatch({ type: 'wake' }),
       leads: (leadership) => isCurrent(leadership) && this.isLeader(),
       remainingMs: (leadership) => {
@@ -604,6 +677,7 @@ export class Elector {
         return leading ? Math.max(0, deadlineOf(this.#state) - this.#heldMs()) : 0
       },
       drainMs: (leadership) => (isCurrent(leadership) ? Math.max(0, beliefEndOf(this.#state) - this.#heldMs()) : 0),
+      stalledMs: () => this.#sleep.stalledMs(deadlineOf(this.#state) - this.#state.sleptMs),
       carry: (leadership) => (isCurrent(leadership) ? (this.#state.grant?.record.carry ?? '') : ''),
       mayCarry: (leadership) => isCurrent(leadership) && canCarry(this.#state, this.#heldMs()),
       setCarry: (leadership, text) => this.#setCarry(leadership, text),
@@ -636,14 +710,16 @@ export class Elector {
   }
 
   #track(leadership: Leadership, work: Promise<unknown>): void {
-    const settled = Promise.resolve(work).then(
-      () => undefined,
-      (cause: unknown) => {
-        if (isEndByRequest(cause, leadership)) return
-        const text = `Work of "${fullName(this)}" in term ${leadership.term} failed: ${messageOf(cause)}`
-        this.#emit({ type: 'error', error: new TenureError('WORK_FAILED', text, { cause }) })
-      },
-    )
+    const report = (cause: unknown) => {
+      if (isEndByRequest(cause, leadership)) return
+      const inTerm = this.#store.terms ? ` in term ${leadership.term}` : ''
+      const text = `Work of "${fullName(this)}"${inTerm} failed: ${messageOf(cause)}`
+      this.#emit({ type: 'error', error: new TenureError('WORK_FAILED', text, { cause }) })
+    }
+    // A report that fails must not leave work pending: that would keep this elector from every later election.
+    const settled = Promise.resolve(work)
+      .catch(report)
+      .catch(() => undefined)
     const { phase, ending } = this.#state
     const active = phase === 'leading' || (phase === 'ending' && ending?.releaseUntilMs === undefined)
     // Too late to wait for: its term is being released, was released, or has passed on.
@@ -652,6 +728,3 @@ export class Elector {
     void settled.then(() => this.#dispatch({ type: 'work', pending: --this.#work }))
   }
 }
-
-type Anonymous<T> = T extends unknown ? Omit<T, keyof Origin> : never
-type EventBody = Anonymous<ElectionEvent>

@@ -43,15 +43,15 @@ export type ErrorCode = (typeof errorCodes)[number]
 /** What an error says as data, for programs that say it in words of their own. The message says all of it too. */
 export interface ErrorDetails {
   /** The option or variable that the error is about, such as `leaseDurationMs` or `TENURE_CA_FILE`. */
-  readonly option?: string
+  readonly option?: string | undefined
   /** Its value as the message shows it: short, and without a password. A number is still a number. */
-  readonly value?: string | number
+  readonly value?: string | number | undefined
   /** What the value must be, or what is wrong with it. */
-  readonly rule?: string
+  readonly rule?: string | undefined
   /** The smallest value that the rule allows, where it is about a number. */
-  readonly least?: number
+  readonly least?: number | undefined
   /** The part of the message that says what to do. */
-  readonly advice?: string
+  readonly advice?: string | undefined
 }
 
 /**
@@ -75,17 +75,23 @@ export class TenureError extends Error implements ErrorDetails {
   declare readonly least?: number
   declare readonly advice?: string
 
-  constructor(code: ErrorCode, message: string, options: ErrorDetails & { retryable?: boolean; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: ErrorDetails & { retryable?: boolean | undefined; cause?: unknown } = {},
+  ) {
     const { retryable = false, cause, ...details } = options
     super(message, cause === undefined ? undefined : { cause })
     this.code = code
     this.retryable = retryable
-    Object.assign(this, details)
+    const given = Object.entries(details).filter(([, value]) => value !== undefined)
+    Object.assign(this, Object.fromEntries(given))
   }
 }
 
 /**
- * The reason of a leadership's signal, and what `throwIfLost()` throws.
+ * The reason of a leadership's signal, and what `throwIfLost()` throws. If the lease expired after calls to the store
+ * failed, `cause` is the last error of the store.
  *
  * @example
  * leadership.signal.addEventListener('abort', () => console.log(leadership.signal.reason.reason))
@@ -96,10 +102,18 @@ export class LeadershipLostError extends TenureError {
   readonly election: string
   readonly term: number
 
-  constructor(election: string, term: number, reason: LossReason, cause?: unknown, namespace?: string) {
+  /** `stalledMs`: how long the process did not run, if that is why the lease expired. */
+  constructor(
+    election: string,
+    term: number,
+    reason: LossReason,
+    cause?: unknown,
+    namespace?: string,
+    stalledMs: number = 0,
+  ) {
     const text = {
-      expired: 'the lease was not renewed in time',
-      superseded: 'the store no longer shows this grant',
+      expired: stalledMs > 0 ? stalled(stalledMs) : 'the lease was not renewed in time',
+      superseded: 'its record was deleted or overwritten in the store',
       released: 'this elector stepped down',
       stopped: 'this elector was stopped',
     }[reason]
@@ -110,6 +124,10 @@ export class LeadershipLostError extends TenureError {
     this.election = election
     this.term = term
   }
+}
+
+function stalled(ms: number): string {
+  return `the lease was not renewed in time, because this process did not run for at least ${Math.round(ms)} ms: its event loop was blocked, or it was paused`
 }
 
 /** An election as messages name it: with its namespace, because two namespaces may each have a Lease of that name. */
@@ -191,10 +209,14 @@ function quote(text: string): string {
 /** Parameters that have no secret in them, and are worth seeing. */
 const plain = new Set('cluster endpoint prefix region sentinel shareWithGroup sslmode table waitForReplicas'.split(' '))
 
+/** With a port or without. `http:` begins the next of several addresses. */
+const plainHost = /^(?:(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?|https?:)$/i
+
 /**
  * A URL as it may be shown in a message: without what comes before the last `@` or after a `#`, and without the values
  * after a `?`, but for those of parameters that hold no secret. A password that is not percent-encoded may contain any
- * of these, and slashes and commas as well.
+ * of these, and slashes and commas as well. Hosts are shown if all of them look like hosts: a login whose `@` is missing
+ * stands among them.
  *
  * @example
  * logger.info({ store: redactedUrl(process.env.TENURE_STORE ?? 'memory:') })
@@ -202,6 +224,9 @@ const plain = new Set('cluster endpoint prefix region sentinel shareWithGroup ss
 export function redactedUrl(url: string): string {
   const withoutLogin = url.replace(/^([a-z][a-z0-9+.-]*:\/{0,2})?.*@/is, '$1***@')
   return withoutLogin
+    .replace(/^([a-z][a-z0-9+.-]*:\/\/)([^/?#@]+)/i, (_, scheme: string, hosts: string) =>
+      hosts.split(',').every((host) => plainHost.test(host)) ? `${scheme}${hosts}` : `${scheme}***`,
+    )
     .replace(/#.*/s, '#***')
     .replace(/\?([^#]*)/, (_, query: string) => `?${query.split('&').map(redactedPair).join('&')}`)
 }

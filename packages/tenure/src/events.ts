@@ -21,6 +21,11 @@ export type ElectionEvent = Origin &
     | { readonly type: 'gap'; readonly missed: number }
   )
 
+type Anonymous<T> = T extends unknown ? Omit<T, keyof Origin> : never
+
+/** An event of an elector that knows itself. */
+export type EventBody = Anonymous<ElectionEvent>
+
 /** One store call, for metrics. */
 export interface CallReport extends Origin {
   readonly verb: 'read' | 'acquire' | 'renew' | 'release'
@@ -38,8 +43,14 @@ export interface CallReport extends Origin {
  * }
  */
 export interface Observer {
-  onEvent?(event: ElectionEvent): void
-  onCall?(report: CallReport): void
+  readonly onEvent?: ((event: ElectionEvent) => void) | undefined
+  readonly onCall?: ((report: CallReport) => void) | undefined
+}
+
+/** An {@link Observer} with both methods, such as those that count. */
+export interface WholeObserver extends Observer {
+  onEvent(event: ElectionEvent): void
+  onCall(report: CallReport): void
 }
 
 /** Which candidate of which election an event is about. */

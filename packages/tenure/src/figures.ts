@@ -1,7 +1,7 @@
 import type { Sample } from '@tenure/internal/prometheus'
 import type { Clock } from './clock.ts'
 import { isTenureError, type LossReason } from './errors.ts'
-import type { CallReport, ElectionEvent, Observer, Origin } from './events.ts'
+import type { CallReport, ElectionEvent, Origin, WholeObserver } from './events.ts'
 
 /** How many elections are kept however long nothing is heard of them: "nobody leads" must stay visible. */
 const alwaysKept = 1_000
@@ -11,7 +11,7 @@ const forgottenMs = 3_600_000
 const keptAttempts = 100
 
 /** Counts what electors do, for whoever shows it: in the text format of Prometheus, or by OpenTelemetry. */
-export class ElectionFigures implements Required<Observer> {
+export class ElectionFigures implements WholeObserver {
   readonly #clock: Clock
   readonly #elections = new Map<string, Figures>()
 

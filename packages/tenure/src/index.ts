@@ -16,6 +16,8 @@ export {
   absentVersion,
   type AcquireClaim,
   type CallOptions,
+  type ForgetClaim,
+  type Forgotten,
   type Granted,
   type HeldClaim,
   type JsonValue,
@@ -27,7 +29,9 @@ export {
   type Metadata,
   type Outcome,
   type Refused,
+  type WatchOptions,
 } from './lease-store.ts'
+export type { Log } from './log.ts'
 export { electionMetrics, type ElectionMetrics } from './metrics.ts'
 export type { Change, Observation } from './observation.ts'
 export { observe, type ObserveOptions } from './observe.ts'

@@ -112,7 +112,16 @@ export interface HeldClaim {
 export interface CallOptions {
   readonly signal: AbortSignal
   /** The bound behind the signal, for clients that take a timeout of their own. Watches have none. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
+}
+
+/** What a watch takes. */
+export interface WatchOptions extends CallOptions {
+  /**
+   * The candidate that waits for its turn. A store that shows who takes part shows it while the watch is open. Undefined:
+   * the watcher only looks on.
+   */
+  readonly holder?: string | undefined
 }
 
 /**
@@ -137,6 +146,27 @@ export interface Refused {
   readonly highestTerm: number
   readonly retryAfterMs?: number
 }
+
+/**
+ * Names a release that is to be forgotten.
+ *
+ * @example
+ * const record = await store.read('import-2026', call)
+ * if (record?.released) await store.forget?.({ election: 'import-2026', version: record.version }, call)
+ */
+export interface ForgetClaim {
+  readonly election: string
+  /** Of the released record, as it was read. */
+  readonly version: string
+  /**
+   * Removes the highest term too. Terms then begin again at 1, and a resource that has seen a higher one refuses the
+   * next leaders. Default: false.
+   */
+  readonly withTerm?: boolean | undefined
+}
+
+/** What a store answers to {@link LeaseStore.forget}. */
+export type Forgotten = { readonly ok: true } | Refused
 
 /** What a store answers. An answer is definite; everything uncertain is a rejected promise. */
 export type Outcome = Granted | Refused
@@ -210,13 +240,22 @@ export interface LeaseStore {
   renew(claim: HeldClaim, options: CallOptions): Promise<Outcome>
   /** Gives the lease back, if holder, attempt, term and version match. The record stays, with its term and carry. */
   release(claim: HeldClaim, options: CallOptions): Promise<Outcome>
+  /**
+   * Removes a released record, if its version is still `version` at that moment; for people and finished one-time jobs,
+   * no candidate needs it. A held record is refused, as `release` would be, and so is one that is not there. A version
+   * never returns, so a late or repeated call can only remove the release that it was meant for. By default the highest
+   * term stays, and then an observed store counts the election as held for one lease more, like every term that has no record.
+   *
+   * Rejects with `INVALID_REQUEST` if the term is to stay and the store has no place for it apart from the record.
+   */
+  forget?(claim: ForgetClaim, options: CallOptions): Promise<Forgotten>
   /** Like `read`, with what is left of the lease, where the store has a clock for it. For people: nobody decides by it. */
   look?(election: string, options: CallOptions): Promise<Look>
   /**
    * Yields the record as it is, then as it changes; undefined when there is none. It may skip states, and nothing
    * depends on it: it only makes a take-over faster. It ends when the signal aborts.
    */
-  watch?(election: string, options: CallOptions): AsyncIterable<LeaseRecord | undefined>
+  watch?(election: string, options: WatchOptions): AsyncIterable<LeaseRecord | undefined>
   /**
    * Shows which elections there are, page by page; for people and tools, no candidate needs it. An election whose record
    * is there from the first page to the last is shown; whether one that comes, goes or changes meanwhile is shown, and

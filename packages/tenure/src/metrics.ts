@@ -1,12 +1,12 @@
 import { familyText, prometheusType } from '@tenure/internal/prometheus'
 import { systemClock, type Clock } from './clock.ts'
-import type { Observer } from './events.ts'
+import type { WholeObserver } from './events.ts'
 import { ElectionFigures, families } from './figures.ts'
 import { checkClock } from './options.ts'
 import { checkOptions } from './options/check-options.ts'
 
 /** An observer that counts, and what it has counted. */
-export interface ElectionMetrics extends Required<Observer> {
+export interface ElectionMetrics extends WholeObserver {
   /** For the header `content-type`. */
   readonly contentType: string
   /** The figures as they are now, in the text format of Prometheus. */

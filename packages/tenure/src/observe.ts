@@ -1,26 +1,33 @@
+import { contain } from '@tenure/internal/contain'
+import { messageOf } from '@tenure/internal/message'
 import { pause } from '@tenure/internal/pause'
 import { systemClock, type Clock, type Timer } from './clock.ts'
-import { contain } from './contain.ts'
+import { ElectionLog } from './election-log.ts'
 import { fullName, invalidOption, TenureError } from './errors.ts'
 import type { CallOptions, LeaseStore } from './lease-store.ts'
+import type { Log } from './log.ts'
 import { checkName } from './names.ts'
 import { Sights, type Change, type Observation } from './observation.ts'
-import { checkClock, checkSignal, checkStore } from './options.ts'
+import { checkClock, checkLog, checkSignal, checkStore } from './options.ts'
 import { checkOptions, type OptionNames } from './options/check-options.ts'
 import { checkFound } from './store-calls.ts'
-import { warnOnce } from './warnings.ts'
 
 /** What {@link observe} takes. */
 export interface ObserveOptions {
   /** Ends it. Leaving the loop does, too. */
   readonly signal?: AbortSignal | undefined
-  /** Hears of each failed call. The store is asked again, more and more slowly. Without it, a warning shows each kind once. */
+  /** Hears of each failed call. The store is asked again, more and more slowly. */
   readonly onError?: ((error: unknown) => void) | undefined
   /** How long a call may take. 10 s unless given. */
   readonly timeoutMs?: number | undefined
   /** How often the store is asked where it cannot be watched. 1 s unless given. */
   readonly pollIntervalMs?: number | undefined
   readonly clock?: Clock | undefined
+  /**
+   * Where lines about errors and recoveries go, such as `console`; or false for none. Default: standard error, unless
+   * there is an `onError`.
+   */
+  readonly log?: Log | false | undefined
 }
 
 const names: OptionNames<ObserveOptions> = {
@@ -29,6 +36,7 @@ const names: OptionNames<ObserveOptions> = {
   timeoutMs: true,
   pollIntervalMs: true,
   clock: true,
+  log: true,
 }
 const longestPauseMs = 10_000
 /** A watch that lasted this long may be opened again at once. */
@@ -65,8 +73,9 @@ export function observe(
   checkStore(store)
   checkName('election', election)
   checkOptions('observe()', options, names)
-  const { signal, onError, timeoutMs = 10_000, pollIntervalMs = 1_000, clock = systemClock } = options
+  const { signal, onError, timeoutMs = 10_000, pollIntervalMs = 1_000, clock = systemClock, log } = options
   checkSignal(signal)
+  checkLog(log)
   checkClock(clock)
   if (onError !== undefined && typeof onError !== 'function') {
     throw invalidOption('onError', onError, 'it must be a function')
@@ -81,7 +90,7 @@ export function observe(
       `Election "${election}" cannot be observed: the store has no lasting terms.`,
     )
   }
-  return new Onlooker({ store, election, signal, onError, timeoutMs, pollIntervalMs, clock })
+  return new Onlooker({ store, election, signal, onError, timeoutMs, pollIntervalMs, clock, log })
 }
 
 interface Settings extends ObserveOptions {
@@ -94,6 +103,7 @@ interface Settings extends ObserveOptions {
 
 class Onlooker implements AsyncIterableIterator<Observation, undefined> {
   readonly #settings: Settings
+  readonly #log: ElectionLog
   readonly #sights = new Sights()
   readonly #end = new AbortController()
   readonly #stop = () => this.#finish()
@@ -107,7 +117,10 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
   #unanswered = 0
 
   constructor(settings: Settings) {
+    const { store, election, clock, log, onError } = settings
     this.#settings = settings
+    const isObserved = onError !== undefined
+    this.#log = new ElectionLog({ election, namespace: store.namespace }, { clock, log, isObserved, hasTerms: true })
   }
 
   [Symbol.asyncIterator](): this {
@@ -135,6 +148,7 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
     const { signal } = this.#settings
     if (signal?.aborted) return this.#finish()
     signal?.addEventListener('abort', this.#stop, { once: true })
+    this.#log.open()
     void this.#run()
   }
 
@@ -143,6 +157,7 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
     this.#timer?.cancel()
     this.#queue = []
     this.#end.abort()
+    this.#log.close()
     this.#wakeAll()
   }
 
@@ -175,11 +190,13 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
         store.look ? store.look(election, call) : { record: await store.read(election, call), remainingMs: undefined },
       )
       this.#unanswered = 0
+      if (!this.#end.signal.aborted) this.#log.answered({ isWrite: false, isOk: true, isHeld: false })
       // What a watch has shown since the question was sent may be newer than the answer.
       const isNews = this.#sights.count === before && !this.#end.signal.aborted
       if (isNews) this.#tell(this.#sights.see(checkFound(record), clock.monotonicMs(), { remainingMs }))
       return true
     } catch (error) {
+      this.#log.failed('read', error)
       this.#report(error)
       return false
     }
@@ -237,9 +254,15 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
 
   #report(error: unknown): void {
     if (this.#end.signal.aborted) return
-    const { onError } = this.#settings
-    if (!onError) return warnOnce(error, 'onError')
-    contain(() => onError(error), warnOnce)
+    const { onError, election } = this.#settings
+    this.#log.event({ type: 'error', error })
+    contain(
+      () => onError?.(error),
+      (cause) => {
+        const text = `The onError of observe() for "${election}" failed: ${messageOf(cause)}`
+        this.#log.listenerFailed(new TenureError('WORK_FAILED', text, { cause }))
+      },
+    )
   }
 
   /** Makes one call, and waits no longer than it may take, even where the store would. */

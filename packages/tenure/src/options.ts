@@ -3,9 +3,13 @@ import type { Clock } from './clock.ts'
 import { invalidOption } from './errors.ts'
 import type { Observer } from './events.ts'
 import type { LeaseStore, Metadata } from './lease-store.ts'
+import type { Log } from './log.ts'
 import { checkMembers, isPromise } from './options/check-options.ts'
 
-const metadataLimitBytes = 4096
+/** The longest metadata, as JSON in UTF-8. */
+export const metadataLimitBytes = 4096
+/** The longest carry, in UTF-8. */
+export const carryLimitBytes = 4096
 
 /** Options must be given as an object. */
 export function checkObject(option: string, value: unknown): asserts value is object {
@@ -25,7 +29,7 @@ export function checkMethods(option: string, value: unknown, methods: readonly s
 
 export function checkStore(store: unknown): asserts store is LeaseStore {
   checkMethods('store', store, ['read', 'acquire', 'renew', 'release'], 'a LeaseStore such as memoryStore()')
-  checkMembers('store', store as object, ['look', 'watch', 'list', 'examine', 'close'])
+  checkMembers('store', store as object, ['look', 'watch', 'list', 'forget', 'examine', 'close'])
 }
 
 export function checkClock(clock: unknown): asserts clock is Clock | undefined {
@@ -44,6 +48,11 @@ export function checkObserver(observer: unknown): asserts observer is Observer |
     }
   }
   checkMembers('observer', observer, ['onEvent', 'onCall'])
+}
+
+export function checkLog(log: unknown): asserts log is Log | false | undefined {
+  if (log === undefined || log === false) return
+  checkMethods('log', log, ['info', 'warn', 'error'], 'false, or a log such as console')
 }
 
 export function checkSignal(signal: unknown): asserts signal is AbortSignal | undefined {

@@ -2,7 +2,10 @@ import type { Clock, Timer } from './clock.ts'
 
 const disagreementMs = 50
 const slowestTickMs = 1_000
-const coarseMs = 20
+/** Boot time is rounded to 10 ms, and read a moment after the monotonic clock: less than this may be no sleep at all. */
+const shortestSleepMs = 20
+/** How far apart the readings of one look may be. */
+const apartMs = 5
 
 /** Told when the machine turns out to have slept. */
 export interface Sleeper {
@@ -23,9 +26,10 @@ export class SleepMeter {
   readonly #leaders = new Set<Sleeper>()
   #wallAheadMs: number
   #sleptMs = 0
-  #toldMs = 0
   #tick: Timer | undefined
   #tickMs = slowestTickMs
+  #tickDueMs = Infinity
+  #stall = { fromMs: Infinity, toMs: -Infinity }
 
   static readonly #meters = new WeakMap<Clock, SleepMeter>()
 
@@ -45,11 +49,21 @@ export class SleepMeter {
 
   /** The sleep known by now. */
   sleptMs(nowMs: number): number {
-    const apartMs = this.#clock.wallMs() - nowMs - this.#wallAheadMs
-    if (apartMs <= disagreementMs && apartMs >= -disagreementMs) return this.#sleptMs
+    const movedMs = this.#clock.wallMs() - nowMs - this.#wallAheadMs
+    if (movedMs <= disagreementMs && movedMs >= -disagreementMs) return this.#sleptMs
     this.#look()
     // A stall since `nowMs` was read has used up time too, but is not a sleep: it counts for this answer only.
     return this.#sleptMs + Math.max(0, this.#clock.monotonicMs() - nowMs)
+  }
+
+  /**
+   * How long this process did not run, if that is why it missed a deadline; otherwise 0. Its event loop was blocked, or
+   * it was paused. Known only while someone leads: a tick that comes late by more than its interval shows it.
+   */
+  stalledMs(deadlineMs: number): number {
+    this.#noteStall()
+    const { fromMs, toMs } = this.#stall
+    return fromMs <= deadlineMs && deadlineMs <= toMs + this.#tickMs ? toMs - fromMs : 0
   }
 
   /** Starts the tick that notices a sleep for a leader whose code asks nothing. */
@@ -64,13 +78,21 @@ export class SleepMeter {
   forget(leader: Sleeper): void {
     this.#leaders.delete(leader)
     if (this.#leaders.size > 0) return
+    this.#noteStall()
     this.#tick?.cancel()
     this.#tick = undefined
     this.#tickMs = slowestTickMs
   }
 
+  #noteStall(): void {
+    const nowMs = this.#clock.monotonicMs()
+    if (this.#tick && nowMs - this.#tickDueMs >= this.#tickMs) this.#stall = { fromMs: this.#tickDueMs, toMs: nowMs }
+  }
+
   #startTick(): void {
+    this.#noteStall()
     this.#tick?.cancel()
+    this.#tickDueMs = this.#clock.monotonicMs() + this.#tickMs
     this.#tick = this.#clock.setTimer(
       this.#tickMs,
       () => {
@@ -85,12 +107,11 @@ export class SleepMeter {
     const { nowMs, bootMs, wallMs } = readTogether(this.#clock)
     const sleptMs = bootMs - nowMs - this.#bootAheadMs
     this.#wallAheadMs = wallMs - nowMs
-    if (sleptMs <= this.#sleptMs) return
+    // Rounding that counted as a sleep would shorten a lease. A machine sleeps for longer, and short sleeps add up.
+    if (sleptMs - this.#sleptMs < shortestSleepMs) return
     this.#sleptMs = sleptMs
-    // Boot time is coarse: what may be mere rounding is counted, but not worth waking everybody.
-    if (this.#leaders.size === 0 || sleptMs - this.#toldMs < coarseMs) return
-    this.#toldMs = sleptMs
-    // Not from here: a caller that asks whether it leads must not have its own abort handlers run inside the question.
+    if (this.#leaders.size === 0) return
+    // Not from here: a leader that asks is ended by its own question, and must not run the abort handlers of others.
     this.#clock.setTimer(0, () => {
       for (const leader of this.#leaders) leader.onSleep()
     })
@@ -103,6 +124,6 @@ function readTogether(clock: Clock): { nowMs: number; bootMs: number; wallMs: nu
     const nowMs = clock.monotonicMs()
     const bootMs = clock.bootMs()
     const wallMs = clock.wallMs()
-    if (clock.monotonicMs() - nowMs <= coarseMs) return { nowMs, bootMs, wallMs }
+    if (clock.monotonicMs() - nowMs <= apartMs) return { nowMs, bootMs, wallMs }
   }
 }

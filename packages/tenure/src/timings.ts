@@ -1,13 +1,16 @@
 import { invalidOption } from './errors.ts'
 import { checkOptions, type OptionNames } from './options/check-options.ts'
 
-/** How long things last. `leaseDurationMs` alone is enough; the rest follows from it. */
+/**
+ * How long things last. `leaseDurationMs` alone is enough; the rest follows from it. A default that is not safe with the
+ * numbers that are given is replaced by one that is.
+ */
 export interface TimingOptions {
   /** How long a grant lasts without renewal. Default: 15 s. */
   readonly leaseDurationMs?: number | undefined
   /** How often a leader renews. Default: a third of the lease. */
   readonly renewIntervalMs?: number | undefined
-  /** A leader that could not renew for this long stops. Default: two thirds of the lease. */
+  /** A leader that could not renew for this long stops. Default: two thirds of the lease; later if the intervals need it. */
   readonly renewDeadlineMs?: number | undefined
   /** How long to wait after a failed call, and between polls where a store cannot watch. Default: 2/15 of the lease. */
   readonly retryIntervalMs?: number | undefined
@@ -41,7 +44,9 @@ export const timingNames: OptionNames<TimingOptions> = {
   maxFailedRenewals: true,
 }
 
+const usualLeaseMs = 15_000
 const shortestLeaseMs = 100
+const shortestMs = 1
 const endMs = 2 ** 31
 const usualDriftRatio = 0.01
 
@@ -58,32 +63,70 @@ export function resolveTimings(options: TimingOptions): Timings {
 
 /** The same for options that were checked, and may hold more. */
 export function timingsOf(options: TimingOptions): Timings {
-  const { leaseDurationMs = 15_000 } = options
+  const { leaseDurationMs = usualLeaseMs, driftRatio = usualDriftRatio, maxFailedRenewals = Infinity } = options
   checkDuration('leaseDurationMs', leaseDurationMs, shortestLeaseMs)
-  const {
-    renewIntervalMs = leaseDurationMs / 3,
-    renewDeadlineMs = (leaseDurationMs * 2) / 3,
-    retryIntervalMs = (leaseDurationMs * 2) / 15,
-    driftRatio = usualDriftRatio,
-    maxFailedRenewals = Infinity,
-  } = options
-  checkDuration('renewIntervalMs', renewIntervalMs, 1)
-  checkDuration('renewDeadlineMs', renewDeadlineMs, 1)
-  checkDuration('retryIntervalMs', retryIntervalMs, 1)
+  for (const name of ['renewIntervalMs', 'renewDeadlineMs', 'retryIntervalMs'] as const) {
+    if (options[name] !== undefined) checkDuration(name, options[name], shortestMs)
+  }
   checkDrift(driftRatio)
   if (options.maxFailedRenewals !== undefined) checkCount(maxFailedRenewals)
-  const timings: Timings = {
+  const latestMs = latestDeadlineMs(leaseDurationMs, driftRatio)
+  const derived = derive(options, leaseDurationMs, latestMs)
+  checkRelations(options, { ...derived, leaseDurationMs, driftRatio, latestMs })
+  return {
     leaseDurationMs,
-    renewIntervalMs,
-    renewDeadlineMs,
-    retryIntervalMs,
+    ...derived,
     driftRatio,
     maxFailedRenewals,
     beliefEndMs: holderShareMs(leaseDurationMs, driftRatio),
-    answerBoundMs: (renewDeadlineMs - renewIntervalMs) / 2,
+    answerBoundMs: (derived.renewDeadlineMs - derived.renewIntervalMs) / 2,
   }
-  checkRelations(timings)
-  return timings
+}
+
+interface Derived {
+  readonly renewIntervalMs: number
+  readonly renewDeadlineMs: number
+  readonly retryIntervalMs: number
+}
+
+/**
+ * Fills in what was not given. The usual parts of the lease are taken while they are safe with the numbers that were
+ * given. Otherwise the numbers that were not given make way: first the deadline moves back, then the intervals shrink.
+ * If any choice is safe, this one is.
+ */
+function derive(given: TimingOptions, leaseMs: number, latestMs: number): Derived {
+  const answersMs = shortestAnswersMs(leaseMs)
+  const usualIntervalMs = given.renewIntervalMs ?? leaseMs / 3
+  const usualRetryMs = given.retryIntervalMs ?? (leaseMs * 2) / 15
+  const neededMs = usualIntervalMs + Math.max(usualRetryMs, answersMs)
+  const usualDeadlineMs = given.renewDeadlineMs ?? (leaseMs * 2) / 3
+  const isUsual = neededMs <= usualDeadlineMs && (given.renewDeadlineMs !== undefined || usualDeadlineMs <= latestMs)
+  if (isUsual) {
+    return { renewIntervalMs: usualIntervalMs, renewDeadlineMs: usualDeadlineMs, retryIntervalMs: usualRetryMs }
+  }
+  // Two and a half retries after a renewal is due, as with the usual numbers.
+  const laterMs = Math.max(neededMs, usualIntervalMs + 2.5 * usualRetryMs)
+  const renewDeadlineMs = given.renewDeadlineMs ?? Math.min(latestMs, Math.max(usualDeadlineMs, laterMs))
+  // Half and a fifth of the deadline: the same proportions as usual.
+  const retryIntervalMs =
+    given.retryIntervalMs ??
+    within(Math.min(usualRetryMs, renewDeadlineMs / 5), renewDeadlineMs - (given.renewIntervalMs ?? shortestMs))
+  const roomMs = renewDeadlineMs - Math.max(retryIntervalMs, answersMs)
+  const renewIntervalMs = given.renewIntervalMs ?? within(Math.min(usualIntervalMs, renewDeadlineMs / 2), roomMs)
+  return { renewIntervalMs, renewDeadlineMs, retryIntervalMs }
+}
+
+/**
+ * A duration that is wanted, but no more than there is room for, and no less than the shortest one. Whole milliseconds of
+ * room, so that rounding cannot make a sum too long.
+ */
+function within(wantedMs: number, roomMs: number): number {
+  return Math.max(shortestMs, Math.min(wantedMs, Math.floor(roomMs)))
+}
+
+/** How much time two renewals need at least, to be answered before the deadline. */
+export function shortestAnswersMs(leaseMs: number): number {
+  return leaseMs / 50
 }
 
 /** A duration that a timer can wait for. */
@@ -109,30 +152,57 @@ function checkCount(maxFailedRenewals: number): void {
   }
 }
 
-function checkRelations(timings: Timings): void {
-  const { leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio } = timings
-  if (renewDeadlineMs < renewIntervalMs + retryIntervalMs) {
-    throw invalidOption(
-      'renewDeadlineMs',
-      rounded(renewDeadlineMs),
-      `it must be at least renewIntervalMs + retryIntervalMs (${rounded(renewIntervalMs)} + ${rounded(retryIntervalMs)}), so that a failed renewal can be tried again`,
-    )
-  }
-  if (renewDeadlineMs - renewIntervalMs < leaseDurationMs / 50) {
-    throw invalidOption(
-      'renewDeadlineMs',
-      rounded(renewDeadlineMs),
-      `it must leave two renewals a fiftieth of the lease to be answered in: at least renewIntervalMs + leaseDurationMs / 50 (${rounded(renewIntervalMs)} + ${rounded(leaseDurationMs / 50)})`,
-    )
-  }
-  const latestMs = latestDeadlineMs(leaseDurationMs, driftRatio)
+interface Relations extends Derived {
+  readonly leaseDurationMs: number
+  readonly driftRatio: number
+  readonly latestMs: number
+}
+
+/** Refuses what cannot be safe. The error is about a number that was given: one that was not would only puzzle people. */
+function checkRelations(given: TimingOptions, timings: Relations): void {
+  const { leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio, latestMs } = timings
+  const answersMs = shortestAnswersMs(leaseDurationMs)
+  const lease = `with leaseDurationMs ${leaseDurationMs} and driftRatio ${driftRatio}`
+  const isTooLong = renewIntervalMs + Math.max(retryIntervalMs, answersMs) > latestMs
+  if (given.renewDeadlineMs === undefined && isTooLong) throw tooLong(given, leaseDurationMs, latestMs)
+  const refuse = (rule: string) => invalidOption('renewDeadlineMs', rounded(renewDeadlineMs), rule)
   if (renewDeadlineMs > latestMs) {
-    throw invalidOption(
-      'renewDeadlineMs',
-      rounded(renewDeadlineMs),
-      `it must leave a twentieth of the lease for work to wind down: with leaseDurationMs ${leaseDurationMs} and driftRatio ${driftRatio} at most ${Math.floor(latestMs)}; otherwise two could lead at once`,
+    const rule = `it must leave a twentieth of the lease for work to wind down: ${lease} at most ${Math.floor(latestMs)}; otherwise two could lead at once`
+    throw refuse(rule)
+  }
+  if (renewDeadlineMs < renewIntervalMs + retryIntervalMs) {
+    const rule = `it must be at least renewIntervalMs + retryIntervalMs (${rounded(renewIntervalMs)} + ${rounded(retryIntervalMs)}), so that a failed renewal can be tried again`
+    throw refuse(rule)
+  }
+  if (renewDeadlineMs < renewIntervalMs + answersMs) {
+    const rule = `it must leave two renewals a fiftieth of the lease to be answered in: at least renewIntervalMs + leaseDurationMs / 50 (${rounded(renewIntervalMs)} + ${rounded(answersMs)})`
+    throw refuse(rule)
+  }
+}
+
+/** No deadline is late enough for these intervals, and early enough for this lease. */
+function tooLong(given: TimingOptions, leaseDurationMs: number, latestMs: number): TypeError {
+  const { renewIntervalMs, retryIntervalMs, driftRatio = usualDriftRatio } = given
+  const lease = `with leaseDurationMs ${leaseDurationMs} and driftRatio ${driftRatio}`
+  const why = 'so that a failed renewal can be tried again and work can wind down in time'
+  if (renewIntervalMs !== undefined && retryIntervalMs !== undefined) {
+    const sum = `renewIntervalMs + retryIntervalMs (${rounded(renewIntervalMs)} + ${rounded(retryIntervalMs)})`
+    return invalidOption(
+      'renewIntervalMs',
+      rounded(renewIntervalMs),
+      `${sum} must be at most ${Math.floor(latestMs)} ${lease}, ${why}`,
     )
   }
+  const answersMs = Math.max(shortestMs, shortestAnswersMs(leaseDurationMs))
+  if (renewIntervalMs !== undefined) {
+    const rule = `it must be at most ${Math.floor(latestMs - answersMs)} ${lease}, ${why}`
+    return invalidOption('renewIntervalMs', rounded(renewIntervalMs), rule)
+  }
+  if (retryIntervalMs !== undefined) {
+    const rule = `it must be at most ${Math.floor(latestMs - shortestMs)} ${lease}, ${why}`
+    return invalidOption('retryIntervalMs', rounded(retryIntervalMs), rule)
+  }
+  return invalidOption('driftRatio', driftRatio, `${lease} no deadline leaves time to renew and to wind down`)
 }
 
 /** A leader that stops by then leaves a twentieth of the lease for work to wind down before others may lead. */

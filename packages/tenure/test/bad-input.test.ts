@@ -170,7 +170,7 @@ describe('LeaderElector refuses a wrong', () => {
 
   test('retryPeriodMs that leaves no time to renew', () => {
     for (const retryPeriodMs of [10_000, 9_999.5, 14_000]) {
-      expect(() => make({ retryPeriodMs })).toThrow(
+      expect(() => make({ renewDeadlineMs: 10_000, retryPeriodMs })).toThrow(
         /Option "retryPeriodMs" is .* renewDeadlineMs \(10000\) must be at least 1\.2 times/,
       )
     }
@@ -263,13 +263,18 @@ describe('timings that cannot be safe together are refused with the numbers and 
   test.each([
     ['no time to wind down', { leaseDurationMs: 15_000, renewDeadlineMs: 14_000 }, /"renewDeadlineMs" is 14000.*15000/],
     ['a deadline after the lease', { leaseDurationMs: 5_000, renewDeadlineMs: 10_000 }, /"renewDeadlineMs" is 10000/],
-    ['clocks too far off', { driftRatio: 0.2 }, /"renewDeadlineMs" is 10000.*driftRatio 0\.2/],
+    ['clocks too far off', { driftRatio: 0.9 }, /"driftRatio" is 0\.9.*leaseDurationMs 15000/],
+    [
+      'a deadline for better clocks',
+      { renewDeadlineMs: 10_000, driftRatio: 0.2 },
+      /"renewDeadlineMs".*driftRatio 0\.2/,
+    ],
     [
       'renewal after the deadline',
-      { renewIntervalMs: 11_000 },
+      { renewIntervalMs: 11_000, retryIntervalMs: 2_000, renewDeadlineMs: 10_000 },
       /at least renewIntervalMs \+ retryIntervalMs \(11000 \+ 2000\)/,
     ],
-    ['no second try', { renewIntervalMs: 9_000, retryIntervalMs: 2_000 }, /\(9000 \+ 2000\)/],
+    ['no second try', { renewIntervalMs: 9_000, retryIntervalMs: 5_000 }, /\(9000 \+ 5000\) must be at most 13952/],
   ])('%s', (_, timings, message) => {
     for (const make of [
       () => new Elector({ store, election: 'e', ...timings }),

@@ -63,3 +63,8 @@ describe('the answer of a service', () => {
     expect(answer(403, { error: 'UNAUTHORIZED', message: 'No.' }).option).toBeUndefined()
   })
 })
+
+test('an error has no field for a detail that is undefined', () => {
+  const error = new TenureError('BUSY', 'Later.', { option: undefined, advice: 'Wait.', retryable: undefined })
+  expect(Object.keys(error).toSorted()).toEqual(['advice', 'code', 'name', 'retryable'])
+})

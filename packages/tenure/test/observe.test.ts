@@ -311,21 +311,26 @@ test('a store that fails, or hangs, is asked again at a pace, and errors end not
   expect(shown[0]).toBe('state 1')
 })
 
-test('what nobody listens to is shown as a warning, and a listener that throws ends nothing', async () => {
+test('errors that no listener hears of are logged, and a listener that throws ends nothing', async () => {
   const { clock, store, leader } = scene('polled')
-  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  const lines: string[] = []
+  const log = { info() {}, warn: (line: string) => void lines.push(line), error() {} }
+  const warn = vi.spyOn(console, 'error').mockImplementation(() => undefined)
   onTestFinished(() => warn.mockRestore())
   store.fault = () => 'error'
-  const { shown } = watching(store, { clock, onError: undefined })
+  const { shown } = watching(store, { clock, onError: undefined, log })
   const other = watching(store, { clock, onError: () => expect.fail('mine') })
   // A rejection that nobody handles would end the process.
   const rejects: () => unknown = () => Promise.reject(new Error('log sink down'))
   watching(store, { clock, onError: rejects })
   await clock.advance(5_000)
-  expect(warn.mock.calls.map(([message]) => message)).toEqual([refusedConnection.message, 'mine', 'log sink down'])
+  expect(lines).toEqual([`tenure: reading "e" failed: ${refusedConnection.message}`])
+  const failed = (why: string) => expect.stringContaining(`The onError of observe() for "e" failed: ${why}\n`)
+  expect(warn.mock.calls.flat().slice(0, 2)).toEqual([failed('mine'), failed('log sink down')])
   store.fault = () => undefined
   await leader.acquire()
   await clock.advance(10_000)
+  expect(lines[1]).toMatch(/the store answers again after .* s \(\d+ calls for "e" failed\)/)
   expect([shown[0], other.shown[0]]).toEqual(['state 1', 'state 1'])
 })
 

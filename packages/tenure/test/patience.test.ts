@@ -53,7 +53,7 @@ const styles: Record<string, (at: Scene, onLost: () => void) => unknown> = {
   '`LeaderElector` with `renewIntervalMs: 5_000`': ({ store, clock }, onLost) =>
     new LeaderElector({ ...named, store, clock, renewIntervalMs: 5_000, observer: lost(onLost) }).run(),
   '`createElections`': async ({ storage, clock }, onLost) => {
-    const elections = createElections<string, string>({ storage, clock, log() {} })
+    const elections = createElections<string, string>({ storage, clock, log: false })
     const signal = await elections.acquireLeadership('e', 'a', { durationMs: leaseDurationMs })
     signal?.addEventListener('abort', onLost)
   },

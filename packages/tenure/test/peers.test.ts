@@ -332,10 +332,9 @@ describe('redis-semaphore', () => {
     expect(leadership.isLeader()).toBe(false)
     expect(() => leadership.throwIfLost()).toThrow(expect.objectContaining({ code: 'LEADERSHIP_LOST' }))
     expect(leadership.remainingMs()).toBe(0)
-    expect(leadership.signal.aborted, 'no timer ran').toBe(false)
+    expect(leadership.signal.aborted).toBe(true)
     stalling.resume()
     await clock.advance(0)
-    expect(leadership.signal.aborted, 'the first timer aborts it').toBe(true)
   })
 })
 

@@ -3,9 +3,9 @@ import type { Clock } from '../src/index.ts'
 import { SleepMeter } from '../src/sleep-meter.ts'
 
 /** Clocks of a machine that can sleep, and of a process that can stall between any two readings. */
-function machine() {
-  let awakeMs = 1_000
+function machine({ awakeMs = 1_000 } = {}) {
   let sleptMs = 0
+  let wallAheadMs = 1.9e12
   const stalls: number[] = []
   const read = (value: () => number) => () => {
     const reading = value()
@@ -16,7 +16,7 @@ function machine() {
     monotonicMs: read(() => awakeMs),
     machineMs: read(() => awakeMs),
     bootMs: read(() => Math.floor((awakeMs + sleptMs) / 10) * 10),
-    wallMs: read(() => 1.9e12 + awakeMs + sleptMs),
+    wallMs: read(() => wallAheadMs + awakeMs + sleptMs),
     setTimer: () => ({ cancel: () => undefined }),
     random: () => 0,
     randomId: () => 'id',
@@ -30,6 +30,8 @@ function machine() {
     },
     pass: (ms: number) => void (awakeMs += ms),
     sleep: (ms: number) => void (sleptMs += ms),
+    /** Somebody sets the clock, and so makes the meter look. */
+    setWall: () => void (wallAheadMs += 1_000),
     stallBetweenReadings: (...ms: number[]) => void stalls.push(...ms),
   }
 }
@@ -61,4 +63,37 @@ test('a wall clock that somebody set is no sleep', () => {
   const before = held()
   pass(1_000)
   expect(held() - before).toBeLessThanOrEqual(1_010)
+})
+
+test.each([1_000, 1_001, 1_005, 1_009])(
+  'rounding of boot time is no sleep, for a process that starts at %d ms',
+  (awakeMs) => {
+    const { held, pass, setWall } = machine({ awakeMs })
+    const before = held()
+    for (let ms = 1; ms <= 20; ms += 1) {
+      pass(1)
+      setWall()
+      expect(held() - before).toBe(ms)
+    }
+  },
+)
+
+test('a stall of a few milliseconds between the readings of a look is no sleep', () => {
+  const { held, setWall, stallBetweenReadings } = machine({ awakeMs: 1_009 })
+  const before = held()
+  setWall()
+  stallBetweenReadings(0, 0, 12)
+  held()
+  expect(held() - before).toBe(12)
+})
+
+test('sleeps that are each too short to tell from rounding count together', () => {
+  const { held, sleep, setWall } = machine()
+  const before = held()
+  for (let count = 0; count < 10; count += 1) {
+    sleep(10)
+    setWall()
+    held()
+  }
+  expect(held() - before).toBeGreaterThan(80)
 })

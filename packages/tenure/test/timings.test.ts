@@ -59,6 +59,87 @@ test('whatever is accepted, the slowest clock reaches its deadline before the fa
   expect(accepted).toBeGreaterThan(10)
 })
 
+const names = ['leaseDurationMs', 'renewIntervalMs', 'renewDeadlineMs', 'retryIntervalMs', 'driftRatio'] as const
+
+/** Any subset of the timings, mostly in the region where some subsets are safe and some are not. */
+const subset = fc
+  .record({
+    leaseDurationMs: fc.integer({ min: 100, max: 100_000 }),
+    driftRatio: fc.constantFrom(0.001, 0.01, 0.2, 0.5),
+  })
+  .chain(({ leaseDurationMs, driftRatio }) => {
+    const ms = fc.double({ min: 1, max: leaseDurationMs, noNaN: true })
+    return fc.record(
+      {
+        leaseDurationMs: fc.constant(leaseDurationMs),
+        driftRatio: fc.constant(driftRatio),
+        renewIntervalMs: ms,
+        renewDeadlineMs: ms,
+        retryIntervalMs: ms,
+      },
+      { requiredKeys: [] },
+    )
+  })
+
+/** The rules, on the smallest values of what was not given: nothing else can be safe if those are not. */
+function hasSafeCompletion(given: TimingOptions): boolean {
+  const { leaseDurationMs: lease = 15_000, driftRatio: d = 0.01 } = given
+  const latestMs = (lease * (1 - d)) / (1 + d) - lease / 20
+  const deadlineMs = given.renewDeadlineMs ?? latestMs
+  return (
+    deadlineMs <= latestMs &&
+    deadlineMs >= (given.renewIntervalMs ?? 1) + Math.max(given.retryIntervalMs ?? 1, lease / 50)
+  )
+}
+
+test('timings are accepted if and only if the numbers that are given can be completed to a safe set', () => {
+  const seen = { accepted: 0, refused: 0 }
+  fc.assert(
+    fc.property(subset, (given: TimingOptions) => {
+      if (!hasSafeCompletion(given)) {
+        seen.refused += 1
+        const error = errorOf(() => resolveTimings(given))
+        expect(error).toMatchObject({ code: 'INVALID_OPTION' })
+        const written = names.filter((name) => given[name] !== undefined)
+        expect(written, 'the error is about a number that was written').toContain(error.option)
+        for (const name of written.filter((name) => name !== 'driftRatio' && name !== 'leaseDurationMs')) {
+          if (given.renewDeadlineMs === undefined) expect(error.message).toContain(name)
+        }
+        return
+      }
+      seen.accepted += 1
+      const timings = resolveTimings(given)
+      expect(timings).toMatchObject(given)
+      expect(hasSafeCompletion(timings), 'what was derived is safe').toBe(true)
+      for (const name of names) expect(timings[name]).toBeGreaterThan(0)
+    }),
+    { numRuns: 3_000 },
+  )
+  expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(300)
+})
+
+function errorOf(call: () => unknown): { message: string; option?: string } {
+  try {
+    call()
+  } catch (error) {
+    return error as { message: string; option?: string }
+  }
+  return expect.fail('nothing was thrown')
+}
+
+test('a lease of 10 s that is renewed every 5 s and tried again every 2 s is accepted', () => {
+  const timings = resolveTimings({ leaseDurationMs: 10_000, renewIntervalMs: 5_000, retryIntervalMs: 2_000 })
+  expect(timings).toMatchObject({ renewIntervalMs: 5_000, retryIntervalMs: 2_000 })
+  expect(timings.renewDeadlineMs).toBeGreaterThan(9_000)
+  expect(timings.renewDeadlineMs).toBeLessThan(9_303)
+})
+
+test('an error about timings names the numbers that were given, and none that was derived', () => {
+  expect(() => resolveTimings({ renewIntervalMs: 9_000, retryIntervalMs: 6_000 })).toThrow(
+    'Option "renewIntervalMs" is 9000, but renewIntervalMs + retryIntervalMs (9000 + 6000) must be at most 13952 with leaseDurationMs 15000 and driftRatio 0.01',
+  )
+})
+
 test('the end of belief and the bound of an answer are those of an elector', async () => {
   const clock = fakeClock()
   const memory = memoryStore({ clock })

@@ -1,7 +1,18 @@
 import type { Scene, StoreUnderTest } from './scene.ts'
 
 /** What a case needs of the store; where it is missing, the case is skipped. */
-export type Need = 'terms' | 'own-clock' | 'observed' | 'watch' | 'look' | 'list' | 'remove' | 'open' | 'lasting-terms'
+export type Need =
+  | 'terms'
+  | 'own-clock'
+  | 'observed'
+  | 'watch'
+  | 'look'
+  | 'list'
+  | 'forget'
+  | 'remove'
+  | 'open'
+  | 'lasting-terms'
+  | 'terms-in-records'
 
 /** One promise of the port. */
 export interface Case {
@@ -20,9 +31,11 @@ export function unmetNeed({ needs = [] }: Case, under: StoreUnderTest): string |
     watch: store.watch !== undefined,
     look: store.look !== undefined,
     list: store.list !== undefined,
+    forget: store.forget !== undefined,
     remove: under.remove !== undefined,
     open: under.open !== undefined,
     'lasting-terms': !under.forgetsTerms,
+    'terms-in-records': under.forgetsTerms === true,
   }
   const reasons: Record<Need, string> = {
     terms: 'the store has no lasting terms',
@@ -31,9 +44,11 @@ export function unmetNeed({ needs = [] }: Case, under: StoreUnderTest): string |
     watch: 'the store cannot watch',
     look: 'the store does not know what is left of a lease',
     list: 'the store cannot list',
+    forget: 'the store cannot forget',
     remove: 'the test cannot remove a record',
     open: 'the test cannot open a second handle',
     'lasting-terms': 'the highest term goes with the record',
+    'terms-in-records': 'the highest term outlives the record',
   }
   const missing = needs.find((need) => !met[need])
   return missing && reasons[missing]

@@ -10,7 +10,9 @@ import { callsCases } from './calls.ts'
 import { unmetNeed, type Case } from './case.ts'
 import { concurrencyCases } from './concurrency.ts'
 import { expiryCases } from './expiry.ts'
+import { forgetCases } from './forget.ts'
 import { heldCases } from './held.ts'
+import { largestCases } from './largest.ts'
 import { listCases } from './list.ts'
 import { namesCases } from './names.ts'
 import { Scene, type ConformanceOptions, type StoreUnderTest } from './scene.ts'
@@ -36,16 +38,18 @@ const cases: readonly Case[] = [
   ...acquireCases,
   ...expiryCases,
   ...heldCases,
+  ...largestCases,
   ...vanishedCases,
   ...concurrencyCases,
   ...namesCases,
   ...watchCases,
   ...listCases,
+  ...forgetCases,
   ...callsCases,
 ]
 
 /**
- * The suite. `makeStore` is called again for each case. Cases that a store's kind rules out (no watch, no list, no lasting terms)
+ * The suite. `makeStore` is called again for each case. Cases that a store's kind rules out (no watch, no list, no forget, no lasting terms)
  * are skipped.
  *
  * @example

@@ -24,32 +24,44 @@ export interface StoreUnderTest {
    * Lets exactly this much time pass on the store's clock, which stands still otherwise. Left out, the suite waits in
    * real time and judges less sharply.
    */
-  pass?(ms: number): void | Promise<void>
+  readonly pass?: ((ms: number) => void | Promise<void>) | undefined
   /** Deletes the election's record behind the store's back, as an operator would. */
-  remove?(election: string): void | Promise<void>
+  readonly remove?: ((election: string) => void | Promise<void>) | undefined
   /** True if the highest term goes when the record is removed. By default it must outlive the record. */
-  readonly forgetsTerms?: boolean
+  readonly forgetsTerms?: boolean | undefined
   /** True if a renewal that asks for less leaves the lease as long as it was promised. By default it gets shorter. */
-  readonly keepsPromises?: boolean
+  readonly keepsPromises?: boolean | undefined
   /** The highest term that the store can write. Default: the last safe integer. */
-  readonly lastTerm?: number
+  readonly lastTerm?: number | undefined
   /** How far above the highest term of an election a claim may be, if there is a bound; more is an error. */
-  readonly mostTermsAhead?: number
+  readonly mostTermsAhead?: number | undefined
+  /** How many bytes of UTF-8 a holder may have at most, if it is less than the library's 256. */
+  readonly longestHolderBytes?: number | undefined
   /** A second handle onto the same data, as another process would have. */
-  open?(): LeaseStore | Promise<LeaseStore>
+  readonly open?: (() => LeaseStore | Promise<LeaseStore>) | undefined
   /** Ends everything, after each case. By default the store's own `close`. */
-  close?(): void | Promise<void>
+  readonly close?: (() => void | Promise<void>) | undefined
 }
 
 /** How patient the suite is, and how long the leases are that it lets run out. */
 export interface ConformanceOptions {
   /** A call or event that takes longer in real time has failed. 5 s unless given. */
-  readonly patienceMs?: number
+  readonly patienceMs?: number | undefined
   /** 10 s where `pass` is given, else half a second. */
-  readonly leaseDurationMs?: number
+  readonly leaseDurationMs?: number | undefined
 }
 
-const optionalMembers = ['pass', 'remove', 'forgetsTerms', 'keepsPromises', 'lastTerm', 'open', 'close']
+const optionalMembers = [
+  'pass',
+  'remove',
+  'forgetsTerms',
+  'keepsPromises',
+  'lastTerm',
+  'mostTermsAhead',
+  'longestHolderBytes',
+  'open',
+  'close',
+]
 
 // A lease that no case lets run out, however slow the machine is.
 const longLeaseMs = 60_000

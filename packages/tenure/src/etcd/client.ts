@@ -32,8 +32,17 @@ export interface EtcdWatch extends Pick<HttpStream, 'signal' | 'silenceMs'> {
   readonly fromRevision: string
 }
 
+/**
+ * What is done about a cluster whose revision is lower than one that was seen: nothing is believed of it any more, or the
+ * earlier history is used from then on, by a caller that knows what to do about what was lost.
+ */
+export type ReplacedHistory = 'refuse' | 'use'
+
 /** Empty where etcd was asked for one and has authentication switched off. */
 type Token = { readonly text: string }
+
+/** A call with a bound. */
+type BoundedCall = CallOptions & { readonly timeoutMs: number }
 
 /** A client of etcd's JSON gateway: transactions and watches, on several members of one cluster. */
 export class EtcdClient {
@@ -47,10 +56,18 @@ export class EtcdClient {
   readonly #authenticating = new Map<string, Promise<Token>>()
   /** Of the first answer. From then on no other cluster is believed. */
   #clusterId: string | undefined
-  /** The highest that a transaction was answered with. */
+  /** The highest that a transaction was answered with, in the history that is believed. */
   #revision = 0n
+  readonly #replaced: ReplacedHistory
+  #replacements = 0
 
-  constructor(addresses: readonly URL[], credentials: EtcdCredentials, clock: Clock) {
+  constructor(
+    addresses: readonly URL[],
+    credentials: EtcdCredentials,
+    clock: Clock,
+    replaced: ReplacedHistory = 'refuse',
+  ) {
+    this.#replaced = replaced
     const { ca, cert, key } = credentials
     const needsTls = (ca ?? cert ?? key) !== undefined
     const peers = addresses.map((base) => ({
@@ -68,6 +85,11 @@ export class EtcdClient {
     return this.#clusterId
   }
 
+  /** How often the history of the cluster was replaced by an earlier one, as after a restored backup. */
+  get replacements(): number {
+    return this.#replacements
+  }
+
   /**
    * One transaction, in one round trip. A member that does not answer may have carried it out all the same, and the next
    * member is then asked again: a repetition finds its keys at other revisions, and gets what is there.
@@ -75,16 +97,25 @@ export class EtcdClient {
   async transact(transaction: Transaction, call: CallOptions): Promise<TransactionAnswer> {
     const body = encodeTransaction(transaction)
     return this.#ask('/v3/kv/txn', body, call, ({ name }) => {
-      const before = this.#revision
+      const [before, replacements] = [this.#revision, this.#replacements]
       return (answer) => {
         const taken = decodeTransaction(transaction, answer)
         const revision = BigInt(taken.revision)
+        // It may be of either history.
+        if (replacements !== this.#replacements) throw historyChanged(name)
         // Transactions are linearizable: one that was sent after that answer cannot be before it.
-        if (revision < before) throw replacedHistory(name, revision, before)
+        if (revision < before) throw this.#earlierHistory(name, revision, before)
         if (revision > this.#revision) this.#revision = revision
         return taken
       }
     })
+  }
+
+  #earlierHistory(name: string, found: bigint, known: bigint): TenureError {
+    if (this.#replaced === 'refuse') return replacedHistory(name, found, known)
+    this.#replacements += 1
+    this.#revision = found
+    return historyChanged(name, `: it is at revision ${found}, and was at revision ${known} before`)
   }
 
   /** The changes, by the answers in which etcd sends them. The first shows that the watch was created. */
@@ -200,7 +231,7 @@ export class EtcdClient {
   /** Sends with a token, and once more with a new one where etcd does not accept it. */
   async #withToken<T>(
     endpoint: Endpoint,
-    left: () => Required<CallOptions>,
+    left: () => BoundedCall,
     send: (headers: Record<string, string>) => Promise<T>,
   ): Promise<T> {
     if (this.#credentials.user === undefined) return send({})
@@ -215,7 +246,7 @@ export class EtcdClient {
   }
 
   /** Undefined without a user. */
-  async #tokenOf(endpoint: Endpoint, call: Required<CallOptions>): Promise<Token | undefined> {
+  async #tokenOf(endpoint: Endpoint, call: BoundedCall): Promise<Token | undefined> {
     if (this.#credentials.user === undefined) return undefined
     if (this.#token) return this.#token
     let authenticating = this.#authenticating.get(endpoint.name)
@@ -232,7 +263,7 @@ export class EtcdClient {
     return this.#within(call, endpoint.name, authenticating)
   }
 
-  async #authenticate({ name, http }: Endpoint, bound: Required<CallOptions>): Promise<Token> {
+  async #authenticate({ name, http }: Endpoint, bound: BoundedCall): Promise<Token> {
     const { user, password } = this.#credentials
     const body = { name: user, password: await provide('password', password) }
     const answer = await http.request({
@@ -256,7 +287,7 @@ export class EtcdClient {
     if (this.#token === token) this.#token = undefined
   }
 
-  async #within<T>({ signal, timeoutMs }: Required<CallOptions>, peer: string, promise: Promise<T>): Promise<T> {
+  async #within<T>({ signal, timeoutMs }: BoundedCall, peer: string, promise: Promise<T>): Promise<T> {
     const bound = new Bound(signal)
     const timer = this.#clock.setTimer(timeoutMs, () => bound.end(noToken(peer, timeoutMs)))
     try {
@@ -295,6 +326,12 @@ function headersOf(token: Token | undefined): Record<string, string> {
 function wrongCluster(peer: string, found: string, known: string): TenureError {
   const text = `${peer} is a member of cluster ${found}, but this client has worked with cluster ${known} before. Nothing is believed of it. Name members of one cluster only; after its data were replaced on purpose, start this process again.`
   return new TenureError('WRONG_CLUSTER', text)
+}
+
+/** The outcome of this one call is unknown. The next call is answered by the history that is there now. */
+function historyChanged(peer: string, how = ''): TenureError {
+  const text = `The history of ${peer} was replaced by an earlier one${how}. After a backup was restored on purpose, stop all replicas of the service and run "tenure restore" on this store once. A replica that was not restarted since makes good for what it knows to be lost: it skips terms, and grants nothing for the longest lease.`
+  return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
 }
 
 function replacedHistory(peer: string, found: bigint, known: bigint): TenureError {

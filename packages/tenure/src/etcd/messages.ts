@@ -14,6 +14,7 @@ export interface KeyValue {
 /** A part of a transaction. */
 export type Operation =
   | { readonly put: string; readonly value: string }
+  | { readonly delete: string }
   /** One key, or all from it up to `rangeEnd`, which is not among them. */
   | { readonly get: string; readonly rangeEnd?: string; readonly limit?: number; readonly keysOnly?: boolean }
 
@@ -70,6 +71,7 @@ export function encodeTransaction({ compare, success, failure }: Transaction): u
 
 function encodeOperation(operation: Operation): unknown {
   if ('put' in operation) return { request_put: { key: base64(operation.put), value: base64(operation.value) } }
+  if ('delete' in operation) return { request_delete_range: { key: base64(operation.delete) } }
   const { get, rangeEnd, limit, keysOnly } = operation
   const range = { key: base64(get), range_end: rangeEnd && base64(rangeEnd), limit, keys_only: keysOnly }
   return { request_range: range }
@@ -86,9 +88,10 @@ export function decodeTransaction(sent: Transaction, body: Record<string, unknow
   const ranges = operations.flatMap((operation, index) => {
     const response: unknown = responses[index]
     if (!isObject(response)) throw new Nonsense('a response is missing')
-    const given = response['put' in operation ? 'response_put' : 'response_range']
+    const kind = 'put' in operation ? 'put' : 'delete' in operation ? 'delete_range' : 'range'
+    const given = response[`response_${kind}`]
     if (!isObject(given)) throw new Nonsense('a response belongs to something else')
-    return 'put' in operation ? [] : decodeRange(given)
+    return kind === 'range' ? decodeRange(given) : []
   })
   const { revision } = isObject(body['header']) ? body['header'] : {}
   return { succeeded, revision: revisionOf(revision), ranges }

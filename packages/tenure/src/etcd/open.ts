@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Environment } from '../http/environment.ts'
 import type { CallOptions } from '../lease-store.ts'
-import { EtcdClient } from './client.ts'
+import { EtcdClient, type EtcdCredentials } from './client.ts'
 import type { Transaction, TransactionAnswer } from './messages.ts'
 import { addressesOf, checkCredentials, prefixOf } from './options.ts'
 import { etcdAddressOf } from './url.ts'
@@ -12,6 +12,15 @@ export interface EtcdKeys {
   readonly prefix: string
   /** Of the cluster that has answered; undefined before the first answer. */
   readonly clusterId: string | undefined
+  /**
+   * How often the history of the cluster was replaced by an earlier one since the first answer, as after a restored
+   * backup. The call that finds it out rejects, and later ones are answered by that history.
+   */
+  readonly replacements: number
+  /** What sends these. Leases on it share what is known of the history. */
+  readonly client: Pick<EtcdClient, 'transact' | 'watch' | 'close'>
+  readonly addresses: readonly URL[]
+  readonly credentials: EtcdCredentials
   /** In one round trip. Rejects where nobody knows whether it was carried out, or will be. */
   transact(transaction: Transaction, call: CallOptions): Promise<TransactionAnswer>
   /** Ends the connections that nobody uses now. */
@@ -33,9 +42,16 @@ export function openEtcdKeys(url: string, environment: Environment, clock: Clock
   if (!address) return undefined
   const { endpoints, prefix = defaultPrefix, ...credentials } = address
   checkCredentials(credentials)
-  const client = new EtcdClient(addressesOf(endpoints, credentials), credentials, clock)
+  const addresses = addressesOf(endpoints, credentials)
+  const client = new EtcdClient(addresses, credentials, clock, 'use')
   return {
     prefix: prefixOf(prefix),
+    client,
+    addresses,
+    credentials,
+    get replacements() {
+      return client.replacements
+    },
     get clusterId() {
       return client.clusterId
     },

@@ -6,9 +6,9 @@ import { checkTerm, staleTerm } from './term.ts'
 /** Options of {@link createFence}. */
 export interface FenceOptions {
   /** Names the resource in error messages. */
-  readonly resource?: string
+  readonly resource?: string | undefined
   /** The highest term accepted before, loaded from wherever the resource keeps it. Default: none. */
-  readonly highestTerm?: number
+  readonly highestTerm?: number | undefined
 }
 
 /**

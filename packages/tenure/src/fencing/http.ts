@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { contain } from '@tenure/internal/contain'
 import { invalidOption, isTenureError } from '../errors.ts'
 import { checkOptions } from '../options/check-options.ts'
 import type { Fence } from './fence.ts'
@@ -15,8 +16,8 @@ export const termHeader = 'tenure-term'
 /** Options of {@link httpFence}. */
 export interface HttpFenceOptions {
   readonly fence: Pick<Fence, 'check'>
-  /** Told what the handler threw, other than `STALE_TERM`. Default: a process warning. */
-  readonly onError?: (error: unknown, request: IncomingMessage) => void
+  /** Called with what the handler threw, other than `STALE_TERM`. Default: a process warning. */
+  readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined
 }
 
 /** A handler of `node:http` that is also given the sender's term. */
@@ -65,7 +66,7 @@ export function httpFence(
     } catch (error) {
       if (isTenureError(error) && error.code === 'STALE_TERM') return refuse(response, 409, error.code, error.message)
       refuse(response, 500, 'WORK_FAILED', 'The request could not be carried out.')
-      onError(error, request)
+      contain(() => onError(error, request), warn)
     }
   }
 

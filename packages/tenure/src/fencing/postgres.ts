@@ -27,12 +27,17 @@ export interface PostgresFenceOptions<Connection extends PostgresConnection = Po
   /** Everything written under the same name shares one highest term. Often the name of the election. */
   readonly resource: string
   /** Where the highest terms are kept. Default: `tenure_fence`. */
-  readonly table?: string
+  readonly table?: string | undefined
   /**
    * How long a transaction may be idle before PostgreSQL ends it. A paused leader that holds the guard's row would
    * otherwise keep its successor waiting. Default: 10 000.
    */
-  readonly idleTimeoutMs?: number
+  readonly idleTimeoutMs?: number | undefined
+  /**
+   * How long a run waits for the guard's row while another transaction has it. A leader that is paused while it reads a
+   * result is not idle, so nothing but this bounds its successor's wait. Default: 30 000.
+   */
+  readonly lockTimeoutMs?: number | undefined
 }
 
 /** A guard whose highest term is a row of the same database as the data. */
@@ -42,7 +47,8 @@ export interface PostgresFence<Connection extends PostgresConnection = PostgresC
   readonly schema: string
   /**
    * Runs `work` in a transaction that has locked the resource's row and found no higher term in it, then commits.
-   * Rejects with `STALE_TERM` without calling `work` if there is one. When `work` throws, everything is rolled back.
+   * Rejects with `STALE_TERM` without calling `work` if there is one, and with `TIMEOUT` if another transaction keeps the
+   * row locked for longer than `lockTimeoutMs`. When `work` throws, everything is rolled back.
    *
    * Every statement must go through the connection given to `work`, which must not commit or roll back. A connection
    * lost during the commit leaves the outcome unknown: the driver's error is thrown, and the work may have been
@@ -52,7 +58,7 @@ export interface PostgresFence<Connection extends PostgresConnection = PostgresC
 }
 
 const identifier = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
-const longestIdleMs = 2 ** 31 - 1
+const longestMs = 2 ** 31 - 1
 
 /**
  * A guard for updates in PostgreSQL. The check and the update are one transaction and the row of the highest term
@@ -69,23 +75,37 @@ const longestIdleMs = 2 ** 31 - 1
 export function postgresFence<Connection extends PostgresConnection = PostgresConnection>(
   options: PostgresFenceOptions<Connection>,
 ): PostgresFence<Connection> {
-  checkOptions('postgresFence()', options, { pool: true, resource: true, table: true, idleTimeoutMs: true })
-  const { pool, resource, table = 'tenure_fence', idleTimeoutMs = 10_000 } = options
+  checkOptions('postgresFence()', options, {
+    pool: true,
+    resource: true,
+    table: true,
+    idleTimeoutMs: true,
+    lockTimeoutMs: true,
+  })
+  const { pool, resource, table = 'tenure_fence', idleTimeoutMs = 10_000, lockTimeoutMs = 30_000 } = options
   checkMethods('pool', pool, ['connect'], 'a pool such as that of "pg"')
   checkName('resource', resource)
-  if (!Number.isInteger(idleTimeoutMs) || idleTimeoutMs < 1 || idleTimeoutMs > longestIdleMs) {
-    throw invalidOption('idleTimeoutMs', idleTimeoutMs, 'it must be a whole number from 1 to 2^31 - 1')
+  for (const [name, ms] of Object.entries({ idleTimeoutMs, lockTimeoutMs })) {
+    if (Number.isInteger(ms) && ms >= 1 && ms <= longestMs) continue
+    throw invalidOption(name, ms, 'it must be a whole number from 1 to 2^31 - 1')
   }
   const quotedTable = quote(table)
-  const begin = `begin; set local idle_in_transaction_session_timeout = ${idleTimeoutMs}`
+  // Only the wait for the guard's row is bounded: the work gets back what the session had.
+  const begin =
+    `begin; set local idle_in_transaction_session_timeout = ${idleTimeoutMs}; ` +
+    `select set_config('tenure.lock_timeout', current_setting('lock_timeout'), true); ` +
+    `set local lock_timeout = ${lockTimeoutMs}`
   // The update is unconditional so that it always locks the row, waits for its holder, and shows what is in it.
   const raise =
     `insert into ${quotedTable} as fence (resource, term) values ($1, $2::bigint) ` +
-    `on conflict (resource) do update set term = greatest(fence.term, excluded.term) returning term::text as highest`
+    `on conflict (resource) do update set term = greatest(fence.term, excluded.term) returning term::text as highest, ` +
+    `set_config('lock_timeout', current_setting('tenure.lock_timeout'), true) as restored`
 
   async function runOn<T>(connection: Connection, term: number, work: (connection: Connection) => Promise<T>) {
     await connection.query(begin)
-    const { rows } = await connection.query(raise, [resource, term])
+    const { rows } = await connection.query(raise, [resource, term]).catch((error: unknown) => {
+      throw stateOf(error) === '55P03' ? isLocked(resource, term, lockTimeoutMs, error) : error
+    })
     const highest = String(rows[0]?.['highest'])
     if (highest !== String(term)) throw staleTerm(resource, term, highest)
     const result = await work(connection)
@@ -122,6 +142,16 @@ export function postgresFence<Connection extends PostgresConnection = PostgresCo
       }
     },
   }
+}
+
+function isLocked(resource: string, term: number, ms: number, cause: unknown): TenureError {
+  const text = `Another transaction has kept the row of "${resource}" locked for more than ${ms} ms, so nothing was written in term ${term}. Retry. If it lasts, a former leader is paused in its transaction: find its session in pg_stat_activity (wait_event ClientWrite, or idle in transaction) and end it with pg_terminate_backend(pid).`
+  return new TenureError('TIMEOUT', text, { retryable: true, cause })
+}
+
+/** The SQLSTATE of an error of the server. */
+function stateOf(error: unknown): unknown {
+  return error instanceof Error ? Reflect.get(error, 'code') : undefined
 }
 
 function quote(table: unknown): string {

@@ -18,7 +18,7 @@ export interface RedisFenceOptions {
   /** Everything written under the same name shares one highest term. Often the name of the election. */
   readonly resource: string
   /** The highest term is kept at this text followed by the resource. Default: `tenure-fence:`. */
-  readonly prefix?: string
+  readonly prefix?: string | undefined
 }
 
 /** A command that writes one key: its name, the key, its arguments. */

@@ -1,12 +1,15 @@
 /** The end of a call, by its caller or by its deadline, wherever the call stands. */
 export class Bound {
   reason: unknown
+  /** How long until the deadline. Undefined where there is none. */
+  readonly leftMs: (() => number) | undefined
   readonly #signal: AbortSignal
   readonly #listeners = new Set<(reason: Error) => void>()
   readonly #onAbort = () => this.end(this.#signal.reason)
 
-  constructor(signal: AbortSignal) {
+  constructor(signal: AbortSignal, leftMs?: () => number) {
     this.#signal = signal
+    this.leftMs = leftMs
     if (signal.aborted) this.reason = signal.reason
     else signal.addEventListener('abort', this.#onAbort, { once: true })
   }

@@ -20,7 +20,7 @@ export interface Peer {
 /** One request. */
 export interface HttpCall {
   /** The body of a PATCH is a JSON merge patch (RFC 7386). */
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** With the query, below the peer's address. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>> | undefined

@@ -25,6 +25,7 @@ export interface PlannedRun<Report extends RunReport> {
 /** What a planned run came to. */
 export interface Done<Report extends RunReport> {
   readonly report: Report
+  readonly run: JobRun
   /** Whether the store has the end of it for sure. */
   readonly isNoted: boolean
 }
@@ -87,7 +88,15 @@ export class Book {
     const ended = this.#ended(run, startMs, report)
     const isEndNoted = await this.write({ ...planned.headAfter?.(report), runs: [ended, ...runs] })
     this.#tell({ type: 'ended', run: ended, ...(report.error !== undefined && { error: report.error }) })
-    return { report, isNoted: isEndNoted }
+    return { report, run: ended, isNoted: isEndNoted }
+  }
+
+  /** Records the end of a run of an earlier term. Gives whether the store has it for sure. */
+  recordEnd(run: JobRun, head: Partial<JobNote>): Promise<boolean> {
+    const { runs } = this.#note
+    const isSame = ({ by, term }: JobRun) => by === run.by && term === run.term
+    const changed = runs.some(isSame) ? runs.map((each) => (isSame(each) ? run : each)) : [run, ...runs]
+    return this.write({ ...head, runs: changed })
   }
 
   /** A leadership may last for months. */

@@ -5,7 +5,7 @@ import type { LeaseRecord } from '../lease-store.ts'
 import { leadWith, type Course } from '../styles/lead-with.ts'
 import { Book, type RunReport } from './book.ts'
 import type { JobHappening } from './events.ts'
-import { noteOf, type JobNote } from './note.ts'
+import { noteOf, type JobNote, type JobRun } from './note.ts'
 import { runAtMostOncePer, servedMsOf } from './once-per.ts'
 import { perform, type JobWork, type RunLimits } from './perform.ts'
 import type { Workshop } from './workshop.ts'
@@ -18,24 +18,43 @@ export interface Call {
   readonly signal: AbortSignal | undefined
 }
 
-/** Once for ever: what is done is noted after the success. */
+/**
+ * Once for ever: success is recorded after the work. A process that saw its own work succeed and lost its lease before
+ * that was recorded never runs the work again. It campaigns only to record the success, and answers `ran` even if
+ * another process has run the work as well by then.
+ */
 export async function once(workshop: Workshop, call: Call): Promise<'ran' | 'already-done'> {
   const { clock } = workshop
-  const answerOf = (note: JobNote | undefined) => (note?.doneMs === undefined ? undefined : ('already-done' as const))
+  let succeeded: JobRun | undefined
+  const answerOf = (note: JobNote | undefined) => {
+    if (note?.doneMs === undefined) return undefined
+    return succeeded ? ('ran' as const) : ('already-done' as const)
+  }
   return lead<'ran' | 'already-done'>(workshop, call, { onLoss: 'campaign', answerOf }, async (leadership, tell) => {
     const book = new Book(leadership, clock, tell)
-    if (book.note.doneMs !== undefined) return 'already-done'
+    const known = answerOf(book.note)
+    if (known) return known
+    if (succeeded) {
+      const isNoted = await book.recordEnd(succeeded, { doneMs: succeeded.endedAt?.getTime() })
+      if (!isNoted) leadership.throwIfLost()
+      return 'ran'
+    }
     const done = await book.run({
       scheduledMs: clock.wallMs(),
       perform: (run) => perform({ leadership, clock, run, tell, work: call.work, ...call.limits }),
       // After the success: a run that fails, or whose process dies, is for the next one to do again.
       headAfter: ({ result }) => (result === 'succeeded' ? { doneMs: clock.wallMs() } : {}),
     })
+    if (done?.report.result === 'succeeded' || done?.report.hasSucceeded) succeeded = asSucceeded(done.run)
     throwUnlessSucceeded(leadership, done?.report)
-    // The success is known to this process alone. Unless it is stopped, it finds out whether another one did it again.
+    // Only this process knows of the success, and it no longer leads.
     if (!done?.isNoted) leadership.throwIfLost()
     return 'ran'
   })
+}
+
+function asSucceeded(run: JobRun): JobRun {
+  return { ...run, result: 'succeeded', error: undefined }
 }
 
 /** Unless the fleet has begun to lately. */
@@ -47,18 +66,23 @@ export async function atMostOncePer(workshop: Workshop, call: Call, intervalMs: 
     const servedMs = note && servedMsOf(note, intervalMs, clock.wallMs() - calledAgoMs())
     return servedMs === undefined ? undefined : ('skipped' as const)
   }
-  return lead<'ran' | 'skipped'>(workshop, call, { onLoss: 'throw', answerOf }, async (leadership, tell) => {
-    const outcome = await runAtMostOncePer(leadership, {
-      intervalMs,
-      clock,
-      calledAgoMs,
-      tell,
-      perform: (run) => perform({ leadership, clock, run, tell, work: call.work, ...call.limits }),
-    })
-    if ('servedMs' in outcome) return 'skipped'
-    throwUnlessSucceeded(leadership, outcome.report)
-    return 'ran'
-  })
+  return lead<'ran' | 'skipped'>(
+    workshop,
+    call,
+    { onLoss: 'throw', until: 'unanswered', answerOf },
+    async (leadership, tell) => {
+      const outcome = await runAtMostOncePer(leadership, {
+        intervalMs,
+        clock,
+        calledAgoMs,
+        tell,
+        perform: (run) => perform({ leadership, clock, run, tell, work: call.work, ...call.limits }),
+      })
+      if ('servedMs' in outcome) return 'skipped'
+      throwUnlessSucceeded(leadership, outcome.report)
+      return 'ran'
+    },
+  )
 }
 
 /** Unless somebody else is at it. */
@@ -101,11 +125,14 @@ async function lead<T>(
     signal?.throwIfAborted()
     if (known !== undefined) return known
   }
+  // The caller gets the outcome of a run, unless the run was lost and the campaign goes on.
+  const isAwaited = (happening: JobHappening) =>
+    course.onLoss === 'throw' || happening.type !== 'ended' || happening.run.result !== 'lost'
   return workshop.withElector(name, (elector) =>
     leadWith<T>(
       elector,
       { ...course, signal, trustsWork: true, answerOf: answerOf && ((record) => answerOf(noteIn(record))) },
-      (leadership) => work(leadership, (happening) => workshop.reporter.tell(name, happening, true)),
+      (leadership) => work(leadership, (happening) => workshop.reporter.tell(name, happening, isAwaited(happening))),
     ),
   )
 }

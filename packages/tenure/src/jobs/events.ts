@@ -1,3 +1,4 @@
+import { contain } from '@tenure/internal/contain'
 import type { Observer } from '../events.ts'
 import type { JobRun } from './note.ts'
 
@@ -18,6 +19,15 @@ export type JobHappening =
   | { readonly type: 'missed'; readonly scheduledAt: Date }
   | { readonly type: 'error'; readonly error: unknown }
 
+/** A listener whose mistakes are dropped: they must not end a run, nor the process where a timer calls it. */
+export function contained(tell: (happening: JobHappening) => void): (happening: JobHappening) => void {
+  return (happening) =>
+    contain(
+      () => tell(happening),
+      () => undefined,
+    )
+}
+
 /**
  * What happens to a job, and where.
  *
@@ -36,5 +46,5 @@ export type JobEvent = { readonly job: string; readonly identity: string } & Job
  * const observer: JobObserver = { onJob: (event) => logger.info(event) }
  */
 export interface JobObserver extends Observer {
-  onJob?(event: JobEvent): void
+  readonly onJob?: ((event: JobEvent) => void) | undefined
 }

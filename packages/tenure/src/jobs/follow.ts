@@ -2,7 +2,7 @@ import { pause } from '@tenure/internal/pause'
 import { systemClock, type Clock } from '../clock.ts'
 import type { Leadership } from '../leadership.ts'
 import { Book, type RunReport } from './book.ts'
-import type { JobHappening } from './events.ts'
+import { contained, type JobHappening } from './events.ts'
 import type { JobNote, JobRun } from './note.ts'
 import type { JobSchedule } from './schedule.ts'
 
@@ -26,6 +26,7 @@ export interface FollowedJob<Final> {
   readonly clock?: Clock | undefined
   /** Does the work of one time. Nothing, if it was too late to begin. */
   perform(due: DueRun): Promise<FollowReport<Final> | undefined>
+  /** Hears of what happens. What it throws or rejects with is dropped. */
   tell(happening: JobHappening): void
   /** Whether to end instead of waiting for the next time. `hasRun`: at least one time was run. */
   leaves?(nextMs: number | undefined, hasRun: boolean): boolean
@@ -58,7 +59,8 @@ const longestSleepMs = 10_000
  */
 export async function followSchedule<Final>(leadership: Leadership, job: FollowedJob<Final>): Promise<Followed<Final>> {
   const { schedule, clock = systemClock } = job
-  const book = new Book(leadership, clock, (happening) => job.tell(happening))
+  const tell = contained((happening) => job.tell(happening))
+  const book = new Book(leadership, clock, tell)
   let lastMs = await baseline(book, schedule, clock)
   let announcedMs: number | undefined
   let hasRun = false
@@ -78,7 +80,7 @@ export async function followSchedule<Final>(leadership: Leadership, job: Followe
       continue
     }
     if (job.leaves?.(slot?.slotMs, hasRun)) return { nextMs: slot?.slotMs, hasLeft: true }
-    if (slot && slot.slotMs !== announcedMs) job.tell({ type: 'scheduled', scheduledAt: new Date(slot.slotMs) })
+    if (slot && slot.slotMs !== announcedMs) tell({ type: 'scheduled', scheduledAt: new Date(slot.slotMs) })
     announcedMs = slot?.slotMs
     await pause(clock, Math.min(slot?.waitMs ?? longestSleepMs, longestSleepMs), leadership.signal)
   }
@@ -120,10 +122,11 @@ async function runSlot<Final>(slotMs: number, book: Book, job: FollowedJob<Final
 function tellOfNext<Final>(nextMs: number | undefined, run: JobRun, job: FollowedJob<Final>): () => void {
   if (nextMs === undefined) return () => undefined
   const { clock = systemClock } = job
+  const tell = contained((happening) => job.tell(happening))
   const look = () => {
     const waitMs = nextMs - clock.wallMs()
     if (waitMs > 0) timer = clock.setTimer(Math.min(waitMs, longestSleepMs), look, { background: true })
-    else job.tell({ type: 'still-running', run, scheduledAt: new Date(nextMs) })
+    else tell({ type: 'still-running', run, scheduledAt: new Date(nextMs) })
   }
   let timer = clock.setTimer(0, look, { background: true })
   return () => timer.cancel()

@@ -35,12 +35,19 @@ export interface Jobs {
   every(schedule: string | Interval, options: JobOptions, work: JobWork): Job
   /**
    * Runs a job once for ever in the fleet; a call that comes while it runs waits for it. A failure rejects, and the next
-   * call runs it again, never two at a time.
+   * call runs it again, never two at a time. Work that returns has succeeded: this call does not run it again, even if
+   * the lease was lost before the success was recorded.
    */
   once(name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'already-done'>
-  /** Runs a job unless the fleet has begun to within the interval before this call. A run that failed counts. */
+  /**
+   * Runs a job unless the fleet has begun to within the interval before this call. A run that failed counts. Rejects
+   * within one lease if the store fails or takes no write, and within two if its calls hang.
+   */
   atMostOncePer(interval: Interval, name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'skipped'>
-  /** Runs a job now, unless somebody else does: it is busy if the store says so or a renewal of its lease was seen. */
+  /**
+   * Runs a job now, unless somebody else does: it is busy if the store says so or a renewal of its lease was seen.
+   * Rejects within one lease if the store does not answer or takes no write.
+   */
   tryRun(name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'busy'>
   /** What became of the jobs that were named here, in the whole fleet: all of `every`, and the last thousand called. */
   status(): Promise<readonly JobStatus[]>

@@ -4,6 +4,7 @@
  */
 import { isObject } from '@tenure/internal/objects'
 import { TenureError } from '../errors.ts'
+import { carryLimitBytes } from '../options.ts'
 
 /** How a run ended. `lost`: its process died or lost the lease, so nobody knows how far it got. */
 export type JobResult = 'succeeded' | 'failed' | 'timed-out' | 'stopped' | 'lost' | 'missed'
@@ -47,8 +48,6 @@ export interface JobNote {
   readonly runs: readonly JobRun[]
 }
 
-/** The bound of a carry. */
-const limitBytes = 4096
 /** Of more, the oldest are forgotten. */
 export const mostRuns = 10
 const longestError = 300
@@ -124,7 +123,7 @@ export function writeNote(note: JobNote): string {
   }
   const fitting = (runs: readonly object[]) => {
     const text = JSON.stringify({ ...head, runs })
-    return Buffer.byteLength(text) <= limitBytes ? text : undefined
+    return Buffer.byteLength(text) <= carryLimitBytes ? text : undefined
   }
   for (let count = mostRuns; count > 0; count -= 1) {
     const text = fitting(note.runs.slice(0, count).map((run) => fieldsOf(run)))

@@ -1,7 +1,7 @@
 import { systemClock, type Clock } from '../clock.ts'
 import type { Leadership } from '../leadership.ts'
 import { Book, type RunReport } from './book.ts'
-import type { JobHappening } from './events.ts'
+import { contained, type JobHappening } from './events.ts'
 import type { JobNote, JobRun } from './note.ts'
 
 /** A job that is called more often than it is to run. */
@@ -12,6 +12,7 @@ export interface SparseJob<Report extends RunReport> {
   /** How long ago it was called. */
   calledAgoMs(): number
   perform(run: JobRun): Promise<Report | undefined>
+  /** Hears of what happens. What it throws or rejects with is dropped. */
   tell(happening: JobHappening): void
 }
 
@@ -41,7 +42,8 @@ export async function runAtMostOncePer<Report extends RunReport>(
   job: SparseJob<Report>,
 ): Promise<Sparsely<Report>> {
   const { clock = systemClock } = job
-  const book = new Book(leadership, clock, (happening) => job.tell(happening))
+  const tell = contained((happening) => job.tell(happening))
+  const book = new Book(leadership, clock, tell)
   const nowMs = clock.wallMs()
   // A call that waited while another process ran the job is served by that run.
   const servedMs = servedMsOf(book.note, job.intervalMs, nowMs - Math.max(0, job.calledAgoMs()))

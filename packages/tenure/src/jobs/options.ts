@@ -19,7 +19,7 @@ export interface JobsOptions extends Omit<ElectorOptions, 'election' | 'observer
    * spread over the fleet.
    */
   readonly sharedLeader?: string | undefined
-  /** Gets what happens to the jobs too. Without one, runs that fail are shown as warnings of the process. */
+  /** Gets what happens to the jobs too. Without one, the log has each run that fails or is missed. */
   readonly observer?: JobObserver | undefined
 }
 

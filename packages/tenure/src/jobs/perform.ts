@@ -1,5 +1,6 @@
 import { pause } from '@tenure/internal/pause'
 import type { Clock } from '../clock.ts'
+import { answerByClock } from '../clocked-signal.ts'
 import { LeadershipLostError, TenureError } from '../errors.ts'
 import type { Leadership } from '../leadership.ts'
 import type { RunReport } from './book.ts'
@@ -20,7 +21,10 @@ export interface JobContext {
   readonly scheduledAt: Date
   /** The fencing token. Hand it to whatever this run writes to. */
   readonly term: number
-  /** Aborts when the lease is lost, `maxRuntimeMs` has passed, or the jobs are closed. */
+  /**
+   * Aborts when the lease is lost, `maxRuntimeMs` has passed, or the jobs are closed. Work that stops early for that must
+   * throw: work that returns has succeeded.
+   */
   readonly signal: AbortSignal
   /** 1, and more where a failed run is tried again. */
   readonly tries: number
@@ -52,6 +56,11 @@ export interface Performance<T> extends RunLimits {
 /** How the work went, and what it gave. */
 export interface WorkReport<T> extends RunReport {
   readonly value?: T | undefined
+  /**
+   * The work returned without ever asking its signal after the lease was lost, so it did not stop early. The loss came
+   * before the success could be recorded.
+   */
+  readonly hasSucceeded?: boolean | undefined
 }
 
 const longestRetryMs = 60_000
@@ -77,6 +86,11 @@ export async function perform<T>(performance: Performance<T>): Promise<WorkRepor
   }
   if (leadership.signal.aborted) end()
   else leadership.signal.addEventListener('abort', end, { once: true })
+  let hasSeenEnd = false
+  // A leadership that is over by the clock aborts, and so calls `end`, before this signal answers.
+  answerByClock(signal, () => {
+    if (!leadership.isLeader()) hasSeenEnd = true
+  })
   const name = leadership.election
   const { term } = leadership
   const isLeader = () => leadership.isLeader()
@@ -84,12 +98,14 @@ export async function perform<T>(performance: Performance<T>): Promise<WorkRepor
     for (let tries = 1; ; tries += 1) {
       const context = { name, scheduledAt: run.scheduledAt, term, signal, tries, isLeader }
       const settled = await settle(async () => work(context))
-      // A process that was kept from running learns of its loss here, and only later by the signal.
+      // By the clock: a process that was kept from running learns of its loss here.
       const isOver = () => signal.aborted || !leadership.isLeader()
       const loss = lossOf(leadership)
-      if ('value' in settled && !hasTimedOut && !loss) return { result: 'succeeded', value: settled.value, tries }
+      const hasReturned = 'value' in settled && !hasTimedOut
+      if (hasReturned && !loss) return { result: 'succeeded', value: settled.value, tries }
+      const hasSucceeded = hasReturned && !hasSeenEnd
       const error = 'error' in settled ? settled.error : (loss ?? signal.reason)
-      if (isOver()) return { result: endOf(leadership, hasTimedOut, error), error, tries }
+      if (isOver()) return { result: endOf(leadership, hasTimedOut, error), error, tries, hasSucceeded }
       const isAgain = tries <= retries && (await waitToRetry(performance, tries, error, signal))
       if (isOver()) return { result: endOf(leadership, hasTimedOut, signal.reason), error, tries }
       if (!isAgain) return { result: 'failed', error, tries }

@@ -1,4 +1,4 @@
-import { hostname } from 'node:os'
+import { processName } from '@tenure/internal/process-name'
 import { systemClock, type Clock } from '../clock.ts'
 import { Elector } from '../elector.ts'
 import { TenureError } from '../errors.ts'
@@ -24,8 +24,8 @@ export class Workshop {
 
   constructor(options: Omit<JobsOptions, 'signal' | 'sharedLeader' | 'observer'>, observer: JobObserver | undefined) {
     const clock = options.clock ?? systemClock
-    const identity = options.identity ?? `${hostname()}-${clock.randomId().slice(0, 8)}`
-    const reporter = new Reporter(identity, observer)
+    const identity = options.identity ?? processName(clock.randomId())
+    const reporter = new Reporter(identity, clock, observer, options.log)
     this.clock = clock
     this.reporter = reporter
     this.#store = options.store

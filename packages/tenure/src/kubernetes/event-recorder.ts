@@ -12,10 +12,10 @@ const messages: Partial<Record<ElectionEvent['type'], string>> = { elected: 'bec
 export class EventRecorder implements Observer {
   readonly #client: KubernetesClient
   readonly #clock: Clock
-  readonly #report: (error: unknown, event: ElectionEvent) => void
+  readonly #report: (error: unknown) => void
   #sent: Promise<void> = Promise.resolve()
 
-  constructor(client: KubernetesClient, clock: Clock, report: (error: unknown, event: ElectionEvent) => void) {
+  constructor(client: KubernetesClient, clock: Clock, report: (error: unknown) => void) {
     this.#client = client
     this.#clock = clock
     this.#report = report
@@ -26,9 +26,7 @@ export class EventRecorder implements Observer {
     if (what === undefined) return
     const wallMs = this.#clock.wallMs()
     // One after the other, so that they arrive in order; each has a deadline, so that none delays the rest for long.
-    this.#sent = this.#sent
-      .then(() => this.#post(event, what, wallMs))
-      .catch((error: unknown) => this.#report(error, event))
+    this.#sent = this.#sent.then(() => this.#post(event, what, wallMs)).catch((error: unknown) => this.#report(error))
   }
 
   /** Resolves when every Event has been written or given up. */

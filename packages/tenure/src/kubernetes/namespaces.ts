@@ -1,5 +1,5 @@
 import type { CallOptions } from '../lease-store.ts'
-import { adviseOnce } from '../warnings.ts'
+import { adviseOnce } from '../advice.ts'
 import { reasonOf } from './client/api-error.ts'
 import type { KubernetesClient } from './client/client.ts'
 

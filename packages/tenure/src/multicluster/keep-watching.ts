@@ -7,7 +7,7 @@ export interface KeepWatchingOptions {
   readonly clock: Clock
   readonly signal: AbortSignal
   /** Learns why a watch ended; undefined if the server ended it. Another is opened after a pause. */
-  report?(error: unknown): void
+  readonly report?: ((error: unknown) => void) | undefined
 }
 
 const shortestPauseMs = 200

@@ -12,6 +12,9 @@ import type { Random } from './random.ts'
 import type { Timeline } from './timeline.ts'
 import type { World } from './world.ts'
 
+/** How long a turn of the event loop takes at most, with its timers. */
+const turnMs = 5
+
 /** How the work of a simulated leader behaves. */
 export interface WorkHabits {
   /** How long it goes on after its signal aborted. */
@@ -57,6 +60,7 @@ export class Candidate {
   #confirmedFromMs = -Infinity
   #clonedAtMs = -Infinity
   #attempt = ''
+  readonly #attempts = new Set<string>()
   #attemptSentAtMs = -Infinity
 
   constructor(options: {
@@ -98,6 +102,7 @@ export class Candidate {
           this.#lastVerb = 'acquire'
           if (claim.attempt !== this.#attempt) this.#attemptSentAtMs = this.#world.nowMs
           this.#attempt = claim.attempt
+          this.#attempts.add(claim.attempt)
           return store.acquire(claim, call)
         },
         renew: (claim, call) => {
@@ -153,9 +158,9 @@ export class Candidate {
     // After a sleep, a leader that asks nothing learns of it by a tick, within a tenth of its lease and a second.
     const groggy = this.#world.nowMs - this.machine.wokeAtMs < 1_100
     if (groggy || this.#isUnawareClone()) return false
-    if (this.elector.isLeader()) return true
+    if (this.elector.leadsByClock()) return true
     const settled = this.machine.backlog === 0
-    return settled && this.#leadership !== undefined && !this.#leadership.signal.aborted && this.#signalIsDue()
+    return settled && this.#leadership !== undefined && !this.#leadership.loss && this.#signalIsDue()
   }
 
   /** How long its last term went on after it had sent its last renewal; for ever if there was none. */
@@ -165,6 +170,10 @@ export class Candidate {
 
   hasReleased({ attempt, mark }: LeaseRecord): boolean {
     return this.#marks.has(mark ?? attempt)
+  }
+
+  hasAskedFor({ attempt }: LeaseRecord): boolean {
+    return this.#attempts.has(attempt)
   }
 
   get isWorking(): boolean {
@@ -178,7 +187,8 @@ export class Candidate {
   /** A clone of a leader learns that it is one by its first renewal, or by its deadline: docs/explanation/timing.md says so. */
   #isUnawareClone(): boolean {
     const sinceMs = this.#clonedAtMs
-    const claimedBefore = this.#attemptSentAtMs <= sinceMs && this.#confirmedFromMs < sinceMs
+    // An acquire that follows a loss is sent a turn of the event loop after its attempt began.
+    const claimedBefore = this.#attemptSentAtMs <= sinceMs + turnMs && this.#confirmedFromMs < sinceMs
     return claimedBefore && this.#world.nowMs - sinceMs < this.leaseDurationMs
   }
 
@@ -250,7 +260,7 @@ export class Candidate {
   /** Rounds by the lease. They run to their end even when leadership ends meanwhile. */
   async #workInRounds({ signal }: Leadership): Promise<void> {
     const { windDownMs, writeDelayMs, writeEveryMs } = this.#habits
-    while (!signal.aborted) {
+    while (this.#goesOn(signal)) {
       await this.#wait(this.#random.waiting(writeEveryMs), signal)
       await this.#lease.run(async (current) => {
         const round = this.#wait(this.#random.next() * (writeEveryMs + windDownMs))
@@ -265,11 +275,18 @@ export class Candidate {
   /** Writes from time to time; when its signal aborts, winds down at its own pace, and its last write may hang about. */
   async #work({ signal, term }: Leadership): Promise<void> {
     const { windDownMs, writeDelayMs, writeEveryMs } = this.#habits
-    while (!signal.aborted) {
+    while (this.#goesOn(signal)) {
       await this.#wait(this.#random.waiting(writeEveryMs), signal)
       this.#world.after(this.#random.next() ** 4 * writeDelayMs, () => this.#checker.write(term))
     }
     await this.#wait(this.#random.next() * windDownMs)
+  }
+
+  /** I1: work goes on while its signal has not aborted, so it leads by the clock then, even if no timer has run since. */
+  #goesOn(signal: AbortSignal): boolean {
+    if (signal.aborted) return false
+    if (!this.elector.leadsByClock()) this.#checker.violate('I1', `${this.name} works by a signal that has not aborted`)
+    return true
   }
 
   #wait(ms: number, signal?: AbortSignal): Promise<void> {

@@ -182,10 +182,18 @@ export class Checker {
       if (event.reason === 'expired' && this.#promises.liveness) this.#checkPatience(candidate)
     } else if (event.type === 'gap') {
       this.counts.gaps += 1
+    } else if (event.type === 'new-leader') {
+      this.#checkLeader(candidate, event.record)
     } else if (event.type === 'error' && isTenureError(event.error) && event.error.code === 'CLONED') {
       this.counts.clonesNoticed += 1
       if (this.counts.clones === 0) this.violate('I10', `${candidate.name} saw a clone, and there was none`)
     }
+  }
+
+  /** I10: a grant of an own attempt is no news of another leader, even if it comes long after the attempt was given up. */
+  #checkLeader(candidate: Candidate, record: LeaseRecord): void {
+    if (!candidate.hasAskedFor(record) || this.counts.clones > 0 || candidate.elector.isLeader()) return
+    this.violate('I10', `${candidate.name} took its own grant of term ${record.term} for that of another`)
   }
 
   /** I10: one failed renewal, or any number before the deadline, never ends leadership. */

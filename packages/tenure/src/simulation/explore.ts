@@ -15,27 +15,27 @@ export { exploredFaults, type ExploredCounts, type ExploredFault, type ExploredV
 /** What to explore. */
 export interface ExploreOptions {
   /** How many electors: 1 to 4. Default: 2. */
-  readonly electors?: number
+  readonly electors?: number | undefined
   /** What may go wrong. Default: everything. */
-  readonly faults?: readonly ExploredFault[]
+  readonly faults?: readonly ExploredFault[] | undefined
   /** How many faults there may be, in all. Default: 1. */
-  readonly budget?: number
+  readonly budget?: number | undefined
   /** Who judges that a lease has run out: the candidates by observation, or the store by its own clock. Default: observed. */
-  readonly expiry?: 'observed' | 'own-clock'
+  readonly expiry?: 'observed' | 'own-clock' | undefined
   /** Whether the store can watch. Default: true. */
-  readonly watch?: boolean
+  readonly watch?: boolean | undefined
   /** Each number that is left to chance is every one of these, from 0 to below 1. Default: 0. */
-  readonly jitter?: readonly number[]
+  readonly jitter?: readonly number[] | undefined
   /** How fast the first elector's clock runs, the second's, and so on; 1 is true time. Electors allow for the largest error. Default: 1. */
-  readonly rates?: readonly number[]
+  readonly rates?: readonly number[] | undefined
   /** How many ticks a lease has: 6, or a multiple. Everything that happens, happens at a tick. Default: 12. */
-  readonly leaseTicks?: number
+  readonly leaseTicks?: number | undefined
   /** How many ticks a message takes at most; it may take less. Default: 0. */
-  readonly delayTicks?: number
+  readonly delayTicks?: number | undefined
   /** Ends the search when it has taken this long. Default: 60. */
-  readonly seconds?: number
+  readonly seconds?: number | undefined
   /** Ends the search when there are more states. Default: 20 million. */
-  readonly states?: number
+  readonly states?: number | undefined
 }
 
 const names: OptionNames<ExploreOptions> = {

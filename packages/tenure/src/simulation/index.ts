@@ -26,25 +26,25 @@ export interface SimulationOptions {
   /** Decides everything that is left to chance. */
   readonly seed: number
   /** How long, in virtual time. Default: 1. */
-  readonly hours?: number
+  readonly hours?: number | undefined
   /** How many electors. Default: 5 to 8, by the seed. */
-  readonly electors?: number
+  readonly electors?: number | undefined
   /** Default: 15 s. */
-  readonly leaseDurationMs?: number
+  readonly leaseDurationMs?: number | undefined
   /** What to elect on; a function makes a store of your own, on the server's clock. Default: by the seed. */
-  readonly store?: StoreChoice
+  readonly store?: StoreChoice | undefined
   /** Or a backend for `casStore` of your own. Its reads and writes travel separately, with time in between. */
-  readonly backend?: (clock: Clock) => CompareAndSwap
+  readonly backend?: ((clock: Clock) => CompareAndSwap) | undefined
   /** What may go wrong. Default: everything. */
-  readonly faults?: readonly FaultKind[]
+  readonly faults?: readonly FaultKind[] | undefined
   /** The mean time between two faults. Default: by the seed, 20 s to 5 minutes. */
-  readonly faultEveryMs?: number
+  readonly faultEveryMs?: number | undefined
   /** The store's server keeps replaying past events to those who watch. Default: by the seed. */
-  readonly replays?: boolean
+  readonly replays?: boolean | undefined
   /** The store takes long to answer: up to a sixth of the lease. Default: by the seed. */
-  readonly slow?: boolean
+  readonly slow?: boolean | undefined
   /** Let clocks run wrong by more than the electors allow for. Belief may then overlap; fencing must still hold. */
-  readonly clocksBeyondBound?: boolean
+  readonly clocksBeyondBound?: boolean | undefined
 }
 
 const names: OptionNames<SimulationOptions> = {

@@ -38,6 +38,12 @@ export function simulatedSwap(): SimulatedSwap {
       put(election, next)
       return { ok: true, found: next }
     },
+    async remove(election: string, over: Current, withTerm: boolean): Promise<boolean> {
+      const current = found(election)
+      if (current.record?.version !== over.record?.version || current.highestTerm !== over.highestTerm) return false
+      put(election, withTerm ? nothing : { ...current, record: undefined })
+      return true
+    },
     watch: (election: string, { signal }: CallOptions) => changes.watch(election, signal),
     delete(election) {
       if (entries.has(election)) put(election, { ...found(election), record: undefined })

@@ -31,7 +31,9 @@ export async function withBound<T>(
   action: (bound: Bound) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted()
-  const bound = new Bound(signal)
+  const startedMs = clock.monotonicMs()
+  const leftMs = timeoutMs === undefined ? undefined : () => timeoutMs - (clock.monotonicMs() - startedMs)
+  const bound = new Bound(signal, leftMs)
   const giveUpAfter = (ms: number) => clock.setTimer(ms, () => bound.end(lateAnswer(service, ms)))
   const timer = timeoutMs === undefined ? undefined : giveUpAfter(timeoutMs)
   try {

@@ -5,7 +5,7 @@ import { checkClock, checkMethods } from '../options.ts'
 import { checkMembers, checkOptions } from '../options/check-options.ts'
 import { listPage } from './list.ts'
 import { decodeRecord, encodeRecord, recordOf, unusable } from './record.ts'
-import type { Current, Draft } from './rules.ts'
+import { termInRecord, type Current, type Draft } from './rules.ts'
 import { swapStore, type Swapped, type SwapServer } from './swap.ts'
 
 /** A value and the backend's own version of it, which must differ after every write. */
@@ -28,6 +28,11 @@ export interface CompareAndSwap {
     version: string | undefined,
     options: CallOptions,
   ): Promise<string | undefined>
+  /**
+   * Removes the value only if the version is still `version`. Gives whether it did. When the outcome is not known for
+   * sure, it must throw. With it, the store can forget elections, together with their terms.
+   */
+  removeIfVersion?(election: string, version: string, options: CallOptions): Promise<boolean>
   watch?(election: string, options: CallOptions): AsyncIterable<VersionedValue | undefined>
   /**
    * A page of all values, at most `limit` of them, in any order that goes on from `after`, the `next` of the page before
@@ -49,9 +54,9 @@ export interface CompareAndSwap {
  *   putIfVersion: (election, value, version) => bucket.writeIf(election, value, version),
  * })
  */
-export function casStore(backend: CompareAndSwap, options: { clock?: Clock } = {}): LeaseStore {
+export function casStore(backend: CompareAndSwap, options: { clock?: Clock | undefined } = {}): LeaseStore {
   checkMethods('backend', backend, ['get', 'putIfVersion'], 'a compare-and-swap backend')
-  checkMembers('backend', backend, ['watch', 'list', 'close'])
+  checkMembers('backend', backend, ['removeIfVersion', 'watch', 'list', 'close'])
   checkOptions('casStore()', options, { clock: true })
   checkClock(options.clock)
   const { clock = systemClock } = options
@@ -61,6 +66,7 @@ export function casStore(backend: CompareAndSwap, options: { clock?: Clock } = {
 
 class CasServer implements SwapServer<Current> {
   readonly expiry = 'observed'
+  readonly remove?: NonNullable<SwapServer<Current>['remove']>
   readonly watch?: NonNullable<SwapServer<Current>['watch']>
   readonly list?: NonNullable<SwapServer<Current>['list']>
   readonly #backend: CompareAndSwap
@@ -69,7 +75,15 @@ class CasServer implements SwapServer<Current> {
   constructor(backend: CompareAndSwap, clock: Clock) {
     this.#backend = backend
     this.#clock = clock
-    const { watch, list } = backend
+    const { removeIfVersion, watch, list } = backend
+    if (removeIfVersion) {
+      this.remove = async (election, { record }, withTerm, call) => {
+        if (!withTerm) throw termInRecord(election)
+        // Nothing but true counts: a client may answer with something else for a condition that did not hold.
+        const removed: unknown = record && (await removeIfVersion.call(backend, election, record.version, call))
+        return removed === true
+      }
+    }
     if (watch) this.watch = (election, call) => statesOf(election, () => watch.call(backend, election, call))
     if (list) {
       this.list = async (page, call) => {

@@ -82,11 +82,7 @@ class DynamoDBTable implements ObjectPlace {
     const condition =
       version === undefined
         ? { ConditionExpression: 'attribute_not_exists(#id)', ExpressionAttributeNames: { '#id': 'id' } }
-        : {
-            ConditionExpression: '#version = :version',
-            ExpressionAttributeNames: { '#version': 'version' },
-            ExpressionAttributeValues: { ':version': { S: version } },
-          }
+        : isAt(version)
     const item = { id: { S: idOf(election, kind) }, version: { S: next }, content: { S: text } }
     const input = { TableName: this.#table, Item: item, ...condition }
     return this.#bounded(call, async (signal) => {
@@ -95,6 +91,19 @@ class DynamoDBTable implements ObjectPlace {
         return next
       } catch (error) {
         if (isOvertaken(error)) return undefined
+        throw error
+      }
+    })
+  }
+
+  remove(election: string, kind: Kind, version: string, call: CallOptions): Promise<boolean> {
+    const input = { TableName: this.#table, Key: { id: { S: idOf(election, kind) } }, ...isAt(version) }
+    return this.#bounded(call, async (signal) => {
+      try {
+        await this.#call('deleteItem', input, signal)
+        return true
+      } catch (error) {
+        if (isOvertaken(error)) return false
         throw error
       }
     })
@@ -126,6 +135,14 @@ class DynamoDBTable implements ObjectPlace {
       if (call.signal.aborted) throw error
       throw awsFailure(error, `table ${this.#table}`, missing(this.#table))
     }
+  }
+}
+
+function isAt(version: string) {
+  return {
+    ConditionExpression: '#version = :version',
+    ExpressionAttributeNames: { '#version': 'version' },
+    ExpressionAttributeValues: { ':version': { S: version } },
   }
 }
 

@@ -5,7 +5,7 @@ import { isTenureError } from '../errors.ts'
 import { EtcdClient, type EtcdCredentials } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/etcd-error.ts'
 import { type Comparison, type KeyValue, type Operation, type Range, type TransactionAnswer } from '../etcd/messages.ts'
-import { defaultPrefix } from '../etcd/open.ts'
+import { defaultPrefix, type EtcdKeys } from '../etcd/open.ts'
 import { addressesOf, checkCredentials, prefixOf } from '../etcd/options.ts'
 import type { Provided } from '../http/provided.ts'
 import type { CallOptions, LeaseRecord, ListPage } from '../lease-store.ts'
@@ -76,8 +76,22 @@ export function etcdStore(options: EtcdStoreOptions): InspectableStore {
   checkCredentials(credentials)
   const addresses = addressesOf(endpoints, credentials)
   const client = new EtcdClient(addresses, credentials, clock)
+  return leasesOn({ client, addresses, credentials }, prefixOf(prefix), clock)
+}
+
+/**
+ * Leases on the client of keys that are open already, below another prefix.
+ *
+ * @example
+ * const leases = leasesOn(keys, `${keys.prefix}/leases`, clock)
+ */
+export function leasesOn(
+  { client, addresses, credentials }: Pick<EtcdKeys, 'client' | 'addresses' | 'credentials'>,
+  prefix: string,
+  clock: Clock,
+): InspectableStore {
   return {
-    ...swapStore(new EtcdServer(client, prefixOf(prefix), clock), clock),
+    ...swapStore(new EtcdServer(client, prefix, clock), clock),
     examine: (_election, call) => examineAddresses(addresses, credentials, clock, call),
     inspect: (call) => inspectCluster(addresses, credentials, clock, call),
   }
@@ -105,12 +119,12 @@ class EtcdServer implements SwapServer<FoundKeys> {
     kept: undefined,
     pair: { record: undefined, term: undefined },
   }
-  readonly #client: EtcdClient
+  readonly #client: EtcdKeys['client']
   readonly #prefix: string
   readonly #clock: Clock
   readonly #watches = new Watches()
 
-  constructor(client: EtcdClient, prefix: string, clock: Clock) {
+  constructor(client: EtcdKeys['client'], prefix: string, clock: Clock) {
     this.#client = client
     this.#prefix = prefix
     this.#clock = clock
@@ -129,7 +143,7 @@ class EtcdServer implements SwapServer<FoundKeys> {
     const termText = isKept ? '' : encodeTerm(election, kept, this.#clock.randomId())
     const { succeeded, revision, ranges } = await this.#client.transact(
       {
-        compare: [...sameRecord(keys, over.pair), sameTerm(keys, over.pair)],
+        compare: samePair(keys, over.pair),
         success: [{ put: keys.record, value: text }, ...(isKept ? [] : [{ put: keys.term, value: termText }])],
         failure: getBoth(keys),
       },
@@ -142,6 +156,19 @@ class EtcdServer implements SwapServer<FoundKeys> {
     }
     const record = { ...draft, version: versionOf(pair.record) }
     return { ok: true, found: { ...currentOf(record, kept), record, pair } }
+  }
+
+  async remove(election: string, over: FoundKeys, withTerm: boolean, call: CallOptions): Promise<boolean> {
+    const keys = this.#keysOf(election)
+    const { succeeded } = await this.#client.transact(
+      {
+        compare: samePair(keys, over.pair),
+        success: [{ delete: keys.record }, ...(withTerm ? [{ delete: keys.term }] : [])],
+        failure: [],
+      },
+      call,
+    )
+    return succeeded
   }
 
   watch(election: string, { signal }: CallOptions): AsyncGenerator<FoundKeys, void, undefined> {
@@ -272,6 +299,10 @@ function getBoth({ record, term }: Keys) {
 
 function pairOf([record, term]: readonly Range[]): Pair {
   return { record: record?.found[0], term: term?.found[0] }
+}
+
+function samePair(keys: Keys, pair: Pair): Comparison[] {
+  return [...sameRecord(keys, pair), sameTerm(keys, pair)]
 }
 
 /**

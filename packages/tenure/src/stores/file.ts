@@ -1,14 +1,18 @@
+import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
 import { systemClock, type Clock } from '../clock.ts'
 import { invalidOption, TenureError } from '../errors.ts'
 import type {
   AcquireClaim,
   CallOptions,
+  ForgetClaim,
+  Forgotten,
   HeldClaim,
   LeaseRecord,
   LeaseStore,
   ListPage,
   Outcome,
+  Refused,
 } from '../lease-store.ts'
 import { checkOptions, type OptionNames } from '../options/check-options.ts'
 import { ownClockDomain, remainingMs, sameKernel, type ClockReading } from './file/clock-domain.ts'
@@ -30,28 +34,28 @@ export type { SignOfLife } from './file/sign-of-life.ts'
 /** Options of {@link fileStore}. Exactly one of `directory` and `path` must be given. */
 export interface FileStoreOptions {
   /** Where the files of any number of elections are kept. It is created when a lease is first asked for. */
-  readonly directory?: string
+  readonly directory?: string | undefined
   /** The file of one election. Two more, with the endings `.lock` and `.term`, are kept beside it. */
-  readonly path?: string
-  readonly clock?: Clock
+  readonly path?: string | undefined
+  readonly clock?: Clock | undefined
   /** Accepts a directory on a network or FUSE file system, where a lock may be local to one host. Default: false. */
-  readonly allowNetworkFilesystem?: boolean
+  readonly allowNetworkFilesystem?: boolean | undefined
   /**
    * Lets the users of one group take part: the directory gets mode 2770 if it is made, and the files 0660. Each of them
    * can then elect itself, end a leadership or keep everybody out. Default: false, and only this user takes part.
    */
-  readonly shareWithGroup?: boolean
+  readonly shareWithGroup?: boolean | undefined
   /**
    * Whether others may take over as soon as this process is dead. Default: true. Choose false for work that starts
    * subprocesses: those may outlive it, so others should wait for the lease to expire.
    */
-  readonly fastTakeover?: boolean
+  readonly fastTakeover?: boolean | undefined
   /**
    * Lets another process serve the sign of life: its socket must stay open as long as the work may run. At `path`, in
    * the leases' directory, the next leader clears it away if it is left behind; it is undefined where none can be. It
    * is called under the election's lock, so it should answer fast; with undefined, others wait for the lease to expire.
    */
-  readonly signOfLife?: OpenSign
+  readonly signOfLife?: OpenSign | undefined
 }
 
 const names: OptionNames<FileStoreOptions> = {
@@ -134,6 +138,27 @@ class FilePlace implements JudgedPlace {
       if (verdict && 'answer' in verdict && !verdict.answer.ok) return verdict.answer
       return this.#changeLocked(claim, signal, verdictOn)
     })
+  }
+
+  forget(
+    { election, withTerm = false }: ForgetClaim,
+    { signal }: CallOptions,
+    judge: (current: Current) => Refused | undefined,
+  ): Promise<Forgotten> {
+    const { access } = this.#files
+    const remove = async (): Promise<Forgotten> => {
+      const state = this.#files.load(election)
+      const { lease, mark } = state
+      const refusal = judge({ ...(await this.#currentOf(state)), holderGone: lease && (await this.#isDead(lease)) })
+      if (refusal) return refusal
+      signal.throwIfAborted()
+      await this.#signs.closeAllBut(undefined, election)
+      await this.#files.remove(election, withTerm)
+      if (mark?.socket) await removeSocket(join(this.#files.directory, basename(mark.socket)))
+      return { ok: true }
+    }
+    const path = this.#files.lockPath(election)
+    return this.#call(signal, () => withKernelLock(path, access, this.#clock, signal, remove))
   }
 
   watch(election: string, { signal }: CallOptions): AsyncIterable<LeaseRecord | undefined> {
@@ -316,10 +341,14 @@ function inWholeMs({ leaseDurationMs, acquiredAt, renewedAt }: Draft) {
   }
 }
 
-/** The term and a count within it: still unique when the count starts again after a file was deleted. */
-function nextVersion(draft: Draft, lease: StoredLease | undefined): string {
-  const before = lease?.record.term === draft.term ? Number(lease.record.version.split('.')[1]) : 0
-  return `${draft.term}.${before + 1}`
+/**
+ * The term, a count within its grant, and a part of the grant's own attempt: unique even when the count starts again after
+ * a file was deleted, and the term after it was forgotten.
+ */
+function nextVersion({ term, attempt }: Draft, lease: StoredLease | undefined): string {
+  const before = lease?.record.attempt === attempt ? Number(lease.record.version.split('.')[1]) : 0
+  const unique = createHash('sha256').update(attempt).digest('hex').slice(0, 12)
+  return `${term}.${before + 1}.${unique}`
 }
 
 function checkValues(options: FileStoreOptions): void {

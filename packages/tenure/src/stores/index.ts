@@ -3,7 +3,7 @@ import { nearest } from '@tenure/internal/nearest'
 import { invalidOption, optionError, redactedUrl, show, TenureError } from '../errors.ts'
 import type { Environment } from '../http/environment.ts'
 import type { LeaseStore } from '../lease-store.ts'
-import { adviseOnce } from '../warnings.ts'
+import { adviseOnce } from '../advice.ts'
 import { checkOptions } from '../options/check-options.ts'
 import type { FileStoreOptions } from './file.ts'
 import { memoryStore, type MemoryStore } from './memory.ts'
@@ -16,6 +16,7 @@ export { redactedUrl } from '../errors.ts'
 export {
   granted,
   judgeAcquire,
+  judgeForget,
   judgeRelease,
   judgeRenew,
   refused,
@@ -188,6 +189,8 @@ function notUrl(url: unknown): TypeError {
   return optionError({ option: 'url' }, text)
 }
 
+/** One of several hosts that are refused may be a login whose "@" is missing, with a number for a password. */
 function refusedUrl(url: string, rule: string): TypeError {
-  return invalidOption('store', redactedUrl(url), rule)
+  const shown = redactedUrl(url).replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#@]*,[^/?#@]*(?=[/?#]|$)/i, '$1***')
+  return invalidOption('store', shown, rule)
 }

@@ -8,15 +8,27 @@ import type { Clock } from '../clock.ts'
 import type {
   AcquireClaim,
   CallOptions,
+  ForgetClaim,
+  Forgotten,
   HeldClaim,
   LeaseRecord,
   LeaseStore,
   ListOptions,
   ListPage,
   Outcome,
+  Refused,
 } from '../lease-store.ts'
 import { pageOf, type Page } from './list.ts'
-import { judgeAcquire, judgeRelease, judgeRenew, leftOf, shown, type Current, type Verdict } from './rules.ts'
+import {
+  judgeAcquire,
+  judgeForget,
+  judgeRelease,
+  judgeRenew,
+  leftOf,
+  shown,
+  type Current,
+  type Verdict,
+} from './rules.ts'
 
 /** What a store says of the place where its records are, if the rules judge the claims. */
 export interface JudgedPlace {
@@ -28,6 +40,8 @@ export interface JudgedPlace {
    * it out, or the write compares.
    */
   change(claim: AcquireClaim | HeldClaim, call: CallOptions, judge: (current: Current) => Verdict): Promise<Outcome>
+  /** Removes the record unless `judge` refuses, and the highest term if the claim asks for it. Otherwise as `change`. */
+  forget?(claim: ForgetClaim, call: CallOptions, judge: (current: Current) => Refused | undefined): Promise<Forgotten>
   /** The state as it is, then each change. */
   watch?(election: string, call: CallOptions): AsyncIterable<LeaseRecord | undefined>
   /** A page of all records, as `LeaseStore.list` promises it. */
@@ -37,7 +51,7 @@ export interface JudgedPlace {
 
 /** Makes a lease store of a place whose claims the rules judge. */
 export function judgedStore(place: JudgedPlace, clock: Clock): LeaseStore {
-  const { watch, list, close } = place
+  const { forget, watch, list, close } = place
   return {
     expiry: place.expiry,
     terms: true,
@@ -50,6 +64,10 @@ export function judgedStore(place: JudgedPlace, clock: Clock): LeaseStore {
         const found = await place.find(election, call)
         return { record: shown(found), remainingMs: leftOf(found) }
       },
+    }),
+    ...(forget && {
+      forget: (claim: ForgetClaim, call: CallOptions) =>
+        forget.call(place, claim, call, (current) => judgeForget(current, claim)),
     }),
     ...(watch && { watch: (election: string, call: CallOptions) => watch.call(place, election, call) }),
     ...(list && { list: async (page: ListOptions, call: CallOptions) => list.call(place, pageOf(page), call) }),

@@ -19,9 +19,9 @@ import { inCluster } from '../kubernetes/credentials/service-account.ts'
 import type { CallOptions, LeaseRecord, LeaseStore, ListPage } from '../lease-store.ts'
 import { checkClock } from '../options.ts'
 import { checkOptions, type OptionNames } from '../options/check-options.ts'
-import { adviseOnce } from '../warnings.ts'
+import { adviseOnce } from '../advice.ts'
 import { listPage, type Page } from './list.ts'
-import type { Draft } from './rules.ts'
+import { termInRecord, type Draft } from './rules.ts'
 import { silenceOf } from './silence.ts'
 import { swapStore, type Swapped, type SwapServer } from './swap.ts'
 import { Watches } from './watches.ts'
@@ -116,6 +116,19 @@ class LeaseServer implements SwapServer<FoundLease> {
     const overtaken = reason === (lease ? 'Conflict' : 'AlreadyExists') || (lease && reason === 'NotFound')
     if (overtaken) return { ok: false }
     throw this.#failed(lease ? 'update' : 'create', key, answer)
+  }
+
+  /** The term is in the Lease, and goes with it. */
+  async remove(election: string, { lease }: FoundLease, withTerm: boolean, call: CallOptions): Promise<boolean> {
+    if (!withTerm) throw termInRecord(election)
+    const key = this.#keyOf(election)
+    const { metadata } = lease ?? {}
+    const preconditions = { uid: metadata?.['uid'], resourceVersion: metadata?.resourceVersion }
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions }
+    const answer = await this.#client.request({ method: 'DELETE', path: pathOf(key), body, ...behindSignal(call) })
+    if (answer.status === 200 || answer.status === 202) return true
+    if (['Conflict', 'NotFound'].includes(reasonOf(answer) ?? '')) return false
+    throw this.#failed('delete', key, answer)
   }
 
   async *watch(election: string, { signal }: CallOptions): AsyncGenerator<FoundLease, void, undefined> {

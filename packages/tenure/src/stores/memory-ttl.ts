@@ -10,7 +10,7 @@ import type { TtlStorage } from './ttl.ts'
  * const clock = fakeClock()
  * const elections = createElections({ storage: memoryTtlStorage({ clock }), clock })
  */
-export function memoryTtlStorage<K, V>(options: { clock?: Clock } = {}): TtlStorage<K, V> {
+export function memoryTtlStorage<K, V>(options: { clock?: Clock | undefined } = {}): TtlStorage<K, V> {
   checkOptions('memoryTtlStorage()', options, { clock: true })
   checkClock(options.clock)
   const clock = options.clock ?? systemClock

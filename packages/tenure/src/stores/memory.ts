@@ -1,7 +1,16 @@
 import { systemClock, type Clock } from '../clock.ts'
 import { checkClock } from '../options.ts'
 import { checkOptions } from '../options/check-options.ts'
-import type { CallOptions, LeaseRecord, LeaseStore, ListPage, Outcome } from '../lease-store.ts'
+import type {
+  CallOptions,
+  ForgetClaim,
+  Forgotten,
+  LeaseRecord,
+  LeaseStore,
+  ListPage,
+  Outcome,
+  Refused,
+} from '../lease-store.ts'
 import { judgedStore, type JudgedPlace } from './judged.ts'
 import { keysOn, listPage, type Page } from './list.ts'
 import { granted, type Current, type Draft, type Verdict } from './rules.ts'
@@ -28,7 +37,7 @@ export interface MemoryStore extends LeaseStore {
  * const store = memoryStore()
  * await lead({ store, election: 'compaction' }, async ({ signal }) => compact({ signal }))
  */
-export function memoryStore(options: { clock?: Clock } = {}): MemoryStore {
+export function memoryStore(options: { clock?: Clock | undefined } = {}): MemoryStore {
   checkOptions('memoryStore()', options, { clock: true })
   checkClock(options.clock)
   const { clock = systemClock } = options
@@ -59,6 +68,20 @@ class MemoryPlace implements JudgedPlace {
     const verdict = judge(this.#currentOf(entry))
     if ('answer' in verdict) return verdict.answer
     return granted(this.#write(entry, verdict.write), claim)
+  }
+
+  async forget(
+    { election, withTerm = false }: ForgetClaim,
+    _call: CallOptions,
+    judge: (current: Current) => Refused | undefined,
+  ): Promise<Forgotten> {
+    const entry = this.#entries.get(election) ?? unwritten
+    const refusal = judge(this.#currentOf(entry))
+    if (refusal) return refusal
+    this.delete(election)
+    // The count of writes stays: no version returns.
+    if (withTerm) this.#entryOf(election).highestTerm = 0
+    return { ok: true }
   }
 
   async list(page: Page): Promise<ListPage> {

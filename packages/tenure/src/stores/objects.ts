@@ -2,17 +2,17 @@
  * Two objects for each election, in a place that compares and swaps one object at a time: the record, and the highest
  * term, which outlives a record that somebody deletes.
  *
- * The record is written first, and a grant is answered, or found by anybody who may write, when the term's object has it
- * too. So at every moment
+ * The record is written first, and a grant is answered or shown when the term's object has it too. So at every moment
  *
  * 1. each term that somebody may believe in is in the term's object: a record whose term is above the kept one was
- *    answered to nobody yet, and a process that finds it carries its term there first;
+ *    shown to nobody as a grant yet, and a process that finds it keeps its term first. A process that may not write
+ *    terms gets an error instead, or, if it only reads, no record: its own attempt could be the one in the record;
  * 2. the kept term never runs ahead of the records. A record below it, or of another attempt in the same term, was
  *    claimed for an empty place and arrived late, after another grant was deleted there. Nobody was granted it, and
  *    nobody gets to see it: the place counts as one whose record has vanished.
  */
 import type { Clock } from '../clock.ts'
-import { isTenureError } from '../errors.ts'
+import { isTenureError, TenureError } from '../errors.ts'
 import type { CallOptions, LeaseRecord } from '../lease-store.ts'
 import type { VersionedValue } from './cas.ts'
 import { decodeTerm, encodeTerm, type KeptTerm } from './kept-term.ts'
@@ -39,6 +39,11 @@ export interface ObjectPlace {
     version: string | undefined,
     call: CallOptions,
   ): Promise<string | undefined>
+  /**
+   * Removes an object only if its version is still `version`; gives whether it did, or throws as `put` does. Left out
+   * where the server does not judge conditions of removals: then nothing can be forgotten.
+   */
+  remove?(election: string, kind: Kind, version: string, call: CallOptions): Promise<boolean>
   /** A page of records, at most `limit` of them, from `after`, the `next` of the page before. */
   list(
     page: Page,
@@ -62,17 +67,53 @@ interface Found extends Current {
 
 /** Makes a lease store of a place for objects. Expiry is observed by the candidates. */
 export function objectStore(place: ObjectPlace, clock: Clock): ClosableStore {
-  return swapStore(new ObjectServer(place, clock), clock)
+  const store = swapStore(new ObjectServer(place, clock), clock)
+  return {
+    ...store,
+    async read(election, call) {
+      try {
+        return await store.read(election, call)
+      } catch (error) {
+        // A role that may only read sees every grant, because a grant's term is kept.
+        if (error instanceof TermDenied) return undefined
+        throw error
+      }
+    },
+  }
+}
+
+/** The term of a record that was found could not be kept, because the caller may not write it. */
+class TermDenied extends TenureError {}
+
+function termDenied(error: unknown): never {
+  if (!isTenureError(error) || error.code !== 'UNAUTHORIZED') throw error
+  throw new TermDenied(error.code, `A grant counts once its term is kept, and that failed. ${error.message}`, {
+    cause: error,
+  })
 }
 
 class ObjectServer implements SwapServer<Found> {
   readonly expiry = 'observed'
+  readonly remove?: NonNullable<SwapServer<Found>['remove']>
   readonly #place: ObjectPlace
   readonly #clock: Clock
 
   constructor(place: ObjectPlace, clock: Clock) {
     this.#place = place
     this.#clock = clock
+    const { remove } = place
+    if (!remove) return
+    this.remove = async (election, { record, recordVersion = '', keptVersion }, withTerm, call) => {
+      const removeTerm = (version = '') => remove.call(place, election, 'term', version, call)
+      // The term first: a call that breaks off in between can be repeated, because the record is still there.
+      if (withTerm && !(await removeTerm(keptVersion))) return false
+      const isRemoved = await remove.call(place, election, 'record', recordVersion, call)
+      // A process that found the record in between has kept its term again. The term of a grant that came after the
+      // removal stays, although it may be as low: without it, that grant's term would be granted twice.
+      const again = isRemoved && withTerm ? await this.#kept(election, call) : undefined
+      if (again && again.value.attempt === record?.attempt) await removeTerm(again.version)
+      return isRemoved
+    }
   }
 
   async find(election: string, call: CallOptions): Promise<Found> {
@@ -82,14 +123,8 @@ class ObjectServer implements SwapServer<Found> {
       const record = await this.#record(election, call)
       // Another duration in the same term is the holder's to keep: this record may be an old one by now.
       if (!record || (kept && record.term <= kept.value.term)) return foundOf(record, kept)
-      try {
-        const raised = await this.#raise(election, kept, record, call)
-        if (raised) return foundOf(record, raised)
-      } catch (error) {
-        // A role that may only read cannot claim the lease: it may see the record as it is.
-        if (isTenureError(error) && error.code === 'UNAUTHORIZED') return foundOf(record, kept)
-        throw error
-      }
+      const raised = await this.#raise(election, kept, record, call).catch(termDenied)
+      if (raised) return foundOf(record, raised)
     }
   }
 

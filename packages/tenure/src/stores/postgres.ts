@@ -4,6 +4,7 @@
  * @module
  */
 import { messageOf } from '@tenure/internal/message'
+import { lockMsWithin } from '@tenure/internal/postgres-waits'
 import { systemClock, type Clock } from '../clock.ts'
 import { invalidOption, show, TenureError } from '../errors.ts'
 import { Bound } from '../http/bound.ts'
@@ -14,7 +15,7 @@ import { withBound } from './bounded.ts'
 import type { Finding, InspectableStore } from './finding.ts'
 import { listPage, type Page } from './list.ts'
 import { checkClient, runOn, type PostgresClient, type PostgresRow, type Run } from './postgres/client.ts'
-import { bySchema, failureOf, isForbidden, isMissingTable, isOvertaken } from './postgres/failures.ts'
+import { bySchema, failureOf, isForbidden, isLockedOut, isMissingTable, isOvertaken } from './postgres/failures.ts'
 import { findingsOf, inspection } from './postgres/inspection.ts'
 import { Mailbox } from './postgres/mailbox.ts'
 import { namesOf, type TableNames } from './postgres/names.ts'
@@ -74,6 +75,8 @@ const oldestServer = 130_000
 
 /** How long a watch waits for one answer. */
 const lookMs = 10_000
+
+const longestLockMs = 1_000
 
 /** How often a watch looks for tables that nobody has created yet. */
 const absentMs = 1_000
@@ -184,9 +187,18 @@ class PostgresServer implements SwapServer<Found> {
         return { ok: true, found: { record, highestTerm, remainingMs, lastDurationMs: leaseMs, kept } }
       } catch (error) {
         if (isOvertaken(error)) return { ok: false }
-        this.#unsettled.add(election)
+        if (!isLockedOut(error)) this.#unsettled.add(election)
         throw error
       }
+    })
+  }
+
+  remove(election: string, over: Found, withTerm: boolean, call: CallOptions): Promise<boolean> {
+    const { forget, forgetTerm } = this.#statements
+    const { version = '' } = over.record ?? {}
+    const seen = { election, version: counterOf(version), unique: uniqueIn(version), highestTerm: over.highestTerm }
+    return this.#bounded(call, async (bound) => {
+      return (await this.#run(withTerm ? forgetTerm : forget, seen, bound)).length === 1
     })
   }
 
@@ -305,7 +317,8 @@ class PostgresServer implements SwapServer<Found> {
     bound: Bound,
     check?: (rows: readonly PostgresRow[]) => void,
   ): Promise<readonly PostgresRow[]> {
-    const known: typeof values = { ...values, channel: this.#channel ?? (await this.#prepared(bound)) }
+    const channel = this.#channel ?? (await this.#prepared(bound))
+    const known: typeof values = { ...values, channel, lockMs: lockMsOf(bound) }
     try {
       const given = statement.parameters.map((name) => (known[name] === undefined ? null : String(known[name])))
       return await this.#parts.run(statement, given, bound, check)
@@ -360,7 +373,7 @@ class PostgresServer implements SwapServer<Found> {
   async #create(bound: Bound): Promise<string> {
     const { run, names } = this.#parts
     try {
-      await run(prepared(creation(names)), [], bound)
+      await run(prepared(creation(names, lockMsOf(bound))), [], bound)
     } catch (error) {
       throw isForbidden(error) ? mayNotCreate(names, error) : error
     }
@@ -381,6 +394,14 @@ class PostgresServer implements SwapServer<Found> {
       }
     })
   }
+}
+
+/**
+ * How long a statement may wait for a lock. Only the candidates of one election write its row, each for one flush, so a
+ * lock that lasts longer than a second is that of a commit that hangs. While it does, each retry would add a backend.
+ */
+function lockMsOf({ leftMs }: Bound): number {
+  return Math.min(lockMsWithin(leftMs?.()), longestLockMs)
 }
 
 /** How a lease was judged on the server's clock, which looks again when it writes. */

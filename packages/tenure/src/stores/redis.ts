@@ -22,7 +22,7 @@ import type { Link } from './redis/link.ts'
 import { Listener } from './redis/listener.ts'
 import { Mailbox } from './redis/mailbox.ts'
 import { scanned } from './redis/scan.ts'
-import { compared, looking, swapping } from './redis/script.ts'
+import { compared, forgetting, looking, swapping } from './redis/script.ts'
 import type { Current, Draft } from './rules.ts'
 import { silenceOf } from './silence.ts'
 import { swapStore, type Swapped, type SwapServer } from './swap.ts'
@@ -185,6 +185,15 @@ class RedisServer implements SwapServer<Found> {
     })
   }
 
+  remove(election: string, over: Found, withTerm: boolean, call: CallOptions): Promise<boolean> {
+    return this.#bounded(election, call, async (link, bound) => {
+      const channel = this.#channelOf(link, election)
+      const args = [compared(over.record?.version), compared(over.term), channel, withTerm ? 1 : 0]
+      const [isRemoved] = await this.#evaluate(link, election, call, args, bound, forgetting)
+      return Number(isRemoved) === 1
+    })
+  }
+
   async *watch(election: string, call: CallOptions): AsyncGenerator<Found, void, undefined> {
     const mailbox = new Mailbox()
     const find = () => this.find(election, { ...call, timeoutMs: heardWithinMs })
@@ -256,9 +265,10 @@ class RedisServer implements SwapServer<Found> {
     call: CallOptions,
     args: readonly (string | number)[],
     bound: Bound,
+    script = swapping,
   ): Promise<unknown[]> {
     const keys = [this.#keyOf(election, 'lease'), this.#keyOf(election, 'term')]
-    const answer = await link.evaluate(swapping, keys, args.map(String), bound)
+    const answer = await link.evaluate(script, keys, args.map(String), bound)
     if (!Array.isArray(answer)) throw unusable(election, `Redis answers ${String(answer)} where it gives a list`)
     if (this.#parts.waitForReplicas > 0) await this.#replicated(link, call)
     return answer

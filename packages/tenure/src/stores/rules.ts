@@ -2,6 +2,7 @@ import { TenureError } from '../errors.ts'
 import {
   absentVersion,
   type AcquireClaim,
+  type ForgetClaim,
   type Granted,
   type HeldClaim,
   type LeaseRecord,
@@ -114,6 +115,25 @@ export function judgeRenew(current: Current, claim: HeldClaim, wallMs: number): 
 export function judgeRelease(current: Current, claim: HeldClaim): Verdict {
   const record = matching(current, claim)
   return record ? { write: { ...record, released: true, mark: claim.mark } } : { answer: refused(current) }
+}
+
+/**
+ * The rules of `LeaseStore.forget`: the refusal, or undefined if the record is to be removed. What it decides holds only
+ * while nobody else writes, as for `judgeAcquire`.
+ *
+ * @example
+ * const refusal = judgeForget({ record, highestTerm, remainingMs: undefined }, claim)
+ */
+export function judgeForget(current: Current, { version }: ForgetClaim): Refused | undefined {
+  const record = shown(current)
+  if (record?.released && record.version === version) return undefined
+  return refused({ ...current, record })
+}
+
+/** For a store whose highest term goes with the record. */
+export function termInRecord(election: string): TenureError {
+  const text = `This store keeps the highest term of "${election}" in the record, so it can be forgotten only with its term ("withTerm").`
+  return new TenureError('INVALID_REQUEST', text)
 }
 
 /** The record as others are to see it: released also where the store has proof that its holder is gone. */

@@ -13,6 +13,7 @@ import type {
   ListOptions,
   ListPage,
   Outcome,
+  WatchOptions,
 } from '../lease-store.ts'
 import { checkClock } from '../options.ts'
 import { checkOptions, type OptionNames } from '../options/check-options.ts'
@@ -63,6 +64,8 @@ export interface ServiceStore extends LeaseStore {
     options: CallOptions,
   ): Promise<Readonly<Record<string, unknown>>>
 }
+
+type Records = AsyncGenerator<LeaseRecord | undefined, void, undefined>
 
 const names: OptionNames<ServiceStoreOptions> = { url: true, token: true, ca: true, cert: true, key: true, clock: true }
 const plainGroup = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
@@ -145,14 +148,14 @@ class ServiceLeases implements ServiceStore {
     return this.#post(claim.election, 'resign', heldOf(claim), call, (reply) => heldOutcome(reply, claim, true))
   }
 
-  async *watch(election: string, { signal }: CallOptions): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
+  async *watch(election: string, { signal, holder }: WatchOptions): Records {
     if (this.#clock.monotonicMs() < this.#noWatchUntilMs) return
-    yield* this.#watches.run(signal, (ending) => this.#report(election, ending))
+    yield* this.#watches.run(signal, (ending) => this.#report(election, ending, holder))
   }
 
-  async *#report(election: string, signal: AbortSignal): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
+  async *#report(election: string, signal: AbortSignal, holder: string | undefined): Records {
     try {
-      yield* this.#follow(election, signal)
+      yield* this.#follow(election, signal, holder)
     } catch (error) {
       const failure = error instanceof Nonsense ? misunderstood('The election service', error.message, 200) : error
       if (!signal.aborted) this.#holdWatches(failure)
@@ -190,8 +193,9 @@ class ServiceLeases implements ServiceStore {
     return this.#cluster.call({ method: 'POST', path: pathOf(election, verb), body }, call, take)
   }
 
-  /** The state as it is, then each change; resumed where it broke off. */
-  async *#follow(election: string, signal: AbortSignal): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
+  /** The state as it is, then each change; resumed where it broke off. A candidate is named, so that it looks alive. */
+  async *#follow(election: string, signal: AbortSignal, holder: string | undefined): Records {
+    let name = holder === undefined ? '' : `&node_id=${encodeURIComponent(holder)}`
     let shown: string | undefined
     let cursor: string | undefined
     for (;;) {
@@ -201,7 +205,7 @@ class ServiceLeases implements ServiceStore {
       const worked = () => begun && this.#clock.monotonicMs() - openedMs >= settledMs
       try {
         const lines = this.#cluster.stream(
-          `${pathOf(election, 'watch')}?renewals=true`,
+          `${pathOf(election, 'watch')}?renewals=true${name}`,
           cursor === undefined ? {} : { 'last-event-id': cursor },
           { signal, silenceMs: () => (begun ? silenceMs : firstWithinMs) },
         )
@@ -221,8 +225,14 @@ class ServiceLeases implements ServiceStore {
         if (!worked()) return
       } catch (error) {
         // The service does not know the cursor, after a restored backup perhaps: how things stand takes its place.
-        if (cursor !== undefined && error instanceof AnswerError && error.code === 'INVALID_REQUEST') {
+        const isRefused = error instanceof AnswerError && error.code === 'INVALID_REQUEST'
+        if (isRefused && cursor !== undefined) {
           cursor = undefined
+          continue
+        }
+        // An earlier version of the service does not know the name.
+        if (isRefused && name !== '') {
+          name = ''
           continue
         }
         if (!isTenureError(error) || !error.retryable || !worked()) throw error

@@ -7,7 +7,16 @@
  */
 import type { Clock } from '../clock.ts'
 import { TenureError } from '../errors.ts'
-import type { CallOptions, LeaseRecord, LeaseStore, ListPage, Outcome } from '../lease-store.ts'
+import type {
+  CallOptions,
+  ForgetClaim,
+  Forgotten,
+  LeaseRecord,
+  LeaseStore,
+  ListPage,
+  Outcome,
+  Refused,
+} from '../lease-store.ts'
 import { judgedStore, type JudgedPlace } from './judged.ts'
 import type { Page } from './list.ts'
 import { granted, refused, shown, type Current, type Draft, type Verdict } from './rules.ts'
@@ -37,6 +46,11 @@ export interface SwapServer<Found extends Current> {
    * lease has run out, by the sign of `over.remainingMs`. A highest term kept apart is raised in the same step.
    */
   swap(election: string, over: Found, draft: Draft, call: CallOptions): Promise<Swapped<Found>>
+  /**
+   * Removes the record, and the highest term with it if `withTerm`, if the server still has what `over` says. False: not
+   * removed, for certain, because something else was there. An uncertain outcome must throw.
+   */
+  remove?(election: string, over: Found, withTerm: boolean, call: CallOptions): Promise<boolean>
   /**
    * What a first call guesses, that nothing was ever written, where a refused swap shows what is there. Without it, an
    * election that was not seen yet is read first.
@@ -83,6 +97,7 @@ export function swapStore<Found extends Current>(server: SwapServer<Found>, cloc
 
 class SwapPlace<Found extends Current> implements JudgedPlace {
   readonly expiry: LeaseStore['expiry']
+  readonly forget?: NonNullable<JudgedPlace['forget']>
   readonly watch?: NonNullable<JudgedPlace['watch']>
   readonly list?: NonNullable<JudgedPlace['list']>
   readonly #server: SwapServer<Found>
@@ -93,7 +108,11 @@ class SwapPlace<Found extends Current> implements JudgedPlace {
     this.#server = server
     this.#clock = clock
     this.expiry = server.expiry
-    const { watch, list } = server
+    const { remove, watch, list } = server
+    if (remove) {
+      const call = remove.bind(server)
+      this.forget = (claim, options, judge) => this.#forget(claim, options, judge, call)
+    }
     if (watch) this.watch = (election, call) => this.#watch(election, () => watch.call(server, election, call))
     if (list) this.list = (page, call) => list.call(server, page, call)
   }
@@ -134,6 +153,23 @@ class SwapPlace<Found extends Current> implements JudgedPlace {
 
   async close(): Promise<void> {
     await this.#server.close?.()
+  }
+
+  /** Not by a guess: it is rare, and what it removes is gone. */
+  async #forget(
+    { election, withTerm = false }: ForgetClaim,
+    call: CallOptions,
+    judge: (current: Current) => Refused | undefined,
+    remove: NonNullable<SwapServer<Found>['remove']>,
+  ): Promise<Forgotten> {
+    const left = leftBy(this.#clock, election, call)
+    const current = await this.find(election, left())
+    const refusal = judge(current)
+    if (refusal) return refusal
+    this.#note(election, undefined)
+    if (await remove(election, current, withTerm, left())) return { ok: true }
+    const winner = await this.find(election, left())
+    return judge(winner) ?? refused(winner)
   }
 
   async *#watch(election: string, open: () => AsyncIterable<Found>) {

@@ -7,7 +7,7 @@ import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Dra
 
 /**
  * A storage whose entries vanish when their time is up, on its own clock. Each verb is one atomic step and answers
- * whether it was done; when that is not known for sure, it must throw.
+ * whether it was done, at once or by a promise; when that is not known for sure, it must throw.
  *
  * @example
  * const storage: TtlStorage<string, string> = {
@@ -18,11 +18,11 @@ import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Dra
  */
 export interface TtlStorage<K, V> {
   /** Puts the entry for `durationMs`, only if there is none for the key. */
-  insertIfNotExist(key: K, value: V, durationMs: number): Promise<boolean>
+  insertIfNotExist(key: K, value: V, durationMs: number): Promise<boolean> | boolean
   /** Replaces the value and restarts the duration, only if the value is `oldValue`. */
-  compareAndSwap(key: K, oldValue: V, newValue: V, durationMs: number): Promise<boolean>
+  compareAndSwap(key: K, oldValue: V, newValue: V, durationMs: number): Promise<boolean> | boolean
   /** Deletes the entry, only if its value is `value`. */
-  compareAndDelete(key: K, value: V): Promise<boolean>
+  compareAndDelete(key: K, value: V): Promise<boolean> | boolean
 }
 
 /** How {@link ttlLease} uses a storage. */
@@ -53,7 +53,7 @@ interface Entry {
  * const store = ttlStore(storage)
  * const elector = new Elector({ store, election: 'jobs' })
  */
-export function ttlStore(storage: TtlStorage<string, string>, options: { clock?: Clock } = {}): LeaseStore {
+export function ttlStore(storage: TtlStorage<string, string>, options: { clock?: Clock | undefined } = {}): LeaseStore {
   checkMethods('storage', storage, ['insertIfNotExist', 'compareAndSwap', 'compareAndDelete'], 'a TTL storage')
   checkOptions('ttlStore()', options, { clock: true })
   checkClock(options.clock)
@@ -212,10 +212,12 @@ function forgetOld({ unanswered }: Entry, beforeMs: number): void {
 }
 
 /** Stops waiting when the signal aborts. The storage does not learn of it, so its answer is then dropped. */
-function abortable<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+function abortable<T>(answer: Promise<T> | T, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
-    answer.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+    Promise.resolve(answer)
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener('abort', onAbort))
   })
 }

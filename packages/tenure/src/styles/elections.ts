@@ -1,14 +1,20 @@
+import { messageOf } from '@tenure/internal/message'
 import { isName } from '@tenure/internal/names'
-import type { Clock } from '../clock.ts'
+import { systemClock, type Clock } from '../clock.ts'
+import type { ElectionPast } from '../election-log.ts'
 import { Elector } from '../elector.ts'
-import { invalidOption } from '../errors.ts'
+import { show } from '../errors.ts'
 import type { Observer } from '../events.ts'
 import type { Leadership } from '../leadership.ts'
-import { checkClock, checkMethods, checkObserver, checkOneOf } from '../options.ts'
+import type { Log } from '../log.ts'
+import { LogLines } from '../log-lines.ts'
+import { checkClock, checkLog, checkMethods, checkObserver, checkOneOf } from '../options.ts'
 import { checkOptions, type OptionNames } from '../options/check-options.ts'
 import { ttlLease, type TtlStorage } from '../stores/ttl.ts'
 import { checkDuration } from '../timings.ts'
-import { observeToo } from './callbacks.ts'
+
+/** Of how many keys, the last ones that were tried, the log remembers outages and losses. */
+const mostPasts = 100
 
 /** What {@link createElections} takes. */
 export interface ElectionsOptions<K, V> {
@@ -16,10 +22,13 @@ export interface ElectionsOptions<K, V> {
   readonly clock?: Clock | undefined
   /** A renewal that throws is tried again until the deadline (default), or gives leadership up at once. */
   readonly onStorageError?: 'retry' | 'release' | undefined
-  /** Told of errors of the storage and of everything else that happens. */
+  /** Called with errors of the storage and with everything else that happens. */
   readonly observer?: Observer | undefined
-  /** Where remarks go, such as the release of a key that is not held. Default: `console.warn`. */
-  readonly log?: ((message: string) => void) | undefined
+  /**
+   * Where lines about losses, errors, recoveries and the release of a key that is not held go, such as `console`; or
+   * false for none. Default: standard error; with an observer that has an `onEvent`, only what it cannot hear of.
+   */
+  readonly log?: Log | false | undefined
 }
 
 /** Elections by key, each won at most once per call. */
@@ -54,32 +63,41 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
     log: true,
   }
   checkOptions('createElections()', options, names)
-  const { storage, clock, onStorageError = 'retry', observer, log = console.warn } = options
+  const { storage, clock, onStorageError = 'retry', observer, log } = options
   checkMethods('storage', storage, ['insertIfNotExist', 'compareAndSwap', 'compareAndDelete'], 'a TTL storage')
   checkOneOf('onStorageError', onStorageError, ['retry', 'release'])
   checkClock(clock)
   checkObserver(observer)
-  if (typeof log !== 'function') throw invalidOption('log', log, 'it must be a function')
+  checkLog(log)
+  const lines = LogLines.of(clock ?? systemClock, log)
+  const isObserved = log === undefined && observer?.onEvent !== undefined
   const held = new Map<K, Elector>()
   const trying = new Set<Elector>()
+  const pasts = new Map<K, ElectionPast>()
   let closed = false
   let tries = 0
 
   const makeElector = (key: K, value: V, durationMs: number): Elector => {
-    const elector: Elector = new Elector({
+    const elector = new Elector({
       store: ttlLease({ storage, key: () => key, value: () => value, clock }),
-      // A key may be anything; what cannot be a name gets one.
-      election: isName(key) ? key : `elections-${(tries += 1)}`,
+      // A key may be anything; what cannot be a name gets one. It is only shown.
+      election: isName(key) ? key : typeof key === 'number' ? String(key) : `elections-${(tries += 1)}`,
       clock,
       leaseDurationMs: durationMs,
       renewIntervalMs: durationMs / 2,
       renewDeadlineMs: durationMs * 0.8,
       retryIntervalMs: durationMs / 10,
-      observer: observeToo(observer, (event) => {
-        if (event.type === 'renew-failed' && onStorageError === 'release') void elector.stop()
-        if (event.type === 'error') log(`Storage error for key ${String(key)}: ${String(event.error)}`)
-      }),
+      observer,
+      log,
     })
+    elector.continueLog(pastOf(pasts, key))
+    elector.onEvent = (event) => {
+      if (event.type !== 'renew-failed' || onStorageError !== 'release') return
+      const why = `because a renewal failed (onStorageError: 'release'): ${messageOf(event.error)}`
+      const { election: name } = elector
+      if (!isObserved) lines?.write('error', `gave up leadership of "${name}" ${why}`, { name })
+      void elector.stop()
+    }
     return elector
   }
 
@@ -116,7 +134,8 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
     },
     async releaseLeadership(key) {
       const elector = held.get(key)
-      if (!elector) return log(`Leadership of key ${String(key)} is not held, so there is nothing to release.`)
+      if (!elector)
+        return lines?.write('warn', `leadership of key ${show(key)} is not held, so there is nothing to release`)
       held.delete(key)
       await elector.stop()
     },
@@ -127,4 +146,13 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
       await Promise.all(electors.map((elector) => elector.stop()))
     },
   }
+}
+
+function pastOf<K>(pasts: Map<K, ElectionPast>, key: K): ElectionPast {
+  const past = pasts.get(key) ?? {}
+  pasts.delete(key)
+  pasts.set(key, past)
+  const [oldest] = pasts.keys()
+  if (pasts.size > mostPasts && oldest !== undefined) pasts.delete(oldest)
+  return past
 }

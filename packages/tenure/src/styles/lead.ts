@@ -13,7 +13,8 @@ export interface LeadOptions extends ElectorOptions {
   readonly onLoss?: 'campaign' | 'throw' | undefined
   /**
    * Wait until it leads (default). If false, `lead` rejects with `BUSY` when somebody else leads: as soon as the store
-   * says so or a renewal was seen, which may take up to one lease. Then a loss rejects, too.
+   * says so or a renewal was seen, which may take up to one lease. A store that does not answer, or takes no write, for
+   * one lease rejects with its error as `cause`. Then a loss rejects, too.
    */
   readonly wait?: boolean | undefined
 }

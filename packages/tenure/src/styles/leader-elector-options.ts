@@ -4,8 +4,9 @@ import type { Observer } from '../events.ts'
 import type { AnyClient } from '../kubernetes/credentials/any-client.ts'
 import type { Leadership } from '../leadership.ts'
 import type { LeaseStore, Metadata } from '../lease-store.ts'
+import type { Log } from '../log.ts'
 import { checkMembers, checkOptions, type OptionNames } from '../options/check-options.ts'
-import { checkDuration, latestDeadlineMs, type TimingOptions } from '../timings.ts'
+import { checkDuration, latestDeadlineMs, shortestAnswersMs, type TimingOptions } from '../timings.ts'
 
 /** What a LeaderElector calls, in order. */
 export interface LeaderCallbacks {
@@ -15,12 +16,12 @@ export interface LeaderCallbacks {
    * Leadership is over and its work has settled, or `drainTimeoutMs` has passed. Called once for each start, never
    * without one.
    */
-  onStoppedLeading?(): void
+  readonly onStoppedLeading?: (() => void) | undefined
   /**
    * Another candidate leads now, or this process does. Empty if there is no leader: the lease seen has run out, or it was
    * given back and not taken for two retry periods, three where the store cannot watch.
    */
-  onNewLeader?(identity: string): void
+  readonly onNewLeader?: ((identity: string) => void) | undefined
 }
 
 /** What a LeaderElector takes, wherever its lease is kept. */
@@ -30,9 +31,9 @@ interface CommonOptions {
   readonly identity: string | undefined
   /** Default: 15 s. */
   readonly leaseDurationMs?: number | undefined
-  /** For how long a leader tries to renew before it stops. Default: two thirds of the lease, 10 s. */
+  /** For how long a leader tries to renew before it stops. Default: 10 s; two thirds of the lease if 10 s are not safe. */
   readonly renewDeadlineMs?: number | undefined
-  /** How often a leader renews, and how long it waits after a failed call. Default: 2/15 of the lease, 2 s. */
+  /** How often a leader renews, and how long it waits after a failed call. Default: 2 s; less if 2 s are not safe. */
   readonly retryPeriodMs?: number | undefined
   /** How often a leader renews; longer means fewer requests and less patience. Default: `retryPeriodMs`. */
   readonly renewIntervalMs?: number | undefined
@@ -44,6 +45,11 @@ interface CommonOptions {
   readonly callbacks: LeaderCallbacks
   readonly clock?: Clock | undefined
   readonly observer?: Observer | undefined
+  /**
+   * Where lines about losses, errors and recoveries go, such as `console`; or false for none. Default: standard error,
+   * unless the observer has an `onEvent`.
+   */
+  readonly log?: Log | false | undefined
 }
 
 /** What a LeaderElector takes with any store. */
@@ -81,6 +87,7 @@ export const leaderElectorNames: OptionNames<LeaderElectorOptions> = {
   callbacks: true,
   clock: true,
   observer: true,
+  log: true,
   client: true,
   recordEvents: true,
 }
@@ -91,6 +98,11 @@ const callbackNames: OptionNames<LeaderCallbacks> = {
   onNewLeader: true,
 }
 
+const usualDeadlineMs = 10_000
+const usualRetryMs = 2_000
+/** client-go waits up to this many retry periods between two tries. */
+const retryJitter = 1.2
+
 /**
  * The engine's timings for client-go's numbers. There a leader begins to renew a retry period after its last success,
  * and gives up `renewDeadlineMs` after it began; the engine counts from the last success. So the two are added up, as
@@ -98,17 +110,17 @@ const callbackNames: OptionNames<LeaderCallbacks> = {
  */
 export function timingsLikeClientGo(options: CommonOptions & { readonly leaseDurationMs: number }) {
   const { leaseDurationMs } = options
-  const { renewDeadlineMs = (leaseDurationMs * 2) / 3, retryPeriodMs = (leaseDurationMs * 2) / 15 } = options
-  checkDuration('renewDeadlineMs', renewDeadlineMs, 1)
-  checkDuration('retryPeriodMs', retryPeriodMs, 1)
-  if (renewDeadlineMs < 1.2 * retryPeriodMs) {
-    const rule = `renewDeadlineMs (${renewDeadlineMs}) must be at least 1.2 times as long, so that a failed renewal can be tried again`
-    throw invalidOption('retryPeriodMs', retryPeriodMs, rule)
+  for (const name of ['renewDeadlineMs', 'retryPeriodMs', 'renewIntervalMs'] as const) {
+    if (options[name] !== undefined) checkDuration(name, options[name], 1)
   }
   const latestMs = latestDeadlineMs(leaseDurationMs)
+  const answersMs = shortestAnswersMs(leaseDurationMs)
+  const renewDeadlineMs = options.renewDeadlineMs ?? deadlineFor(options, latestMs, answersMs)
+  const retryPeriodMs = options.retryPeriodMs ?? retryFor(options, renewDeadlineMs, latestMs)
+  if (renewDeadlineMs < retryJitter * retryPeriodMs) throw tooSlow(options, retryPeriodMs, renewDeadlineMs)
   // Early enough that a failed renewal can be tried again.
-  const { renewIntervalMs = Math.min(retryPeriodMs, latestMs - 1.1 * retryPeriodMs) } = options
-  checkDuration('renewIntervalMs', renewIntervalMs, 1)
+  const roomMs = latestMs - Math.max(1.1 * retryPeriodMs, answersMs)
+  const renewIntervalMs = options.renewIntervalMs ?? Math.max(1, Math.min(retryPeriodMs, roomMs))
   return {
     leaseDurationMs,
     renewIntervalMs,
@@ -116,6 +128,28 @@ export function timingsLikeClientGo(options: CommonOptions & { readonly leaseDur
     renewDeadlineMs: Math.max(renewDeadlineMs, Math.min(renewIntervalMs + renewDeadlineMs, latestMs)),
     retryIntervalMs: retryPeriodMs,
   } satisfies TimingOptions
+}
+
+/** client-go's 10 s, unless they cannot be safe with what was given. */
+function deadlineFor({ leaseDurationMs = 0, retryPeriodMs = 0 }: CommonOptions, latestMs: number, answersMs: number) {
+  const neededMs = Math.max(retryJitter * retryPeriodMs, answersMs)
+  if (usualDeadlineMs >= neededMs && usualDeadlineMs <= latestMs) return usualDeadlineMs
+  return Math.min(latestMs, Math.max(neededMs, (leaseDurationMs * 2) / 3))
+}
+
+/** client-go's 2 s, unless they cannot be safe with what was given. */
+function retryFor({ renewIntervalMs = 1 }: CommonOptions, deadlineMs: number, latestMs: number): number {
+  const roomMs = Math.min(Math.floor(latestMs - renewIntervalMs), deadlineMs / retryJitter)
+  return usualRetryMs <= roomMs ? usualRetryMs : Math.max(1, Math.min(deadlineMs / 5, roomMs))
+}
+
+function tooSlow(given: CommonOptions, retryPeriodMs: number, renewDeadlineMs: number): TypeError {
+  const why = 'so that a failed renewal can be tried again'
+  if (given.retryPeriodMs === undefined) {
+    return invalidOption('renewDeadlineMs', renewDeadlineMs, `it must be at least ${retryJitter} ms, ${why}`)
+  }
+  const rule = `renewDeadlineMs (${Math.floor(renewDeadlineMs)}) must be at least 1.2 times as long, ${why}`
+  return invalidOption('retryPeriodMs', retryPeriodMs, rule)
 }
 
 /** Callbacks that can be called. */

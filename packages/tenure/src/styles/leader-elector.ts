@@ -1,15 +1,14 @@
+import { contain } from '@tenure/internal/contain'
 import { messageOf } from '@tenure/internal/message'
 import { systemClock, type Clock } from '../clock.ts'
-import { contain } from '../contain.ts'
 import { Elector } from '../elector.ts'
 import { fullName, TenureError } from '../errors.ts'
-import { originOf, type ElectionEvent, type Observer } from '../events.ts'
+import type { ElectionEvent } from '../events.ts'
 import type { Explanation } from '../explain.ts'
 import type { Leadership } from '../leadership.ts'
-import { checkBoolean, checkObserver } from '../options.ts'
+import { checkBoolean } from '../options.ts'
 import { checkOptions } from '../options/check-options.ts'
 import { checkDuration } from '../timings.ts'
-import { observeToo, reportError, warnOf } from './callbacks.ts'
 import { holderOf, KnownLeader, type SeenLease } from './known-leader.ts'
 import {
   checkCallbacks,
@@ -43,7 +42,6 @@ export class LeaderElector {
   readonly #elector: Elector
   readonly #place: LeasePlace
   readonly #callbacks: LeaderCallbacks
-  readonly #observer: Observer | undefined
   readonly #clock: Clock
   readonly #leader: KnownLeader
   /** When the lease that this replica started work under runs out. */
@@ -53,17 +51,15 @@ export class LeaderElector {
 
   constructor(options: LeaderElectorOptions) {
     checkOptions('LeaderElector', options, leaderElectorNames)
-    checkObserver(options.observer)
     const { leaseName, leaseNamespace, identity, leaseDurationMs = 15_000, releaseOnCancel = true } = options
     checkIdentity(identity)
-    this.#place = leasePlaceOf(options)
+    this.#place = leasePlaceOf(options, (error) => this.#elector.reportError(error))
     const { store } = this.#place
     const election = electionOf(store, leaseName, leaseNamespace)
     checkDuration('leaseDurationMs', leaseDurationMs, 1)
     const timings = timingsLikeClientGo({ ...options, leaseDurationMs })
     checkBoolean('releaseOnCancel', releaseOnCancel)
     this.#callbacks = checkCallbacks(options.callbacks)
-    this.#observer = options.observer
     this.#clock = options.clock ?? systemClock
     this.#elector = new Elector({
       store,
@@ -74,8 +70,10 @@ export class LeaderElector {
       drainTimeoutMs: options.drainTimeoutMs,
       metadata: options.metadata,
       clock: options.clock,
-      observer: observeToo(options.observer, (event) => this.#on(event)),
+      observer: options.observer,
+      log: options.log,
     })
+    this.#elector.onEvent = (event) => this.#on(event)
     this.#leader = new KnownLeader({
       clock: this.#clock,
       // Where both must poll, a look may come a period after a try, and that one and a half after the release.
@@ -161,7 +159,6 @@ export class LeaderElector {
 
   #on(event: ElectionEvent): void {
     this.#place.events?.onEvent(event)
-    warnOf(event, this.#observer)
     if (event.type === 'renewed') this.#noteLease()
     if (event.type === 'lost' && this.#started) {
       this.#started = false
@@ -187,7 +184,7 @@ export class LeaderElector {
         `The callback ${name} of "${fullName(this.#elector)}" failed: ${messageOf(cause)}`,
         { cause },
       )
-      reportError(this.#observer, { error, ...originOf(this.#elector) })
+      this.#elector.reportError(error)
     })
   }
 }

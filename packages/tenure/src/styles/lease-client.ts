@@ -1,6 +1,5 @@
 import { systemClock } from '../clock.ts'
 import { invalidOption } from '../errors.ts'
-import { originOf } from '../events.ts'
 import { checkNamespace } from '../kubernetes/codec/lease-name.ts'
 import { clientOf } from '../kubernetes/credentials/any-client.ts'
 import { EventRecorder } from '../kubernetes/event-recorder.ts'
@@ -9,7 +8,6 @@ import type { LeaseStore } from '../lease-store.ts'
 import { checkName } from '../names.ts'
 import { checkBoolean, checkStore } from '../options.ts'
 import { kubernetesStore } from '../stores/kubernetes.ts'
-import { reportError } from './callbacks.ts'
 import type { LeaderElectorOptions, LeaseElectorOptions } from './leader-elector-options.ts'
 
 /** Where the lease of a LeaderElector is kept, and what records its Events. */
@@ -20,9 +18,9 @@ export interface LeasePlace {
   close(): Promise<void>
 }
 
-/** The store of the options, or one for their client. */
-export function leasePlaceOf(options: LeaderElectorOptions): LeasePlace {
-  if (options.client !== undefined) return onClient(options)
+/** The store of the options, or one for their client. `report` hears of Events that could not be written. */
+export function leasePlaceOf(options: LeaderElectorOptions, report: (error: unknown) => void): LeasePlace {
+  if (options.client !== undefined) return onClient(options, report)
   const clients = 'inCluster(), fromKubeConfig() or a KubeConfig of @kubernetes/client-node'
   const { store, recordEvents }: { store: LeaseStore; recordEvents?: unknown } = options
   if (!('store' in options)) throw invalidOption('client', undefined, `it must be ${clients}, or a store be given`)
@@ -31,8 +29,8 @@ export function leasePlaceOf(options: LeaderElectorOptions): LeasePlace {
   return { store, close: async () => undefined }
 }
 
-function onClient(options: LeaseElectorOptions): LeasePlace {
-  const { leaseName, leaseNamespace, observer, clock, recordEvents = false } = options
+function onClient(options: LeaseElectorOptions, report: (error: unknown) => void): LeasePlace {
+  const { leaseName, leaseNamespace, clock, recordEvents = false } = options
   if (options.store !== undefined) throw invalidOption('store', options.store, 'it is taken only without a client')
   checkName('leaseName', leaseName)
   checkName('leaseNamespace', leaseNamespace)
@@ -43,11 +41,7 @@ function onClient(options: LeaseElectorOptions): LeasePlace {
   const isNamed = leaseNamespace !== defaultNamespace || Boolean(process.env['POD_NAMESPACE'])
   if (!isNamed) adviseOnNamespace(client, 'leaseNamespace')
   const store = kubernetesStore({ client, namespace: isNamed ? leaseNamespace : undefined, clock })
-  const events = recordEvents
-    ? new EventRecorder(client, clock ?? systemClock, (error, event) =>
-        reportError(observer, { error, ...originOf(event) }),
-      )
-    : undefined
+  const events = recordEvents ? new EventRecorder(client, clock ?? systemClock, report) : undefined
   return {
     store,
     events,

@@ -1,11 +1,10 @@
-import { contain } from '../contain.ts'
+import { contain } from '@tenure/internal/contain'
+import { messageOf } from '@tenure/internal/message'
 import { Elector, electorNames, type ElectorOptions, type StartOptions } from '../elector.ts'
-import { invalidOption, TenureError } from '../errors.ts'
-import { originOf, type ElectionEvent, type Observer } from '../events.ts'
+import { fullName, invalidOption, TenureError } from '../errors.ts'
+import type { ElectionEvent } from '../events.ts'
 import { isEndByRequest, type Leadership } from '../leadership.ts'
-import { checkObserver } from '../options.ts'
 import { checkOptions } from '../options/check-options.ts'
-import { observeToo, warnOf } from './callbacks.ts'
 
 /** What a {@link Manager} takes: an elector's options. Three failed renewals in a row end leadership unless `maxFailedRenewals` says otherwise. */
 export type ManagerOptions = ElectorOptions
@@ -92,22 +91,15 @@ function turn(): Promise<void> {
  * await manager.stop()
  */
 export class Manager {
-  /** Told of every error of the store; the manager goes on by itself. */
+  /** Called with every error of the store; the manager goes on by itself. What it throws or rejects with is reported. */
   onError: ((error: unknown) => void) | undefined
   readonly #elector: Elector
 
-  readonly #observer: Observer | undefined
-
   constructor(options: ManagerOptions) {
     checkOptions('Manager', options, electorNames)
-    checkObserver(options.observer)
-    const { maxFailedRenewals = 3, observer } = options
-    this.#observer = observer
-    this.#elector = new Elector({
-      ...options,
-      maxFailedRenewals,
-      observer: observeToo(observer, (event) => this.#report(event)),
-    })
+    const { maxFailedRenewals = 3 } = options
+    this.#elector = new Elector({ ...options, maxFailedRenewals })
+    this.#elector.onEvent = (event) => this.#on(event)
   }
 
   /** Begins to campaign and returns at once. */
@@ -131,14 +123,13 @@ export class Manager {
     return this.stop()
   }
 
-  #report(event: ElectionEvent): void {
+  #on(event: ElectionEvent): void {
     if (event.type !== 'error' && event.type !== 'renew-failed') return
-    if (!this.onError) warnOf(event, this.#observer)
     contain(
       () => this.onError?.(event.error),
       (cause) => {
-        const error = new TenureError('WORK_FAILED', `The onError of "${event.election}" failed.`, { cause })
-        this.#observer?.onEvent?.({ type: 'error', error, ...originOf(event) })
+        const text = `The onError of "${fullName(this.#elector)}" failed: ${messageOf(cause)}`
+        this.#elector.reportError(new TenureError('WORK_FAILED', text, { cause }))
       },
     )
   }

@@ -1,6 +1,6 @@
 /** `tenure/telemetry`: spans and metrics of electors, by the user's own OpenTelemetry. */
 import { systemClock, type Clock } from '../clock.ts'
-import type { Observer } from '../events.ts'
+import type { WholeObserver } from '../events.ts'
 import { ElectionFigures, families, labelsOf } from '../figures.ts'
 import { checkClock } from '../options.ts'
 import { checkOptions } from '../options/check-options.ts'
@@ -42,7 +42,7 @@ const scope = 'tenure'
  * const telemetry = electionTelemetry()
  * const elector = new Elector({ store, election: 'payments', observer: telemetry })
  */
-export function electionTelemetry(options: TelemetryOptions = {}): Required<Observer> {
+export function electionTelemetry(options: TelemetryOptions = {}): WholeObserver {
   checkOptions('electionTelemetry()', options, { meterProvider: true, tracerProvider: true, clock: true })
   checkClock(options.clock)
   const { clock = systemClock } = options

@@ -1,7 +1,7 @@
 import { messageOf } from '@tenure/internal/message'
 import type { Clock } from '../clock.ts'
 import { isTenureError } from '../errors.ts'
-import type { CallReport, ElectionEvent, Observer, Origin } from '../events.ts'
+import type { CallReport, ElectionEvent, Origin, WholeObserver } from '../events.ts'
 import { errorStatus, spanKinds, type Attributes, type TelemetrySpan, type TelemetryTracer } from './api.ts'
 
 /**
@@ -11,7 +11,7 @@ import { errorStatus, spanKinds, type Attributes, type TelemetrySpan, type Telem
  * Each begins a trace of its own. Electors live as long as their process, so the span that was active when one was started
  * would otherwise be the parent of everything that it ever does.
  */
-export class Spans implements Required<Observer> {
+export class Spans implements WholeObserver {
   readonly #tracer: TelemetryTracer
   readonly #clock: Pick<Clock, 'wallMs'>
   readonly #terms = new Map<string, TelemetrySpan>()

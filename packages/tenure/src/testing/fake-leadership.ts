@@ -20,7 +20,12 @@ export interface FakeLeadership extends Leadership {
  * await done
  */
 export function fakeLeadership(
-  options: { term?: number; election?: string; identity?: string; carry?: string } = {},
+  options: {
+    term?: number | undefined
+    election?: string | undefined
+    identity?: string | undefined
+    carry?: string | undefined
+  } = {},
 ): FakeLeadership {
   checkOptions('fakeLeadership()', options, { term: true, election: true, identity: true, carry: true })
   const { term = 1, election = 'fake-election', identity = 'fake-identity' } = options
@@ -34,6 +39,7 @@ export function fakeLeadership(
       leads,
       remainingMs: () => (leads() ? 10_000 : 0),
       drainMs: () => (leads() ? 14_700 : 4_700),
+      stalledMs: () => 0,
       carry: () => carry,
       mayCarry: leads,
       setCarry: async (_leadership, text) => void (carry = text),

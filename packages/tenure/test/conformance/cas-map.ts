@@ -33,6 +33,13 @@ export class CasMap {
         await this.#travel()
         return applied ? next : undefined
       },
+      removeIfVersion: async (election, version) => {
+        await this.#travel()
+        const applied = this.#values.get(election)?.version === version
+        if (applied) this.#set(election, undefined)
+        await this.#travel()
+        return applied
+      },
       list: async ({ after, limit }) => {
         await this.#travel()
         const { keys, next } = keysOn({ after, limit }, [...this.#values.keys()].toSorted())

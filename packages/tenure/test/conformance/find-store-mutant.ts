@@ -82,6 +82,7 @@ function casOver({ cas }: Library, versions: { hashes: boolean }): () => StoreUn
       open,
       pass: clock.advance,
       remove: (election) => map.remove(election),
+      forgetsTerms: true,
     }
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { storeConformance, type StoreUnderTest } from '../../src/conformance/index.ts'
 import type { LeaseStore } from '../../src/lease-store.ts'
-import { casStore } from '../../src/stores/cas.ts'
+import { casStore, type CompareAndSwap } from '../../src/stores/cas.ts'
 import { memoryTtlStorage } from '../../src/stores/memory-ttl.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import { ttlStore } from '../../src/stores/ttl.ts'
@@ -40,6 +40,7 @@ describe('the conformance suite', () => {
         store: casStore(map.backend(), { clock }),
         open: () => casStore(map.backend(), { clock }),
         pass: clock.advance,
+        forgetsTerms: true,
       }),
       () => ({ store: ttlStore(storage, { clock }), pass: clock.advance }),
     ]
@@ -75,6 +76,23 @@ describe('the conformance suite', () => {
     const hanging: LeaseStore = { ...memoryStore(), renew: () => new Promise(() => {}) }
     const one = caseNamed('a renewal keeps the grant and makes a new version', () => ({ store: hanging }), 20)
     await expect(one.run()).rejects.toThrow('renew did not settle within 20 ms.')
+  })
+
+  test('fails a backend that cuts values at 2,000 characters', async () => {
+    const backend = new CasMap().backend()
+    const cutting: CompareAndSwap = {
+      ...backend,
+      putIfVersion: (election, value, ...rest) => backend.putIfVersion(election, value.slice(0, 2_000), ...rest),
+    }
+    const makeStore = () => ({ store: casStore(cutting), forgetsTerms: true })
+    const failed: string[] = []
+    for (const { name, run } of storeConformance(makeStore, { leaseDurationMs: 20 })) {
+      await run().catch(() => failed.push(name))
+    }
+    expect(failed).toEqual([
+      'the largest record comes back as it was given, in text of four bytes a character',
+      'the largest record comes back as it was given, in text that JSON escapes',
+    ])
   })
 
   test('says what it expected and what it got', async () => {

@@ -10,6 +10,9 @@ const released = 'a candidate that has not seen the highest term is refused, eve
 const ranOut = 'a lease that ran out is free, and not a moment sooner'
 const waited = 'a watch shows a grant, a renewal and a release to a reader that waits'
 const watched = 'a watch shows a grant, a renewal and a release to a reader that comes later'
+const largestRecords = ['of four bytes a character', 'that JSON escapes'].map(
+  (text) => `the largest record comes back as it was given, in text ${text}`,
+)
 const carried = 'only a renewal changes the carry, and it survives the hand-over'
 
 const acquireRules: StoreMutation[] = [
@@ -709,6 +712,73 @@ const marks: StoreMutation[] = [
   },
 ]
 
+const largest: StoreMutation[] = [
+  { what: 'a holder is cut at 100 characters', cut: 'holder: draft.holder.slice(0, 100)' },
+  { what: 'a carry is cut at 2,000 characters', cut: 'carry: draft.carry.slice(0, 2_000)' },
+  {
+    what: 'a text in metadata is cut at 2,000 bytes',
+    cut: "metadata: JSON.parse(JSON.stringify(draft.metadata, (_, one) => typeof one === 'string' ? Buffer.from(one).subarray(0, 2_000).toString() : one))",
+  },
+].map(({ what, cut }) => ({
+  name: what,
+  file: 'stores/cas.ts',
+  find: 'encodeRecord(draft, () => this.#clock.randomId())',
+  replace: `encodeRecord({ ...draft, ${cut} }, () => this.#clock.randomId())`,
+  store: 'cas',
+  caughtBy: largestRecords,
+}))
+
+const forgetRules: StoreMutation[] = [
+  {
+    name: 'a held record is forgotten',
+    file: 'stores/rules.ts',
+    find: 'if (record?.released && record.version === version) return undefined',
+    replace: 'if (record?.version === version) return undefined',
+    store: 'memory',
+    caughtBy: ['a held record is not forgotten'],
+  },
+  {
+    name: 'a release is forgotten whatever its version',
+    file: 'stores/rules.ts',
+    find: 'if (record?.released && record.version === version) return undefined',
+    replace: 'if (record?.released) return undefined',
+    store: 'memory',
+    caughtBy: ['forget with another version is refused', 'a late forget does not touch what came after'],
+  },
+  ...(['memory', 'swap'] as const).map((store) => ({
+    name: `the term is forgotten by default in the ${store} store`,
+    file: `stores/${store}.ts`,
+    find: 'withTerm = false }: ForgetClaim',
+    replace: 'withTerm = true }: ForgetClaim',
+    store,
+    caughtBy: ['a record that is forgotten leaves its term'],
+  })),
+  {
+    name: 'the term stays although it is to be forgotten',
+    file: 'stores/swap.ts',
+    find: 'await remove(election, current, withTerm, left())',
+    replace: 'await remove(election, current, false, left())',
+    store: 'swap',
+    caughtBy: ['a released record is forgotten, with its term'],
+  },
+  {
+    name: 'a term that is in the record is forgotten by default',
+    file: 'stores/cas.ts',
+    find: 'if (!withTerm) throw termInRecord(election)',
+    replace: '',
+    store: 'cas',
+    caughtBy: ['a record whose term would go with it is not forgotten without it'],
+  },
+  {
+    name: 'a record that changed is said to be forgotten',
+    file: 'stores/cas.ts',
+    find: 'removed === true',
+    replace: 'removed !== undefined',
+    store: 'cas',
+    caughtBy: ['a forget never removes a grant that comes at the same time'],
+  },
+]
+
 /** Every one of them must fail the suite. */
 export const storeMutations: readonly StoreMutation[] = [
   ...acquireRules,
@@ -718,4 +788,6 @@ export const storeMutations: readonly StoreMutation[] = [
   ...cas,
   ...ttl,
   ...marks,
+  ...largest,
+  ...forgetRules,
 ]

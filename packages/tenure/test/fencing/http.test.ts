@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createFence, httpFence, type FencedHandler, type HttpFenceOptions } from '../../src/fencing/index.ts'
 import { makeGate } from './gate.ts'
 
@@ -121,6 +121,23 @@ describe('The HTTP guard', () => {
     })
     expect(errors).toEqual([failure])
     expect((await put(port, '5')).status).toBe(500)
+  })
+
+  test('answers 500 when the handler fails and onError throws or rejects, and lets neither reach the process', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    onTestFinished(() => warned.mockRestore())
+    const mistakes: readonly (() => never)[] = [
+      () => {
+        throw new Error('onError throws')
+      },
+      () => Promise.reject(new Error('onError rejects')) as never,
+    ]
+    for (const onError of mistakes) {
+      const port = await listen({ fence: createFence(), onError }, () => Promise.reject(new Error('the handler fails')))
+      expect((await put(port, '5')).status).toBe(500)
+    }
+    // A rejection that nobody handles would fail this run.
+    await vi.waitFor(() => expect(warned.mock.calls.map(([error]) => String(error))).toHaveLength(2))
   })
 
   test('cuts off an answer that had begun when the handler failed', async () => {

@@ -34,7 +34,8 @@ export interface Fleet {
   close(): Promise<void>
 }
 
-export function fleet(): Fleet {
+/** `library`: the one under test, if it is a mutant. */
+export function fleet(library: { readonly createJobs: typeof createJobs } = { createJobs }): Fleet {
   const clock = fakeClock()
   const memory = memoryStore({ clock })
   const ran: Ran[] = []
@@ -52,7 +53,7 @@ export function fleet(): Fleet {
         link,
         events,
         time,
-        jobs: createJobs({
+        jobs: library.createJobs({
           store: link,
           identity: name,
           clock: clockAhead(clock, () => time.aheadMs),

@@ -117,6 +117,13 @@ export const engineMutants: readonly EngineMutant[] = [
     replace: "return state.phase === 'leading' && heldMs < Infinity",
   },
   {
+    name: 'leave the abort of the signal to a timer',
+    file: 'leadership.ts',
+    find: '      else answerByClock(this.#controller.signal, () => void this.isLeader())\n',
+    replace: '',
+    in: { faults: ['pause'] },
+  },
+  {
     name: 'release while work runs',
     file: election,
     find: '      s.work = input.pending',
@@ -268,6 +275,12 @@ export const engineMutants: readonly EngineMutant[] = [
     in: { faults: ['lossy', 'deaf', 'errors'] },
   },
   {
+    name: 'report a late grant of the own as that of another leader',
+    file: election,
+    find: ' && !ownOf(s, record)) announce',
+    replace: ') announce',
+  },
+  {
     name: 'ignore drift',
     file: 'timings.ts',
     find: 'return (leaseDurationMs * (1 - driftRatio)) / (1 + driftRatio)',
@@ -283,7 +296,7 @@ export const engineMutants: readonly EngineMutant[] = [
   {
     name: 'stop campaigning after a loss',
     file: election,
-    find: "if (ending.next === 'stop' || s.settings.until !== 'stopped') return enterStopped",
+    find: "if (ending.next === 'stop' || !goesOn) return enterStopped",
     replace: 'if (ending.term > 0) return enterStopped',
   },
   {

@@ -122,12 +122,14 @@ const slow = 'It takes answers that all take longer than a retry: then there are
 const twice = 'It is guarded twice: no elector of this engine sends such a claim, however late or often it arrives.'
 const shown = 'No decision reads it.'
 const oneLength = 'All leases are of one length here.'
+const notForgotten = 'No elector forgets an election. People and tools do.'
 
 /** Those that it does not find, and why that is no hole. The simulator or the conformance suite finds each. */
 export const unexploredMutants: { readonly [name: string]: string } = {
   'trust the wall clock': outside,
   'take a wall clock that was set for a sleep': outside,
   'do not count sleep': outside,
+  'leave the abort of the signal to a timer': outside,
   'run a round of which the elector knows nothing': outside,
   'write what was judged over what is there now': outside,
   'keep the highest term in the record only': outside,
@@ -135,6 +137,9 @@ export const unexploredMutants: { readonly [name: string]: string } = {
   'draw attempts from what clones share': noClone,
   'take what a clone of this process wrote for an own write': noClone,
   'release the lease that a clone of this process holds': noClone,
+  'report a late grant of the own as that of another leader': shown,
+  'a held record is forgotten': notForgotten,
+  'a release is forgotten whatever its version': notForgotten,
   'restart the timer on a replayed version': 'Each replay costs a lease at most: it takes many to keep everybody out.',
   'wait the own duration instead of the one in the record': oneLength,
   'cut a renewal shorter than answers take': slow,

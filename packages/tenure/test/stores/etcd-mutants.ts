@@ -13,14 +13,14 @@ export const etcdMutations: readonly EtcdMutation[] = [
   {
     name: 'the highest term is not compared',
     file: 'stores/etcd.ts',
-    find: ', sameTerm(keys, over.pair)]',
+    find: ', sameTerm(keys, pair)]',
     replace: ']',
     caughtBy: 'a deleted record is waited for as long as its lease lasted, even by a candidate that never saw it',
   },
   {
     name: 'the record is not compared',
     file: 'stores/etcd.ts',
-    find: '...sameRecord(keys, over.pair), ',
+    find: '...sameRecord(keys, pair), ',
     replace: '',
     caughtBy: 'a version that was renewed since it was seen is not taken over',
   },

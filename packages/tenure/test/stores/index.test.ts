@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -175,6 +175,11 @@ describe('openStore', () => {
       'postgres://host/app?table=jobs.leases&sslmode=verify-full',
     ],
     ['postgres://host/app?table=a?Kq&SSLMODE=Kq', 'postgres://host/app?table=***&SSLMODE=***'],
+    // Without its "@", a login looks like one of several hosts.
+    ['etcd://me:Kq,10.0.0.1:2379,10.0.0.2:2379/tenure', 'etcd://***/tenure'],
+    ['postgres://:Kq,db-1,db-2/app', 'postgres://***/app'],
+    ['redis://me:Kq/0', 'redis://***/0'],
+    ['etcds://10.0.0.1:2379,[::1]:2379,etcd-3/tenure', 'etcds://10.0.0.1:2379,[::1]:2379,etcd-3/tenure'],
     ['https://host?Kq', 'https://host?***'],
     ['https://host?=Kq&K%71=1&a b=Kq', 'https://host?***&***&***'],
     ['https://host?token=Kq#zw', 'https://host?token=***#***'],
@@ -182,6 +187,14 @@ describe('openStore', () => {
     ['file:///a?shareWithGroup=true', 'file:///a?shareWithGroup=true'],
   ])('shows what is asked for, and no secret: %s', (url, shown) => {
     expect(redactedUrl(url)).toBe(shown)
+  })
+
+  test('shows none of several hosts that are refused: one of them may be a login', async () => {
+    for (const url of ['etcd://me:77,10.0.0.1:2379/', 'postgres://me:77,db-2/app', 'redis://me:77,db:6379/0']) {
+      const opening = openStore(`${url}?nonsense=1`, { environment: {} })
+      await expect(opening, url).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+      await expect(opening, url).rejects.not.toThrow(/77|me/)
+    }
   })
 
   test('names the parameter that it does not know', async () => {
@@ -235,6 +248,33 @@ describe('openStore', () => {
     await expect(openStore('http://elections.example.com:7070')).rejects.toThrow(/in the clear/)
     vi.stubEnv('TENURE_TOKEN_FILE', '/run/token')
     await expect(openStore('https://a.example.com')).rejects.toThrow(/TENURE_TOKEN is set as well/)
+  })
+
+  test.skipIf(process.platform === 'win32')('warns of a token that every user of the machine can read', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tenure-token-'))
+    const warnings: string[] = []
+    const onWarning = ({ message }: Error) => void warnings.push(message)
+    process.on('warning', onWarning)
+    onTestFinished(() => {
+      process.off('warning', onWarning)
+      rmSync(folder, { recursive: true })
+    })
+    for (const [name, mode] of [
+      ['mine.token', 0o600],
+      ['group.token', 0o640],
+      ['everybody.token', 0o644],
+    ] as const) {
+      const path = join(folder, name)
+      writeFileSync(path, 'secret', { mode })
+      chmodSync(path, mode)
+      const store = await openStore('https://127.0.0.1:1', { environment: { TENURE_TOKEN_FILE: path } })
+      await store.read('any', { signal: AbortSignal.timeout(5_000), timeoutMs: 5_000 }).catch(() => {})
+      await store.close?.()
+    }
+    await vi.waitUntil(() => warnings.length > 0)
+    expect(warnings).toEqual([
+      `Every user of this machine can read the token in ${join(folder, 'everybody.token')}: chmod 600 ${join(folder, 'everybody.token')}`,
+    ])
   })
 
   test('opens Leases of a namespace, with the kubeconfig outside of a pod', async () => {

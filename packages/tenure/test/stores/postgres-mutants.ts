@@ -6,6 +6,11 @@ export interface PostgresMutation extends Mutation {
   readonly caughtBy: string
 }
 
+/** A fault that shows when a commit waits for a standby, and what becomes of that wait. */
+export interface PostgresFailoverMutation extends Mutation {
+  readonly by: 'cancelled' | 'released' | 'late'
+}
+
 const statements = 'stores/postgres/statements.ts'
 
 /** As if the sequence alone made a version. */
@@ -154,17 +159,40 @@ export const postgresMutations: readonly PostgresMutation[] = [
 ]
 
 /** Every one of them must be noticed on a PostgreSQL with a standby that it waits for. */
-export const postgresFailoverMutations: readonly Mutation[] = [
+export const postgresFailoverMutations: readonly PostgresFailoverMutation[] = [
   {
     name: 'a commit whose wait for the standby was cancelled is taken for done',
     file: 'stores/postgres/standing.ts',
     find: 'if (cancelled !== undefined) throw',
     replace: "if (cancelled === '') throw",
+    by: 'cancelled',
+  },
+  {
+    name: 'a commit that was released from its wait for the standby is taken for done',
+    file: 'stores/postgres/standing.ts',
+    find: "if (!isSameConfiguration(before, String(seen?.['waited']))) throw",
+    replace: "if (before === '') throw",
+    by: 'released',
+  },
+  {
+    name: 'the second look at a commit asks only whether a standby is waited for',
+    file: '../../internal/src/postgres-waits.ts',
+    find: 'return backend === backendNow ? loaded === loadedNow : Number(loadedNow) < Number(began) - signalSeconds',
+    replace: "return loaded !== undefined && began !== undefined && after !== '' && backend === backendNow",
+    also: [
+      {
+        file: '../../internal/src/postgres-waits.ts',
+        find: 'export const lookAgain = `select ${configuration} as waited`',
+        replace: 'export const lookAgain = `select ${waited}`',
+      },
+    ],
+    by: 'late',
   },
   {
     name: 'a record that only the primary has is taken for a grant',
     file: 'stores/postgres.ts',
     find: '!this.#unsettled.has(election)',
     replace: "!this.#unsettled.has('nothing')",
+    by: 'cancelled',
   },
 ]

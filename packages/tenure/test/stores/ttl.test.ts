@@ -28,7 +28,7 @@ function faulty(storage: TtlStorage<string, string>) {
   const faults: Fault[] = []
   const sent: string[] = []
   const heldBack: (() => void)[] = []
-  const pass = async (verb: string, request: () => Promise<boolean>) => {
+  const pass = async (verb: string, request: () => Promise<boolean> | boolean) => {
     sent.push(verb)
     const fault = faults.shift()
     if (fault === 'lose request') throw new Error('connection reset')

@@ -13,7 +13,7 @@ function connection(inner: TtlStorage<string, string>, clock: FakeClock) {
   const calls: { verb: Verb; args: unknown[]; atMs: number }[] = []
   const link = { fault: (_verb: Verb): Fault | undefined => undefined }
   const wrap =
-    <A extends unknown[]>(verb: Verb, send: (...args: A) => Promise<boolean>) =>
+    <A extends unknown[]>(verb: Verb, send: (...args: A) => Promise<boolean> | boolean) =>
     async (...args: A): Promise<boolean> => {
       calls.push({ verb, args, atMs: clock.monotonicMs() })
       const fault = link.fault(verb)
@@ -39,7 +39,7 @@ function scene(more: Partial<ElectionsOptions<string, string>> = {}) {
   const elections = createElections<string, string>({
     storage,
     clock,
-    log: (text) => void remarks.push(text),
+    log: { info: () => undefined, warn: (text) => void remarks.push(text), error: (text) => void remarks.push(text) },
     observer: { onEvent: (event) => void events.push(event) },
     ...more,
   })
@@ -112,7 +112,10 @@ describe('Document 001: Flowchart', () => {
     await clock.advance(1)
     expect(held?.reason).toMatchObject({ code: 'LEADERSHIP_LOST', reason: 'superseded' })
     await elections.releaseLeadership('k')
-    expect(remarks, 'it is no longer held').toEqual([expect.stringContaining('is not held')])
+    expect(remarks, 'it is no longer held').toEqual([
+      expect.stringContaining('lost leadership of "k": its record was deleted or overwritten in the store'),
+      expect.stringContaining('is not held'),
+    ])
     expect(await inner.compareAndSwap('k', 'theirs', 'theirs', 60_000), 'the successor was not touched').toBe(true)
     await clock.advance(60_000)
     expect(verbs().filter((verb) => verb === 'compareAndSwap')).toHaveLength(1)
@@ -120,11 +123,16 @@ describe('Document 001: Flowchart', () => {
   })
 
   test("CompareAndSwap -- Err -> ReleaseLeadership(key): with onStorageError 'release', to the letter", async () => {
-    const { elections, inner, link, clock, verbs } = scene({ onStorageError: 'release' })
+    const { elections, inner, link, clock, verbs, remarks } = scene({ onStorageError: 'release' })
     const held = await elections.acquireLeadership('k', 'v', fiveSeconds)
     link.fault = (verb) => (verb === 'compareAndSwap' ? 'error' : undefined)
     await clock.advance(2_500)
     expect(held?.aborted).toBe(true)
+    expect(remarks).toEqual([
+      expect.stringContaining('renewing "k" failed: compareAndSwap failed'),
+      expect.stringContaining(`gave up leadership of "k" because a renewal failed (onStorageError: 'release')`),
+      expect.stringContaining('the store answers again'),
+    ])
     expect(verbs()).toEqual(['insertIfNotExist', 'compareAndSwap', 'compareAndDelete'])
     expect(await inner.insertIfNotExist('k', 'theirs', 1_000), 'the key is free').toBe(true)
     expect(clock.timers).toBe(0)
@@ -238,7 +246,7 @@ describe('Document 001: AcquireLeadership', () => {
     const { clock, inner } = scene()
     const processes = Array.from({ length: 8 }, () => {
       const { storage, link } = connection(inner, clock)
-      return { elections: createElections<string, string>({ storage, clock, log: () => undefined }), link }
+      return { elections: createElections<string, string>({ storage, clock, log: false }), link }
     })
     const campaign = (round: string, candidates = processes) =>
       Promise.all(

@@ -1,8 +1,11 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import * as library from '../../src/index.ts'
 import * as kubernetes from '../../src/kubernetes/index.ts'
 import { LeaderElector } from '../../src/styles/leader-elector.ts'
+import { timingsLikeClientGo } from '../../src/styles/leader-elector-options.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
+import { timingsOf } from '../../src/timings.ts'
 
 const good = {
   store: memoryStore(),
@@ -52,4 +55,60 @@ test('a name that is like none is answered with all there are', () => {
 
 test('one LeaderElector is exported for any store and for Kubernetes', () => {
   expect(kubernetes.LeaderElector).toBe(library.LeaderElector)
+})
+
+/** The engine's numbers for what a LeaderElector was given. */
+const timings = (given: object = {}) => timingsOf(timingsLikeClientGo({ ...good, leaseDurationMs: 15_000, ...given }))
+
+test('a longer lease alone leaves the deadline of 10 s and the retry period of 2 s of client-go as they are', () => {
+  const usual = { renewIntervalMs: 2_000, renewDeadlineMs: 12_000, retryIntervalMs: 2_000 }
+  expect(timings()).toMatchObject(usual)
+  expect(timings({ leaseDurationMs: 60_000 })).toMatchObject(usual)
+  expect(timings({ leaseDurationMs: 12_000 })).toMatchObject({ retryIntervalMs: 2_000, renewIntervalMs: 2_000 })
+})
+
+test('a lease for which 10 s or 2 s are not safe gets shorter ones', () => {
+  const ofTen = timings({ leaseDurationMs: 10_000 })
+  expect(ofTen).toMatchObject({ retryIntervalMs: 2_000, renewIntervalMs: 2_000 })
+  expect(ofTen.renewDeadlineMs).toBeLessThan(9_303)
+  expect(timings({ leaseDurationMs: 3_000 })).toMatchObject({ retryIntervalMs: 400, renewIntervalMs: 400 })
+})
+
+test('a retry period that is given moves a deadline that is not', () => {
+  expect(make({ retryPeriodMs: 9_000 })).not.toThrow()
+  expect(make({ retryPeriodMs: 9_000, renewDeadlineMs: 10_000 })).toThrow(
+    /"retryPeriodMs" is 9000.*\(10000\).*1\.2 times/,
+  )
+})
+
+test('a LeaderElector accepts whatever numbers can be completed to a safe set', () => {
+  const given = fc.integer({ min: 100, max: 2_000_000 }).chain((leaseDurationMs) => {
+    const ms = fc.double({ min: 1, max: leaseDurationMs, noNaN: true })
+    const fields = { renewDeadlineMs: ms, retryPeriodMs: ms, renewIntervalMs: ms }
+    return fc.record(
+      { leaseDurationMs: fc.constant(leaseDurationMs), ...fields },
+      { requiredKeys: ['leaseDurationMs'] },
+    )
+  })
+  const seen = { accepted: 0, refused: 0 }
+  fc.assert(
+    fc.property(given, (numbers) => {
+      const { leaseDurationMs: lease, retryPeriodMs: retry = 1, renewIntervalMs: interval = 1 } = numbers
+      const latestMs = (lease * 0.99) / 1.01 - lease / 20
+      const deadlineMs = numbers.renewDeadlineMs ?? latestMs
+      const fromSuccessMs = Math.max(deadlineMs, Math.min(interval + deadlineMs, latestMs))
+      const canBeSafe =
+        deadlineMs <= latestMs && deadlineMs >= 1.2 * retry && fromSuccessMs >= interval + Math.max(retry, lease / 50)
+      if (canBeSafe) {
+        seen.accepted += 1
+        const { renewDeadlineMs } = timings(numbers)
+        expect(renewDeadlineMs).toBeLessThanOrEqual(latestMs)
+      } else {
+        seen.refused += 1
+        expect(() => timings(numbers)).toThrow(TypeError)
+      }
+    }),
+    { numRuns: 3_000 },
+  )
+  expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(300)
 })

@@ -70,11 +70,11 @@ describe('Document 003: Requirement: Configurable Timing Parameters', () => {
     expect(failures).toEqual([5_000, 10_000, 15_000, 20_000, 25_000, 30_000, 35_000, 40_000])
   })
 
-  test('one custom value leaves the others in proportion to the lease', async () => {
+  test('one custom value leaves the others as they are', async () => {
     const { leaseDurationMs, deadlineMs, failures } = await measure({ leaseDurationMs: 30_000 })
     expect(leaseDurationMs).toBe(30_000)
-    expect(deadlineMs).toBe(4_000 + 20_000)
-    expect(failures).toEqual([4_000, 8_000, 12_000, 16_000, 20_000])
+    expect(deadlineMs).toBe(2_000 + 10_000)
+    expect(failures).toEqual([2_000, 4_000, 6_000, 8_000, 10_000])
   })
 
   test('renews less often if it is told to', async () => {

@@ -21,6 +21,16 @@ export interface DynamoDBApi {
     },
     options: SendOptions,
   ): Promise<unknown>
+  deleteItem(
+    input: {
+      TableName: string
+      Key: Key
+      ConditionExpression: string
+      ExpressionAttributeNames: Record<string, string>
+      ExpressionAttributeValues: Key
+    },
+    options: SendOptions,
+  ): Promise<unknown>
   scan(
     input: { TableName: string; Limit: number; ConsistentRead: boolean; ExclusiveStartKey?: Key },
     options: SendOptions,

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { TenureError } from '../../errors.ts'
 import { encodeName } from '../encode-name.ts'
@@ -16,6 +16,13 @@ export interface LeaseState {
 const plainName = /^[a-z0-9][a-z0-9._-]{0,99}$/
 const ending = '.json'
 
+/** Where the files are, and who may use them. */
+interface LeaseLocation {
+  readonly directory?: string | undefined
+  readonly path?: string | undefined
+  readonly shareWithGroup?: boolean | undefined
+}
+
 /**
  * The files of the elections: `<name>.json` with the record, `<name>.json.term` with the highest term, and
  * `<name>.json.lock`, which is only ever locked.
@@ -25,7 +32,7 @@ export class LeaseFiles {
   readonly access: Access
   readonly #path: string | undefined
 
-  constructor(location: { readonly directory?: string; readonly path?: string; readonly shareWithGroup?: boolean }) {
+  constructor(location: LeaseLocation) {
     this.access = accessFor(location.shareWithGroup ?? false)
     this.#path = location.path === undefined ? undefined : resolve(location.path)
     this.directory = this.#path === undefined ? resolve(location.directory ?? '.') : dirname(this.#path)
@@ -82,6 +89,15 @@ export class LeaseFiles {
   /** Likewise. */
   async saveLease(lease: StoredLease, durable: boolean): Promise<void> {
     await this.#replace(this.#leasePath(lease.record.election), encodeLease(lease), durable)
+  }
+
+  /** Only under the lock. The term goes first: a call that breaks off in between can be repeated. */
+  async remove(election: string, withTerm: boolean): Promise<void> {
+    const paths = [...(withTerm ? [this.#markPath(election)] : []), this.#leasePath(election)]
+    for (const path of paths) {
+      await rm(path, { force: true })
+      await syncDirectory(this.directory)
+    }
   }
 
   async #replace(path: string, text: string, durable: boolean): Promise<void> {

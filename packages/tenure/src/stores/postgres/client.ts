@@ -1,7 +1,7 @@
 import { invalidOption, optionError } from '../../errors.ts'
 import type { Bound } from '../../http/bound.ts'
 import { isUsableAfter } from './failures.ts'
-import { standing } from './standing.ts'
+import { standing, unreleased } from './standing.ts'
 import type { Statement } from './statements.ts'
 
 /** A row as clients give it. Every column that is asked for is a text. */
@@ -57,17 +57,17 @@ export function runOn(client: PostgresClient): Run {
   const send: Send = 'connect' in client ? inTurn(sender) : sender
   return async (statement, values, bound, check) => {
     checkConnected(client)
-    const rows = rowsOf(await bound.race(send(statement, values, bound)))
+    const rows = await bound.race(send(statement, values, bound))
     check?.(rows)
     return rows
   }
 }
 
 /** How a client is given a statement. */
-export type Sender = (statement: Statement, values: (string | null)[]) => Promise<PostgresRows>
+export type Sender = (statement: Statement, values: (string | null)[]) => Promise<readonly PostgresRow[]>
 
 /** Gives a statement to a client, unless its caller does not wait for it any more. */
-export type Send = (statement: Statement, values: (string | null)[], bound: Bound) => Promise<PostgresRows>
+export type Send = (statement: Statement, values: (string | null)[], bound: Bound) => Promise<readonly PostgresRow[]>
 
 /** One statement after another, as a single connection takes them. One that was given up meanwhile is never sent. */
 export function inTurn(sender: Sender): Send {
@@ -85,13 +85,11 @@ export function inTurn(sender: Sender): Send {
 /** The usual sender: statements without a name. */
 export function senderOf(client: PostgresClient): Sender {
   // Neon's has an `unsafe` too, which is something else.
-  if ('query' in client) return async ({ text }, values) => standing(client, () => client.query(text, values))
-  return async ({ text }, values) => client.unsafe(text, values)
-}
-
-/** The rows, whichever way a client gives them. */
-export function rowsOf(answer: PostgresRows): readonly PostgresRow[] {
-  return 'rows' in answer ? answer.rows : answer
+  if ('query' in client) {
+    const look = (text: string) => client.query(text, [])
+    return async ({ text }, values) => standing(client, () => client.query(text, values), look)
+  }
+  return async ({ text }, values) => unreleased(await client.unsafe(text, values), (look) => client.unsafe(look, []))
 }
 
 /** Refuses what cannot run statements. */
@@ -145,7 +143,8 @@ async function runOnPool(
   }
   connection.on('error', onError)
   try {
-    const rows = rowsOf(await bound.race(standing(connection, () => connection.query(text, values))))
+    const query = () => connection.query(text, values)
+    const rows = await bound.race(standing(connection, query, (look) => connection.query(look, [])))
     check?.(rows)
     return rows
   } catch (error) {

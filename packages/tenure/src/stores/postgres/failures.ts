@@ -3,11 +3,16 @@ import { messageOf } from '@tenure/internal/message'
 import { foreignTable } from './schema.ts'
 
 /** What the server answers where two statements got into each other's way and this one was undone. */
-const undone = new Set(['40001', '40P01', '55P03'])
+const undone = new Set(['40001', '40P01'])
 
 /** Whether a write certainly did not happen, because another one was faster. */
 export function isOvertaken(error: unknown): boolean {
   return undone.has(stateOf(error))
+}
+
+/** Whether a write certainly did not happen, because its wait for a lock was too long. */
+export function isLockedOut(error: unknown): boolean {
+  return stateOf(error) === '55P03'
 }
 
 /** Whether a table is missing. */
@@ -86,6 +91,7 @@ const known: Readonly<Record<string, Known>> = {
   },
   '53100': unavailable('The disk of PostgreSQL is full'),
   '53300': unavailable('PostgreSQL has no connection left'),
+  '55P03': { code: 'TIMEOUT', retryable: true, text: () => 'Another session holds a lock that this call needs' },
   '57014': { code: 'TIMEOUT', retryable: true, text: () => 'PostgreSQL cancelled the statement' },
   [foreignTable]: { code: 'RECORD_INVALID', retryable: false, text: isNotTenures },
 }

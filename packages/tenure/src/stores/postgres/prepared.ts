@@ -20,7 +20,8 @@ export function preparing(client: PostgresQueryClient): Sender {
     if (!mayPrepare || values.length === 0) return send(statement, values)
     const { name, text } = statement
     try {
-      return await standing(client, () => (client as unknown as PreparingClient).query({ name, text, values }))
+      const ask = () => (client as unknown as PreparingClient).query({ name, text, values })
+      return await standing(client, ask, (look) => client.query(look, []))
     } catch (error) {
       if (!isUnprepared(error)) throw error
       mayPrepare = false

@@ -15,15 +15,21 @@ export const foreignTable = 'TN001'
  * Waiting for the lock brings a session no news of what others created meanwhile; reading a table, whichever, does.
  *
  * Versions begin at a random number: where the tables are dropped and created again, none of them comes back.
+ *
+ * `lockMs`: how long it waits for a lock. Default: as the session is set.
  */
-export function creation({ schema, leases, terms, meta, versions, notify, table }: TableNames): string {
+export function creation(
+  { schema, leases, terms, meta, versions, notify, table }: TableNames,
+  lockMs?: number,
+): string {
+  const limit = lockMs === undefined ? '' : `\n  perform set_config('lock_timeout', '${lockMs}', true);`
   const isOther = [
     hasOtherColumns(leases, 'election version record ends_at'),
     hasOtherColumns(terms, 'election term lease_ms ends_at'),
     `exists (select from pg_catalog.pg_class where oid = to_regclass('${versions}') and relkind <> 'S')`,
   ].join(' or ')
   return `do $tenure$
-begin
+begin${limit}
   perform pg_advisory_xact_lock(hashtext('tenure'), hashtext('${table}'));
   perform from pg_catalog.pg_class limit 1;
   if ${isOther} then

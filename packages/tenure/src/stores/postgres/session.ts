@@ -5,7 +5,6 @@ import {
   checkConnected,
   inTurn,
   isPool,
-  rowsOf,
   senderOf,
   type PostgresClient,
   type PostgresQueryClient,
@@ -93,7 +92,7 @@ export class Session {
     const stopWaiting = wait(wire)
     const answer = wire.send(statement, values, bound)
     try {
-      const rows = rowsOf(await bound.race(answer))
+      const rows = await bound.race(answer)
       check?.(rows)
       return rows
     } catch (error) {

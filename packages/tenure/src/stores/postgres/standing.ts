@@ -1,5 +1,6 @@
+import { isSameConfiguration, lookAgain } from '@tenure/internal/postgres-waits'
 import { TenureError } from '../../errors.ts'
-import type { PostgresRows } from './client.ts'
+import type { PostgresRow, PostgresRows } from './client.ts'
 
 /** What a server says beside its answer, as clients of `pg` pass it on. */
 interface Notice {
@@ -15,26 +16,52 @@ interface Noticing {
 }
 
 /**
- * Asks for an answer that stands. Two do not:
+ * Asks for an answer that stands. Three do not:
  * - What was written in a transaction that somebody else opened could be rolled back, and what was read in it be old;
  *   clients of `pg` know whether there is one.
  * - A commit whose wait for a synchronous standby was cancelled is there and can be lost by a failover. The server confirms
  *   it, and only warns; clients of `pg` pass that on, before the answer.
+ * - A commit that was released from that wait, because `synchronous_standby_names` was emptied: see {@link unreleased}.
  */
-export async function standing(client: object, ask: () => PromiseLike<PostgresRows>): Promise<PostgresRows> {
+export async function standing(
+  client: object,
+  ask: () => PromiseLike<PostgresRows>,
+  look: Look,
+): Promise<readonly PostgresRow[]> {
   let cancelled: string | undefined
   const listener = (notice: Notice) => {
     if (isCancelledWait(notice)) cancelled = notice.code
   }
-  if (!isNoticing(client)) return committed(client, await ask())
+  if (!isNoticing(client)) return unreleased(committed(client, await ask()), look)
   client.on('notice', listener)
   try {
     const answer = committed(client, await ask())
     if (cancelled !== undefined) throw notWaitedFor(cancelled)
-    return answer
+    return await unreleased(answer, look)
   } finally {
     client.off('notice', listener)
   }
+}
+
+/** Sends a statement without parameters, over the same connection where the client has only one. */
+export type Look = (text: string) => PromiseLike<PostgresRows>
+
+/**
+ * The rows, once it is certain that the commit was not released from its wait for a standby: the server confirms it as if
+ * the standby had it. One more round trip, only for a write and only where the server waits for a standby.
+ */
+export async function unreleased(answer: PostgresRows, look: Look): Promise<readonly PostgresRow[]> {
+  const rows = rowsOf(answer)
+  const before: unknown = rows[0]?.['waited']
+  if (typeof before !== 'string') return rows
+  const [seen] = rowsOf(await look(lookAgain))
+  if (!isSameConfiguration(before, String(seen?.['waited']))) throw released()
+  return rows
+}
+
+/** The rows, whichever way a client gives them. */
+function rowsOf(answer: PostgresRows): readonly PostgresRow[] {
+  return 'rows' in answer ? answer.rows : answer
 }
 
 function isNoticing(client: object): client is Noticing {
@@ -53,6 +80,12 @@ function committed(client: object, answer: PostgresRows): PostgresRows {
   const text =
     'Somebody has opened a transaction on the connection that the store uses: what it grants could be rolled back. Give the store a Pool, or a connection that nothing else uses.'
   throw new TenureError('UNSAFE_SETTINGS', text, { retryable: true })
+}
+
+function released(): TenureError {
+  const text =
+    'The configuration of PostgreSQL was reloaded while this write waited for its standby, which can end that wait early. A failover could lose this write, so its outcome is unknown.'
+  return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
 }
 
 function notWaitedFor(code: string): TenureError {

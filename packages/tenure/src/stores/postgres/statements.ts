@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isLimited, lockLimit, waited } from '@tenure/internal/postgres-waits'
 import type { TableNames } from './names.ts'
 
 /** A statement, and which of its caller's values it takes, in the order of its parameters. */
@@ -10,9 +11,9 @@ export interface Statement {
 }
 
 /**
- * Every statement of the store. Each stands alone, so that a pooler may give every one another connection. Parameters
- * and answers are texts: what clients make of numbers and times differs. The names of columns are single words: some
- * clients are set to rewrite others.
+ * Every statement of the store. Each stands alone, so that a pooler may give every one another connection. Each that
+ * writes waits for a lock no longer than its caller does. Parameters and answers are texts: what clients make of numbers
+ * and times differs. The names of columns are single words: some clients are set to rewrite others.
  */
 export interface Statements {
   /** What the server is, and what the tables are. */
@@ -30,6 +31,10 @@ export interface Statements {
   readonly again: Statement
   /** A record that is there, over itself. A commit that waits for a standby waits for all before it. */
   readonly confirm: Statement
+  /** A record that is there. */
+  readonly forget: Statement
+  /** Likewise, with the highest term. */
+  readonly forgetTerm: Statement
   readonly list: Statement
 }
 
@@ -54,12 +59,13 @@ export function statementsFor({ leases, terms, meta, versions }: TableNames): St
   const end = `clock_timestamp() + cast(:endsInMs as double precision) * interval '1 millisecond'`
   // Only who trusts the server's clock keeps it up to date; to everybody else it says nothing.
   const keptEnd = `case when :judged <> 'unjudged' then ${end} end`
-  const isSeen = `election = :election and version = cast(:version as bigint) and ${uniquePart} = :unique and ${isDurable}`
+  const isSeen = `election = :election and version = cast(:version as bigint) and ${uniquePart} = :unique and ${isDurable} and ${isLimited}`
+  const limits = lockLimit(':lockMs')
   const update = `
-    update ${leases} as lease set record = :record, version = ${version}, ends_at = ${end} where ${isSeen}`
+    update ${leases} as lease set record = :record, version = ${version}, ends_at = ${end} from limits where ${isSeen}`
   // In the statement itself: a trigger for every renewal would cost as much as the renewal.
   const written = `cast(version as text) as version, pg_notify(:channel,
-    case when octet_length(:record) > ${longestNotified} then '-' || :election else version || ' ' || :record end)`
+    case when octet_length(:record) > ${longestNotified} then '-' || :election else version || ' ' || :record end), ${waited}`
   const insert = `
     insert into ${leases} (election, version, record, ends_at)
     select :election, ${version}, :record, ${end} from raised
@@ -82,9 +88,9 @@ export function statementsFor({ leases, terms, meta, versions }: TableNames): St
       from (select :election as election) as asked
       left join ${leases} as lease on lease.election = asked.election
       left join ${terms} as kept on kept.election = asked.election`),
-    renew: statement(`${update} returning ${written}`),
+    renew: statement(`with ${limits} ${update} returning ${written}`),
     take: statement(`
-      with swapped as (${update} and ${isStill('lease.ends_at')}
+      with ${limits}, swapped as (${update} and ${isStill('lease.ends_at')}
         and coalesce((select term from ${terms} where election = :election), 0) <= cast(:highestTerm as bigint)
         returning version),
       raised as (insert into ${terms} as kept (election, term, lease_ms, ends_at) select ${kept} from swapped
@@ -92,14 +98,23 @@ export function statementsFor({ leases, terms, meta, versions }: TableNames): St
         set term = greatest(kept.term, excluded.term), lease_ms = excluded.lease_ms, ends_at = excluded.ends_at)
       select ${written} from swapped`),
     first: statement(`
-      with raised as (insert into ${terms} (election, term, lease_ms, ends_at) select ${kept} where ${isDurable}
+      with ${limits}, raised as (insert into ${terms} (election, term, lease_ms, ends_at)
+        select ${kept} from limits where ${isDurable} and ${isLimited}
         on conflict (election) do nothing returning election)${insert}`),
     again: statement(`
-      with raised as (
-        update ${terms} as kept set term = cast(:term as bigint), lease_ms = ${duration}, ends_at = ${keptEnd}
+      with ${limits}, raised as (
+        update ${terms} as kept set term = cast(:term as bigint), lease_ms = ${duration}, ends_at = ${keptEnd} from limits
         where election = :election and term = cast(:highestTerm as bigint) and ${isDurable} and ${isStill('kept.ends_at')}
+        and ${isLimited}
         returning election)${insert}`),
-    confirm: statement(`update ${leases} set record = record where ${isSeen} returning election`),
+    confirm: statement(`
+      with ${limits} update ${leases} set record = record from limits where ${isSeen} returning election, ${waited}`),
+    forget: statement(`with ${limits} delete from ${leases} using limits where ${isSeen} returning election`),
+    forgetTerm: statement(`
+      with ${limits}, forgotten as (delete from ${leases} using limits where ${isSeen} returning election),
+      gone as (delete from ${terms} where election in (select election from forgotten)
+        and term = cast(:highestTerm as bigint))
+      select election from forgotten`),
     list: statement(`
       select election, record, cast(version as text) as version from ${leases}
       where election > :after order by election limit cast(:limit as integer)`),

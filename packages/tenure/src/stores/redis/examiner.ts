@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { TenureError } from '../../errors.ts'
-import { adviseOnce } from '../../warnings.ts'
+import { adviseOnce } from '../../advice.ts'
 import type { Link } from './link.ts'
 import { informing } from './script.ts'
 

@@ -16,6 +16,12 @@ const absent = '-'
 /** Equal to nothing: it is only asked what is there. */
 const nothing = '?'
 
+/** What is there, and the beginning of what is done if that is not what was judged. */
+const ifOther = `
+local record, term = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
+local version = record and '=' .. string.match(record, '^[^ ]*') or '${absent}'
+if ARGV[1] ~= version or ARGV[2] ~= (term and '=' .. term or '${absent}') then`
+
 /**
  * Compares, writes and answers; Redis runs nothing else meanwhile. A key of another type is refused by `GET`, before
  * anything is written, and both keys are written by one command or not at all.
@@ -27,15 +33,22 @@ const nothing = '?'
  * those before them. What another one wrote, and no replica has yet, is not to be shown.
  */
 export const swapping = scriptOf(`
-local record, term = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
-local version = record and '=' .. string.match(record, '^[^ ]*') or '${absent}'
-if ARGV[1] ~= version or ARGV[2] ~= (term and '=' .. term or '${absent}') then
+${ifOther}
   redis.call('PERSIST', KEYS[2])
   if ARGV[6] ~= '0' and term then redis.call('SET', KEYS[2], term) end
   return { 0, record, term }
 end
 redis.call('MSET', KEYS[1], ARGV[3], KEYS[2], ARGV[4])
 redis.pcall('PUBLISH', ARGV[5], ARGV[3] .. '\\n' .. ARGV[4])
+return { 1 }
+`)
+
+/** Compares as {@link swapping} does, and removes the record; the term too, if the fourth argument says so. */
+export const forgetting = scriptOf(`
+${ifOther} return { 0 } end
+redis.call('DEL', KEYS[1])
+if ARGV[4] == '1' then redis.call('DEL', KEYS[2]) end
+redis.pcall('PUBLISH', ARGV[3], '')
 return { 1 }
 `)
 

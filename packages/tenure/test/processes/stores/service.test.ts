@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { storeConformance } from '../../../src/conformance/index.ts'
+import { Elector } from '../../../src/elector.ts'
 import { observe } from '../../../src/observe.ts'
 import { encodeName } from '../../../src/stores/encode-name.ts'
 import { serviceStore } from '../../../src/stores/service.ts'
@@ -17,6 +18,31 @@ describe('serviceStore on a real service', () => {
   const makeStore = () => ({ store: open(), open, remove: deleteGroup, keepsPromises: true, mostTermsAhead: 2 ** 32 })
   for (const { name, run } of storeConformance(makeStore)) test.concurrent(name, run)
 })
+
+test('a standby of the library is shown as live for as long as it waits', async () => {
+  const store = serviceStore({ url: service.url })
+  const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
+  const [leader, standby] = ['ada', 'bob'].map(
+    (identity) => new Elector({ store: serviceStore({ url: service.url }), election: 'watched', identity }),
+  ) as [Elector, Elector]
+  const liveBob = async () => {
+    const { members } = await store.request({ method: 'GET', path: '/v1/groups/watched/members' }, call)
+    const bob = (members as { node_id: string; live: boolean; last_heartbeat_ms: number }[]).find(
+      ({ node_id }) => node_id === 'bob',
+    )
+    return bob?.live ? bob.last_heartbeat_ms : undefined
+  }
+  leader.start()
+  await leader.waitForLeadership()
+  standby.start()
+  const patience = { timeout: 20_000, interval: 200 }
+  const seenMs = (await vi.waitUntil(liveBob, patience)) ?? 0
+  // It sends nothing any more: only its open watch tells that it is there.
+  await vi.waitUntil(async () => ((await liveBob()) ?? 0) > seenMs + 2_000, patience)
+  await standby.stop()
+  await leader.stop()
+  await store.close?.()
+}, 60_000)
 
 test('other routes are asked with the same addresses, and answer as they are', async () => {
   const store = serviceStore({ url: service.url })

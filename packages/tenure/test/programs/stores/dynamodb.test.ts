@@ -29,8 +29,8 @@ describeWith(dynalite, 'dynamodbStore', (server) => {
         remove: async (election) =>
           void (await admin.deleteItem({ TableName: table, Key: { id: { S: `record/${election}` } } })),
       }),
-      { leaseDurationMs: 1_000 },
+      { leaseDurationMs: 1_000, patienceMs: 20_000 },
     )
-    for (const { name: promise, run } of cases) test.concurrent(promise, run)
+    for (const { name: promise, run } of cases) test.concurrent(promise, { timeout: 60_000 }, run)
   })
 })

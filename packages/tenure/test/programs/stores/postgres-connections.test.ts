@@ -180,7 +180,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     const second = recordOf(await store.renew(held(first), call))
     const named = async () =>
       (await client?.query('select statement from pg_prepared_statements'))?.rows.map(({ statement }) => statement)
-    expect(await named()).toContainEqual(expect.stringMatching(/^update "public"."leases_/))
+    expect(await named()).toContainEqual(expect.stringMatching(/^with limits .* update "public"."leases_/))
     await client?.query('deallocate all')
     const third = recordOf(await store.renew(held(second), call))
     recordOf(await store.renew(held(third), call))

@@ -1,11 +1,15 @@
-/** Commits that are there, and that a failover would lose: their wait for the standby was cancelled. */
+/** Commits that are there, and that a failover would lose: their wait for the standby was cancelled, or they were released. */
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { Client, Pool } from 'pg'
-import { expect, onTestFinished, test } from 'vitest'
+import postgresJs from 'postgres'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { loadMutant } from '../../../../../test/mutants/mutant.ts'
 import { passes } from '../../../../../test/mutants/passes.ts'
 import { openPair, promote } from '../../../../../test/servers/postgres-pair.ts'
-import { postgres } from '../../../../../test/servers/postgres.ts'
+import { pgbouncerFor, postgres } from '../../../../../test/servers/postgres.ts'
+import { programs } from '../../../../../test/servers/programs.ts'
+import { startProxy } from '../../../../../test/servers/proxy.ts'
+import { start } from '../../../../../test/servers/server.ts'
 import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { held } from '../../../src/conformance/scene.ts'
 import type { AcquireClaim, LeaseRecord, Outcome } from '../../../src/lease-store.ts'
@@ -47,10 +51,30 @@ const clients: Readonly<Record<string, (url: string) => Promise<stores.PostgresS
   },
 }
 
+/** These pass on no warning, so they see a commit that was released, and not one that was cancelled. */
+const quietClients: typeof clients = {
+  async 'the sql of postgres'(url) {
+    const client = postgresJs(url, { max: 1 })
+    onTestFinished(() => client.end({ timeout: 0 }))
+    return { client }
+  },
+}
+
+type Pair = Awaited<ReturnType<typeof openPair>>
+type Interrupt = (pair: Pair) => Promise<void>
+
+const cancelled: Interrupt = (pair) => pair.cancelCommit()
+const released: Interrupt = (pair) => pair.releaseCommit()
+
 const records = `select election, record from tenure_leases order by election`
 
-async function check({ postgresStore }: Pick<typeof stores, 'postgresStore'>, ways = Object.entries(clients)) {
-  const { primary, link, admin, settle, follow, waitUntilSynchronous, cancelCommit } = await openPair()
+async function check(
+  { postgresStore }: Pick<typeof stores, 'postgresStore'>,
+  interrupt: Interrupt,
+  ways = Object.entries(clients),
+) {
+  const pair = await openPair()
+  const { primary, link, admin, settle, follow, waitUntilSynchronous } = pair
   const standby = await follow()
   await settle('standby')
   await waitUntilSynchronous()
@@ -63,7 +87,7 @@ async function check({ postgresStore }: Pick<typeof stores, 'postgresStore'>, wa
     link.set('hold')
     for (const write of [() => store.renew(held(record), call), () => store.acquire(acquired, call)]) {
       const isUnknown = rejects(write(), { code: 'BACKEND_UNAVAILABLE', retryable: true })
-      await Promise.all([isUnknown, cancelCommit()])
+      await Promise.all([isUnknown, interrupt(pair)])
     }
     // Everybody sees it, and the candidate itself must not lead by that.
     equal((await admin.query(records)).rows.filter(({ election }) => election === acquired.election).length, 1)
@@ -85,12 +109,83 @@ async function check({ postgresStore }: Pick<typeof stores, 'postgresStore'>, wa
   deepEqual((await successor.query(records)).rows, rows)
 }
 
+/** The answer of a released commit is held up until everything looks as it did before the write. */
+async function checkLateAnswer({ postgresStore }: Pick<typeof stores, 'postgresStore'>) {
+  const { primary, link, settle, follow, waitUntilSynchronous, releaseCommit } = await openPair()
+  await follow()
+  await settle('standby')
+  await waitUntilSynchronous()
+  const proxy = await startProxy(primary.port)
+  onTestFinished(() => proxy.stop())
+  const url = primary.url.replace(`:${primary.port}`, `:${proxy.port}`)
+  const store = postgresStore({ connect: () => connectTo(url) })
+  onTestFinished(() => store.close?.())
+  const record = recordOf(await store.acquire(claimOf('late'), call))
+  link.set('hold')
+  proxy.set('hold', 'to-client')
+  const isUnknown = rejects(store.renew(held(record), call), { code: 'BACKEND_UNAVAILABLE', retryable: true })
+  await releaseCommit()
+  proxy.set('pass', 'to-client')
+  await isUnknown
+}
+
+/** Each starts a server and copies it, which takes long on a busy machine. */
+vi.setConfig({ testTimeout: 120_000 })
+
 describeWithPrograms([postgres.program], 'postgresStore with a standby that is waited for', () => {
   test('does not take a commit for done whose wait was cancelled, nor its record for a grant before the standby has it', () =>
-    check(stores))
+    check(stores, cancelled))
 
-  test.for(postgresFailoverMutations)('where it is noticed that $name', async (mutation) => {
+  test('does not take a commit for done that was released from its wait, nor its record for a grant before the standby has it', () =>
+    check(stores, released, Object.entries({ ...clients, ...quietClients })))
+
+  test('does not take a commit for done that was released when the standby is waited for again before the answer arrives', () =>
+    checkLateAnswer(stores))
+
+  test.for(postgresFailoverMutations)('where it is noticed that $name', async ({ by, ...mutation }) => {
     const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/postgres.ts' })
-    expect(await passes(() => check(mutant.stores, Object.entries(clients).slice(0, 1)))).toBe(false)
+    const one = Object.entries(clients).slice(0, 1)
+    const checks = {
+      cancelled: () => check(mutant.stores, cancelled, one),
+      released: () => check(mutant.stores, released, one),
+      late: () => checkLateAnswer(mutant.stores),
+    }
+    expect(await passes(checks[by])).toBe(false)
+  })
+})
+
+describeWithPrograms([postgres.program, programs.pgbouncer], 'postgresStore behind a pooler, with a standby', () => {
+  test('takes a commit for done that another connection confirms, and not one that was released', async () => {
+    const { primary, admin, settle, follow, waitUntilSynchronous, link, releaseCommit } = await openPair()
+    const pooler = await start(pgbouncerFor(primary))
+    onTestFinished(() => pooler.stop())
+    await follow()
+    await settle('standby')
+    await waitUntilSynchronous()
+    const [client, other] = await Promise.all([connectTo(pooler.url), connectTo(pooler.url)])
+    onTestFinished(async () => void (await Promise.all([client.end(), other.end()])))
+    // Two connections of the pooler have loaded the configuration again, each at another moment, and long enough ago.
+    const untilSettled = `select pg_sleep(1.2 - least(1, extract(epoch from clock_timestamp() - pg_conf_load_time())))`
+    await Promise.all([client, other].map((one) => one.query(untilSettled)))
+    const backends: (string | undefined)[] = []
+    const query = async (text: string, values: (string | null)[]) => {
+      const isLook = values.length === 0 && text.includes('waited')
+      // The pooler lends the connection that was returned last, so this takes the one that has just written.
+      if (isLook) await other.query('begin')
+      const answer = await client.query(text, values)
+      if (isLook) await other.query('rollback')
+      const waited: unknown = answer.rows[0]?.waited
+      if (typeof waited === 'string') backends.push(waited.split(' ')[0])
+      return answer
+    }
+    const store = stores.postgresStore({ client: { query } })
+    const record = recordOf(await store.acquire(claimOf('pooled'), call))
+    const renewed = recordOf(await store.renew(held(record), call))
+    equal(backends.length, 4)
+    equal(new Set(backends).size, 2)
+    link.set('hold')
+    const isUnknown = rejects(store.renew(held(renewed), call), { code: 'BACKEND_UNAVAILABLE', retryable: true })
+    await Promise.all([isUnknown, releaseCommit()])
+    equal((await admin.query(records)).rows.length, 1)
   })
 })

@@ -33,6 +33,6 @@ describeWith(moto, 's3Store', (server) => {
       // The stand-in is slow, and serves one request at a time.
       { leaseDurationMs: 1_000, patienceMs: 20_000 },
     )
-    for (const { name: promise, run } of cases) test.concurrent(promise, { timeout: 60_000 }, run)
+    for (const { name: promise, run } of cases) test.concurrent(promise, { timeout: 120_000 }, run)
   })
 })

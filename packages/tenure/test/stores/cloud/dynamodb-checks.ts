@@ -6,8 +6,11 @@ import { held } from '../../../src/conformance/scene.ts'
 import { absentVersion, type AcquireClaim, type LeaseStore, type Outcome } from '../../../src/lease-store.ts'
 import type { DynamoDBStoreOptions } from '../../../src/stores/dynamodb.ts'
 import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
+import { termChecks } from './term-checks.ts'
 
 export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
+  ...termChecks(/PutItem[^]*"term\//),
+
   async 'every read is a consistent one'({ server, open }) {
     const client = new DynamoDB(localAws(server.url))
     const asked: boolean[] = []
@@ -109,18 +112,6 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     await remove(election)
     const refusal = await open().acquire(claimOf({ election }), call)
     deepEqual(refusal, { ok: false, highestTerm: 1, retryAfterMs: leaseDurationMs })
-  },
-
-  async 'a grant whose term is not kept is shown to a role that may only read'({ open }) {
-    let puts = 0
-    const beforePut = () => {
-      const denied = Object.assign(new Error('not for you'), { name: 'AccessDeniedException' })
-      if (++puts === 2) throw denied
-    }
-    const claim = claimOf()
-    equal(await codeOf(open({ beforePut }).acquire(claim, call)), 'UNAUTHORIZED')
-    puts = 1
-    equal((await open({ beforePut }).read(claim.election, call))?.attempt, claim.attempt)
   },
 
   async 'a write that the client repeats, because its answer was lost, is one grant'(library) {

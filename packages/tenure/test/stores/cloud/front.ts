@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { createServer, request, type IncomingMessage } from 'node:http'
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 
 /** Stands in front of a server, and may be worse than that. */
 export interface Front {
@@ -13,17 +14,23 @@ export interface Front {
   lose: { readonly method: string; count: number }
   /** The next requests are answered with this status, and not carried out. */
   refuse: number | undefined
+  /** Requests whose method, path, `x-amz-target` and body match are answered with this status, and not carried out. */
+  refuseSome: { readonly pattern: RegExp; readonly status: number } | undefined
   close(): void
 }
 
 export async function startFront(target: string): Promise<Front> {
-  const server = createServer((question, reply) => {
+  const serve = async (question: IncomingMessage, reply: ServerResponse) => {
     const { method = '', url = '' } = question
     front.asked.push(`${method} ${url}`)
     if (front.refuse !== undefined) return void reply.writeHead(front.refuse).end()
+    const body = await buffer(question)
+    const operation = String(question.headers['x-amz-target'] ?? '')
+    const { pattern, status = 500 } = front.refuseSome ?? {}
+    if (pattern?.test(`${method} ${url} ${operation}\n${body.toString()}`)) return void reply.writeHead(status).end()
     const headers = Object.fromEntries(Object.entries(question.headers).filter(([name]) => !front.hidden.has(name)))
     const forwarded = request(new URL(url, target), { method, headers, agent: false })
-    question.pipe(forwarded)
+    forwarded.end(body)
     forwarded.on('error', () => reply.destroy())
     forwarded.once('response', (answer: IncomingMessage) => {
       if (front.lose.method === method && front.lose.count > 0) {
@@ -34,6 +41,9 @@ export async function startFront(target: string): Promise<Front> {
       reply.writeHead(answer.statusCode ?? 502, answer.headers)
       answer.pipe(reply)
     })
+  }
+  const server = createServer((question, reply) => {
+    serve(question, reply).catch(() => reply.destroy())
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -43,6 +53,7 @@ export async function startFront(target: string): Promise<Front> {
     hidden: new Set(),
     lose: { method: 'PUT', count: 0 },
     refuse: undefined,
+    refuseSome: undefined,
     close() {
       server.close()
       server.closeAllConnections()

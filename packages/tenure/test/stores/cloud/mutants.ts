@@ -8,6 +8,7 @@ export interface CloudMutation extends Mutation {
 
 const newElection = 'of many contenders for a new election exactly one wins'
 const renewals = 'of many renewals of one version exactly one wins'
+const keepsFound = 'const raised = await this.#raise(election, kept, record, call).catch(termDenied)'
 const lostAnswer = 'a write that the client repeats, because its answer was lost, is one grant'
 
 /** Every one of them must be noticed on a stand-in of DynamoDB. */
@@ -99,9 +100,38 @@ export const dynamodbMutations: readonly CloudMutation[] = [
   {
     name: 'a process that finds a grant keeps its duration too',
     file: 'stores/objects.ts',
-    find: 'const raised = await this.#raise(election, kept, record, call)\n        if',
-    replace: 'const raised = await this.#keep(election, foundOf(undefined, kept), record, call)\n        if',
+    find: keepsFound,
+    replace: 'const raised = await this.#keep(election, foundOf(undefined, kept), record, call)',
     caughtBy: 'a process that finds a grant late does not shorten its kept lease',
+  },
+  {
+    name: 'any failure to keep a found term is ignored',
+    file: 'stores/objects.ts',
+    find: keepsFound,
+    replace: `const ignored = () => kept ?? { value: record, version: '' }
+      const raised = await this.#raise(election, kept, record, call).catch(ignored)`,
+    caughtBy: 'a found grant whose term cannot be kept for another reason is not shown',
+  },
+  {
+    name: 'a process that may not keep terms finds its grant all the same',
+    file: 'stores/objects.ts',
+    find: '  throw new TermDenied(error.code,',
+    replace: '  return undefined as never\n  throw new TermDenied(error.code,',
+    also: [
+      {
+        file: 'stores/objects.ts',
+        find: 'if (raised) return foundOf(record, raised)',
+        replace: 'return foundOf(record, raised ?? kept)',
+      },
+    ],
+    caughtBy: 'a process that may not keep terms is never elected',
+  },
+  {
+    name: 'a read that fails for any reason shows nothing',
+    file: 'stores/objects.ts',
+    find: 'if (error instanceof TermDenied) return undefined',
+    replace: 'if (error) return undefined',
+    caughtBy: 'a found grant whose term cannot be kept for another reason is not shown',
   },
   {
     name: 'a call waits for as long as its client does',

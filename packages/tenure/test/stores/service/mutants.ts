@@ -47,6 +47,13 @@ export const serviceMutations: readonly ServiceMutation[] = [
     caughtBy: 'a grant is never valid for longer than was asked for',
   },
   {
+    name: 'a watch does not name its candidate',
+    file: 'stores/service.ts',
+    find: '`&node_id=${encodeURIComponent(holder)}`',
+    replace: "''",
+    caughtBy: 'a candidate that watches is a live member',
+  },
+  {
     name: 'two names make one group',
     file: 'stores/service.ts',
     find: 'return encodeName(election, plainGroup)',
@@ -70,8 +77,8 @@ export const serviceMutations: readonly ServiceMutation[] = [
   {
     name: 'a watch hears of no renewal',
     file: 'stores/service.ts',
-    find: '?renewals=true`',
-    replace: '`',
+    find: '?renewals=true${name}',
+    replace: '?renewals=false${name}',
     caughtBy: 'a watch shows a grant, a renewal and a release to a reader that waits',
   },
   {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Clock } from '../../../src/clock.ts'
+import { Elector } from '../../../src/elector.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { cluster, fakeService, json, leader, storeOf } from './fake-service.ts'
 
@@ -32,9 +33,9 @@ function event(data: object, id?: string): string {
 const state = (change: object = {}) =>
   event({ type: 'STATE', leader: { ...leader, ...change }, highest_term: 7 }, 'f.1')
 
-function watch(url: string | string[], clock?: Clock) {
+function watch(url: string | string[], clock?: Clock, holder?: string) {
   const stop = new AbortController()
-  const states = storeOf({ url, clock }).watch?.('report', { signal: stop.signal }) ?? expect.unreachable()
+  const states = storeOf({ url, clock }).watch?.('report', { signal: stop.signal, holder }) ?? expect.unreachable()
   const iterator = states[Symbol.asyncIterator]()
   onTestFinished(() => stop.abort())
   return { next: () => iterator.next(), stop }
@@ -57,6 +58,34 @@ function tellingClock() {
 }
 
 describe('a watch', () => {
+  test('of a candidate names it, so that the service shows a live standby', async () => {
+    const service = await fakeService((response, { line }) => {
+      if (line.startsWith('POST')) return json(200, { is_leader: false, leader, highest_term: 7 })(response)
+      response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...cluster })
+      response.write(state())
+    })
+    const elector = new Elector({ store: storeOf({ url: service.url }), election: 'report', identity: 'ada & bob' })
+    elector.start()
+    await vi.waitFor(() => {
+      const lines = service.asked.map(({ line }) => line)
+      expect(lines).toContain('GET /v1/groups/report/watch?renewals=true&node_id=ada%20%26%20bob')
+    }, soon)
+    await elector.stop()
+  })
+
+  test('does without the name where the service is older and does not know it', async () => {
+    const service = await fakeService((response, { line }) => {
+      if (line.includes('node_id')) {
+        return json(400, { ok: false, error: 'INVALID_REQUEST', message: '"node_id" is not known.' })(response)
+      }
+      response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...cluster })
+      response.write(state())
+    })
+    const { next } = watch(service.url, undefined, 'ada')
+    expect((await next()).value).toMatchObject({ term: 7 })
+    expect(service.asked.map(({ line }) => line.split('?')[1])).toEqual(['renewals=true&node_id=ada', 'renewals=true'])
+  })
+
   test('asks for renewals too, and shows each change as a record', async () => {
     const { service, nth } = await streams()
     const { next } = watch(service.url)

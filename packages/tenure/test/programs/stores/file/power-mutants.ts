@@ -19,14 +19,14 @@ export const powerMutants: readonly PowerMutant[] = [
     file: 'stores/file.ts',
     find: 'signOfLife }, durable)',
     replace: 'signOfLife }, false)',
-    finds: /^after being told of 1\.1: the grant of term 1 is gone$/,
+    finds: /^after being told of 1\.1\.\w+: the grant of term 1 is gone$/,
   },
   {
     name: 'a carry is told before its name is sure to last',
     file: 'stores/file.ts',
     find: ' || record.carry !== lease.record.carry',
     replace: '',
-    finds: /^after being told of 1\.2: the carry "first" is gone$/,
+    finds: /^after being told of 1\.2\.\w+: the carry "first" is gone$/,
   },
   {
     name: 'a file is put in place before its text is sure to last',
@@ -40,6 +40,6 @@ export const powerMutants: readonly PowerMutant[] = [
     file: 'stores/file/filesystem.ts',
     find: 'await syncDirectory(dirname(directory))',
     replace: 'await Promise.resolve()',
-    finds: /^after being told of 1\.1: term 1 is granted again$/,
+    finds: /^after being told of 1\.1\.\w+: term 1 is granted again$/,
   },
 ]

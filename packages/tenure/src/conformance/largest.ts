@@ -1,0 +1,59 @@
+import type { LeaseRecord, Metadata } from '../lease-store.ts'
+import { carryLimitBytes, metadataLimitBytes } from '../options.ts'
+import { longestNameBytes } from '@tenure/internal/names'
+import type { Case } from './case.ts'
+import { granted, refused, same } from './scene.ts'
+
+/** The longest names, metadata and carry that the library lets through, in text that takes the most room. */
+export const largestCases: Case[] = [
+  { text: 'of four bytes a character', name: '🦊', carry: '🦊' },
+  // Two bytes for one in JSON, and four where JSON is kept within JSON; a control character takes six.
+  { text: 'that JSON escapes', name: '"\\', carry: '\u0000' },
+].map(({ text, name, carry }): Case => ({
+  name: `the largest record comes back as it was given, in text ${text}`,
+  needs: ['terms'],
+  async run(scene) {
+    const election = filled(scene.election, name, longestNameBytes)
+    const holder = filled('ada', name, scene.under.longestHolderBytes ?? longestNameBytes)
+    const { record } = await scene.grant({ election, holder, metadata: largestMetadata(name) })
+    const expected = { election, holder, metadata: largestMetadata(name), carry: '' }
+    sameContent('The grant', record, expected)
+    sameContent('The stored record', await scene.read(election), expected)
+
+    const full = { ...expected, carry: filled('', carry, carryLimitBytes) }
+    const renewal = await scene.renew(record, { carry: full.carry })
+    const renewed = granted('renew', renewal, 'It names the grant as it is.').record
+    sameContent('The renewed record', renewed, full)
+    sameContent('The stored record', await scene.read(election), full)
+    const refusal = refused('acquire', await scene.acquire({ election }), 'The lease is held.')
+    sameContent('The refusal’s record', refusal.record, full)
+
+    const freed = granted('release', await scene.release(renewed), 'It names the grant as it is.').record
+    sameContent('The released record', freed, full)
+    sameContent('The stored record', await scene.read(election), full)
+    const next = await scene.grant({ election, holder, metadata: full.metadata, afterTerm: record.term })
+    sameContent('The next grant', next.record, full)
+    granted('release', await scene.release(next.record), 'It names the grant as it is.')
+  },
+}))
+
+type Content = Pick<LeaseRecord, 'election' | 'holder' | 'metadata' | 'carry'>
+
+function sameContent(what: string, record: LeaseRecord | undefined, expected: Content): void {
+  for (const field of ['election', 'holder', 'metadata', 'carry'] as const) {
+    same(`The ${field} of: ${what}`, record?.[field], expected[field], 'A store cuts nothing off, and changes nothing.')
+  }
+}
+
+/** As much of `fill` after `start` as fits, in whole characters, then letters to the last byte. */
+function filled(start: string, fill: string, bytes: number): string {
+  const times = Math.floor((bytes - Buffer.byteLength(start)) / Buffer.byteLength(fill))
+  const text = start + fill.repeat(times)
+  return text + 'z'.repeat(bytes - Buffer.byteLength(text))
+}
+
+function largestMetadata(fill: string): Metadata {
+  const bytesOf = (times: number) => Buffer.byteLength(JSON.stringify({ note: fill.repeat(times) }))
+  const times = Math.floor((metadataLimitBytes - bytesOf(0)) / (bytesOf(1) - bytesOf(0)))
+  return { note: fill.repeat(times) + 'z'.repeat(metadataLimitBytes - bytesOf(times)) }
+}

@@ -1,0 +1,49 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { KubernetesClient } from '../src/kubernetes/client/client.ts'
+import { kubernetesStore } from '../src/stores/kubernetes.ts'
+import { memoryStore } from '../src/stores/memory.ts'
+import { LeaderElector } from '../src/styles/leader-elector.ts'
+
+test('names that should be corrected, however many, are pointed out a bounded number of times', async () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  onTestFinished(() => warn.mockRestore())
+  const messages = () => warn.mock.calls.map(([message]) => String(message))
+  // In modules of its own: what it uses up, other tests of this process have still.
+  vi.resetModules()
+  const fresh = await import('../src/stores/kubernetes.ts')
+  const client = new KubernetesClient({ server: 'https://127.0.0.1:1', credentials: () => ({ tls: {} }) })
+  const store = fresh.kubernetesStore({ client, namespace: 'jobs' })
+  onTestFinished(() => store.close?.())
+  for (let tenant = 0; tenant < 60; tenant++) {
+    await expect(store.read(`tenant:${tenant}`, { signal: AbortSignal.abort() })).rejects.toThrow()
+  }
+  expect(messages()).toHaveLength(50)
+  expect(messages()[0]).toMatch(/^The election "tenant:0" is kept in the Lease "jobs\/h--/)
+})
+
+const options = {
+  leaseName: 'my-app',
+  leaseNamespace: 'default',
+  identity: 'pod-a',
+  callbacks: { onStartedLeading() {} },
+}
+
+test('slips that would pass in silence are refused', async () => {
+  const store = memoryStore()
+  expect(() => new LeaderElector(options as never)).toThrow(/"client" is undefined.*inCluster\(\).*or a store/)
+  const events = { ...options, store, recordEvents: true } as never
+  expect(() => new LeaderElector(events)).toThrow(/"recordEvents" is true, but it needs a client/)
+  expect(() => kubernetesStore({ nameSpace: 'jobs' } as never)).toThrow(
+    'kubernetesStore() has no option "nameSpace". Did you mean "namespace"?',
+  )
+  const elector = new LeaderElector({ ...options, store })
+  await expect(elector.run(new AbortController().signal as never)).rejects.toThrow(
+    /"options" is an AbortSignal.*\{ signal, once \}/,
+  )
+  for (const retryPeriodMs of [9_900, 9_999, 8_334]) {
+    const timings = { renewDeadlineMs: 10_000, retryPeriodMs }
+    expect(() => new LeaderElector({ ...options, store, ...timings })).toThrow(/"retryPeriodMs".*1\.2 times/)
+  }
+  const timings = { renewDeadlineMs: 10_000, retryPeriodMs: 8_333 }
+  expect(() => new LeaderElector({ ...options, store, ...timings })).not.toThrow()
+})

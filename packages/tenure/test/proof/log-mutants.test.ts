@@ -1,0 +1,10 @@
+import { expect, test } from 'vitest'
+import { loadMutant } from '../../../../test/mutants/mutant.ts'
+import { passes } from '../../../../test/mutants/passes.ts'
+import { checks, libraryFiles, type Library } from '../log/checks.ts'
+import { logMutations } from '../log/mutants.ts'
+
+test.each(logMutations)('the checks of the log find the mutant that would $name', async (mutation) => {
+  const library = await loadMutant<Library>(mutation, libraryFiles)
+  expect(await passes(() => checks[mutation.caughtBy](library)), `${mutation.caughtBy} passes`).toBe(false)
+})

@@ -1,0 +1,75 @@
+import { deepEqual, equal } from 'node:assert/strict'
+import { Elector } from '../../../src/elector.ts'
+import type { ElectionEvent } from '../../../src/events.ts'
+import { makeGate } from '../../fencing/gate.ts'
+import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
+
+/** What holds where a grant takes two writes. `putOfTerm` matches the request that writes a term. */
+export function termChecks(putOfTerm: RegExp): Checks<object> {
+  const denied = { pattern: putOfTerm, status: 403 }
+  return {
+    async 'a process that may not keep terms is granted nothing'(library) {
+      await withFront(library, async (front) => {
+        front.refuseSome = denied
+        const store = library.open({ url: front.url })
+        const claim = claimOf()
+        equal(await codeOf(store.acquire(claim, call)), 'UNAUTHORIZED')
+        equal(await store.read(claim.election, call), undefined)
+        equal(await codeOf(store.acquire(claim, call)), 'UNAUTHORIZED')
+        // It has the right again: the attempt is granted, and its term outlives the record.
+        front.refuseSome = undefined
+        equal(granted(await store.acquire(claim, call)).term, 1)
+        await library.remove(claim.election)
+        const refusal = await library.open().acquire(claimOf({ election: claim.election }), call)
+        deepEqual(refusal, { ok: false, highestTerm: 1, retryAfterMs: claim.leaseDurationMs })
+      })
+    },
+
+    async 'a process that may not keep terms is never elected'(library) {
+      await withFront(library, async (front) => {
+        front.refuseSome = denied
+        const { election } = claimOf()
+        const store = library.open({ url: front.url })
+        const types: string[] = []
+        const codes: unknown[] = []
+        const enough = makeGate()
+        const onEvent = (event: ElectionEvent) => {
+          types.push(event.type)
+          if (event.type === 'elected') enough.open()
+          // The first acquire, then those that repeat it after a read: the attempt is in the record all the while.
+          if (event.type === 'error' && codes.push(Reflect.get(Object(event.error), 'code')) === 3) enough.open()
+        }
+        const options = { leaseDurationMs: 15_000, retryIntervalMs: 100, releaseOnStop: false }
+        const elector = new Elector({ store, election, ...options, observer: { onEvent } })
+        elector.start()
+        await enough.opened
+        await elector.stop()
+        deepEqual([types.includes('elected'), ...new Set(codes)], [false, 'UNAUTHORIZED'])
+      })
+    },
+
+    async 'a role that may only read is shown a grant once its term is kept'(library) {
+      await withFront(library, async (front) => {
+        front.refuseSome = denied
+        const reader = library.open({ url: front.url })
+        const claim = claimOf()
+        equal(await codeOf(library.open({ url: front.url }).acquire(claim, call)), 'UNAUTHORIZED')
+        equal(await reader.read(claim.election, call), undefined)
+        const { record } = await library.open().acquire(claim, call)
+        deepEqual(await reader.read(claim.election, call), record)
+      })
+    },
+
+    async 'a found grant whose term cannot be kept for another reason is not shown'(library) {
+      await withFront(library, async (front) => {
+        front.refuseSome = denied
+        const claim = claimOf()
+        equal(await codeOf(library.open({ url: front.url }).acquire(claim, call)), 'UNAUTHORIZED')
+        front.refuseSome = { pattern: putOfTerm, status: 500 }
+        const store = library.open({ url: front.url })
+        equal(await codeOf(store.read(claim.election, call), 20_000), 'BACKEND_UNAVAILABLE')
+        equal(await codeOf(store.acquire(claim, call), 20_000), 'BACKEND_UNAVAILABLE')
+      })
+    },
+  }
+}

@@ -1,0 +1,82 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { root } from '../documents.ts'
+
+interface Manifest {
+  readonly name: string
+  readonly exports: Readonly<Record<string, unknown>>
+  readonly dependencies?: Readonly<Record<string, string>>
+}
+
+const compiler = join(root, 'node_modules/typescript-7/bin/tsc')
+
+/**
+ * A project of a user that has installed a package and the types of Node, and nothing else. The package is copied: where
+ * it is a link, the compiler also finds what the workspace has.
+ */
+function projectWith(folder: string): string {
+  const project = mkdtempSync(join(tmpdir(), 'tenure-declarations-'))
+  onTestFinished(() => rmSync(project, { recursive: true }))
+  const modules = join(project, 'node_modules')
+  const install = (from: string): void => {
+    const { name, dependencies = {} } = manifestOf(from)
+    const own = join(modules, name)
+    mkdirSync(own, { recursive: true })
+    for (const part of ['package.json', 'dist']) cpSync(join(root, from, part), join(own, part), { recursive: true })
+    for (const needed of Object.keys(dependencies)) {
+      const workspace = workspaces.get(needed)
+      if (workspace) install(workspace)
+      else link(needed)
+    }
+  }
+  const link = (name: string): void => {
+    mkdirSync(dirname(join(modules, name)), { recursive: true })
+    symlinkSync(join(root, 'node_modules', name), join(modules, name))
+  }
+  install(folder)
+  link('@types/node')
+  const { name, exports } = manifestOf(folder)
+  const entries = Object.keys(exports).filter((entry) => !entry.endsWith('.json'))
+  const lines = entries.map((entry, index) => `export * as entry${index} from '${name}${entry.slice(1)}'`)
+  writeFileSync(join(project, 'main.mts'), lines.join('\n'))
+  return project
+}
+
+const manifestOf = (folder: string) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as Manifest
+
+const workspaces = new Map(
+  readdirSync(join(root, 'packages')).map((name) => [manifestOf(`packages/${name}`).name, `packages/${name}`]),
+)
+
+const strict = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--lib', 'es2022', '--noEmit']
+
+/** What the compiler says about our own declarations, and about the program. */
+async function compile(project: string): Promise<string[]> {
+  const args = [compiler, ...strict, 'main.mts']
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: project }).catch(
+    (error: { stdout: string }) => error,
+  )
+  return stdout.split('\n').filter((line) => /^(?:main\.mts|node_modules\/(?:@tenure\/|tenure\/)).*error/.test(line))
+}
+
+test.each(['packages/tenure', 'packages/service', 'packages/multicluster'])(
+  'TypeScript 7 compiles a strict program with every entry point of %s and checks its declarations',
+  async (folder) => {
+    expect(await compile(projectWith(folder))).toEqual([])
+  },
+)
+
+test('TypeScript 7 reports a declaration that does not name the types of Node', async () => {
+  const project = projectWith('packages/tenure')
+  const declarations = join(project, 'node_modules/tenure/dist')
+  for (const name of readdirSync(declarations, { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.d.ts')) continue
+    const text = readFileSync(join(declarations, name), 'utf8')
+    writeFileSync(join(declarations, name), text.replace('/// <reference types="node" />\n', ''))
+  }
+  expect((await compile(project)).join('\n')).toContain("Cannot find name 'node:http'")
+})
