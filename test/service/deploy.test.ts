@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { findBlocks } from '../documents.ts'
 import { filesNamedBy, parseOne, type Manifest } from '../kubernetes/manifests.ts'
@@ -111,6 +111,15 @@ describe('the compose file', () => {
     }
     const kept = members.map(([, { volumes: mounted = [] }]) => mounted[0]?.replace(/:.*/, ''))
     expect(kept).toEqual(Object.keys(volumes))
+  })
+
+  test('lets a replica see the files that its flags name, and nothing else', () => {
+    for (const [name, { command = [], volumes: mounted = [] }] of replicas) {
+      const named = new Set(command.flatMap((flag) => /\/etc\/tenure\/.+/.exec(flag)?.[0] ?? []))
+      expect(named.size).toBe(4)
+      const seen = [...named].map((file) => `./config/${basename(file)}:${file}:ro`)
+      expect([...mounted].toSorted(), name).toEqual(seen.toSorted())
+    }
   })
 
   test('starts replicas with flags that they have, and names them to the others and to the balancer', () => {

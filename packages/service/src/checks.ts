@@ -5,6 +5,7 @@ import type { MetadataText } from './groups/groups.ts'
 const longestIdBytes = 256
 const longestMetadataBytes = 4096
 const deepestMetadata = 8
+const longestCarryBytes = 4096
 /** Control characters and line separators can forge log lines; invisible characters make two names look alike. */
 export const unseenCharacter = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
@@ -27,10 +28,22 @@ export function checkNodeId(nodeId: string): void {
   throw new ServiceError('INVALID_REQUEST', `node_id must be text of at most ${longestIdBytes} bytes ${rule}.`)
 }
 
+/** A schema counts characters, and one character takes up to four bytes. */
+export function checkCarry(carry: string): void {
+  if (Buffer.byteLength(carry) <= longestCarryBytes) return
+  throw new ServiceError('INVALID_REQUEST', `carry must have at most ${longestCarryBytes} bytes in UTF-8.`)
+}
+
 /** Metadata as it is kept. */
 export function metadataText(metadata: Readonly<Record<string, unknown>>): MetadataText {
   const text = isHarmless(metadata, deepestMetadata) ? JSON.stringify(metadata) : undefined
   if (text !== undefined && Buffer.byteLength(text) <= longestMetadataBytes) return text
   const rule = `at most ${longestMetadataBytes} bytes of JSON and ${deepestMetadata} levels`
   throw new ServiceError('INVALID_REQUEST', `metadata must have ${rule}, and no key such as __proto__.`)
+}
+
+/** A body that names another group than the path was meant for another request. */
+export function checkGroupId(groupId: string, named: string | undefined): void {
+  if (named === undefined || named === groupId) return
+  throw new ServiceError('INVALID_REQUEST', `group_id in the body differs from the group in the path, "${groupId}".`)
 }

@@ -1,4 +1,4 @@
-import { hostname } from 'node:os'
+import { processName } from '@tenure/internal/process-name'
 import { isLoopbackHost } from '@tenure/internal/loopback'
 import { ClusterGroups } from './cluster/cluster-groups.ts'
 import { ClusterReplicas } from './cluster/cluster-replicas.ts'
@@ -56,7 +56,7 @@ export interface Clustered {
 export async function openClustered(options: ClusteredOptions): Promise<Clustered> {
   const { clock, advertise, store } = options
   let { tls, ca } = options
-  const name = `${hostname()}-${clock.randomId().slice(0, 8)}`
+  const name = processName(clock.randomId())
   const shared = await openSharedStorage(store, { newId: () => clock.randomId(), clock })
   try {
     const head = await shared.storage.head()

@@ -35,6 +35,7 @@ export async function openEmbedded(
     prove: () => storage.prove(),
     onChange: options.onOwnership,
   })
+  storage.startProofs()
   ownership.start()
   try {
     const groups = await LocalGroups.open({ ...options, storage, authority: ownership, clock, graceMs: moveGraceMs })

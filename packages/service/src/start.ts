@@ -14,6 +14,7 @@ import { systemClock } from './clock.ts'
 import { openClustered } from './clustered.ts'
 import type { GroupsOptions } from './cluster/reign.ts'
 import { openEmbedded } from './embedded.ts'
+import { FairQueue } from './fair-queue.ts'
 import type { Groups } from './groups/groups.ts'
 import type { LocalGroups } from './groups/local-groups.ts'
 import { isOwnGroup } from './groups/own-groups.ts'
@@ -31,6 +32,7 @@ import { checkExposure, checkServiceOptions, type ServiceOptions } from './optio
 import type { LmdbStorage } from './storage/lmdb-storage.ts'
 import type { Change } from './watch/feed.ts'
 import { Hub } from './watch/hub.ts'
+import { Presence } from './watch/presence.ts'
 import { Streams } from './watch/streams.ts'
 
 /** How long a call under way may take once the service stops. */
@@ -154,6 +156,8 @@ async function openService(
   const metrics = new Metrics({
     minTtlMs: policy.minTtlMs,
     groups: () => Math.max(0, (opened.local()?.groupCount ?? 0) - revocations.count),
+    groupBytes: () => opened.local()?.groupBytes ?? 0,
+    maxGroupBytes: limits.options.maxGroupBytes,
     stalledMs: () => opened.local()?.stalledMs ?? 0,
     watchers: () => hub.watchers,
     waiting: () => limits.waitingCount,
@@ -167,6 +171,8 @@ async function openService(
     implicitGroups: options.implicitGroups ?? true,
     maxGroups: options.maxGroups ?? 2_000_000,
     metricsGroups: options.metricsGroups,
+    maxGroupBytes: limits.options.maxGroupBytes,
+    groupBytesPerSubject: limits.options.groupBytesPerSubject,
     maxMembersPerGroup: 1_000,
     memberTtlMs: 600_000,
     chargeNewGroup: (subject: string) => limits.newGroup(subject),
@@ -188,7 +194,15 @@ async function openService(
   const { state, secret } = opened
   const readiness = new Readiness(state, clock)
   const { replicas } = opened
-  const hub = new Hub(state, { secret, position: opened.position, maxWatchers: options.maxWatchers ?? 20_000 })
+  const fairQueue = new FairQueue()
+  const hub = new Hub(state, {
+    secret,
+    position: opened.position,
+    maxWatchers: options.maxWatchers ?? 20_000,
+    fairQueue,
+    budget: limits,
+    onDelivery: (isMade) => metrics.delivery(isMade),
+  })
   for (const text of opened.warnings) logger.warn(text)
   const streams = new Streams(clock)
   const revocations: Revocations = new Revocations({
@@ -208,7 +222,9 @@ async function openService(
     metrics,
     policy,
     streams,
+    presence: new Presence(state, clock),
     revocations,
+    fairQueue,
     // Below that level the framework logs what nobody asked for.
     logger: logger.isLevelEnabled('warn') ? logger.child({}, { level: 'warn' }) : logger,
   }
@@ -298,8 +314,14 @@ async function warnOfLooseFiles(logger: Logger, { tls, authentication }: Service
     logger.warn({ file: tls.keyFile }, 'everybody on this machine can read the key of the service: chmod 600')
   }
   const keys = authentication?.tokenKeyFile ?? authentication?.jwt?.keysFile
-  if (keys !== undefined && (await openToAll(keys)).write) {
-    logger.warn({ file: keys }, 'everybody on this machine can let itself in by a key of its own: chmod 644')
+  const writable = [
+    [keys, 'can let itself in by a key of its own'],
+    [tls?.clientCaFile, 'can let itself in by an authority of its own'],
+    [authentication?.certificates?.rightsFile, 'can give itself every right'],
+  ] as const
+  for (const [file, harm] of writable) {
+    if (file === undefined || !(await openToAll(file)).write) continue
+    logger.warn({ file }, `everybody on this machine ${harm}: chmod 644`)
   }
 }
 

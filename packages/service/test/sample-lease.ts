@@ -4,6 +4,7 @@ import type { LeaseView } from '../src/groups/groups.ts'
 export const sampleLease: LeaseView = {
   nodeId: 'a',
   attempt: 'one',
+  instance: undefined,
   term: 1,
   ttlMs: 5_000,
   remainingMs: 5_000,

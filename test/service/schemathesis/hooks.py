@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+from urllib.parse import unquote
 
 import schemathesis
 
@@ -53,7 +54,7 @@ def filter_query(context, query):
 def drop_sealed(values, name):
     """A cursor is sealed by the service's data: one that was made up looks valid, and is not."""
     value = values.get(name) if values else None
-    if isinstance(value, str) and re.fullmatch("[A-Za-z0-9_-]{94}", value, re.ASCII):
+    if isinstance(value, str) and re.fullmatch("[A-Za-z0-9_-]{94}|[A-Za-z0-9_-]{266}", value, re.ASCII):
         del values[name]
 
 
@@ -68,8 +69,14 @@ def before_call(context, case, kwargs):
     if type(body.get("wait_ms")) in (int, float) and 50 <= body["wait_ms"] <= 60_000:
         body["wait_ms"] = 50
     # So far above the highest term of any group.
-    if type(body.get("after_term")) is int and 2**32 < body["after_term"] < 2**53:
+    if type(body.get("after_term")) in (int, float) and 2**32 < body["after_term"] < 2**53:
         body["after_term"] = 2**32
+    # The group of a body is the one of the path.
+    if isinstance(body.get("group_id"), str) and len(body["group_id"]) <= 128:
+        body["group_id"] = unquote((case.path_parameters or {}).get("group_id", body["group_id"]))
+    # A schema counts characters, not bytes.
+    if isinstance(body.get("carry"), str) and len(body["carry"]) <= 4096:
+        body["carry"] = body["carry"].encode(errors="replace")[:4096].decode(errors="ignore")
     if "node_id" in body:
         body["node_id"] = sound_node_id(body["node_id"])
     if isinstance(body.get("allowed_nodes"), list):
@@ -86,5 +93,7 @@ def before_call(context, case, kwargs):
         wait = query.get("wait_ms", "50")
         if isinstance(wait, str) and re.fullmatch("[1-5]?[0-9]{1,4}|60000", wait, re.ASCII):
             case.query = {**query, "wait_ms": str(min(int(wait), 50))}
+        if case.query and "node_id" in case.query:
+            case.query["node_id"] = sound_node_id(case.query["node_id"])
         drop_sealed(case.query, "cursor")
         drop_sealed(case.headers, "last-event-id")

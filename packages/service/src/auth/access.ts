@@ -1,5 +1,6 @@
 /** The caller, and what it may do. */
 import type { FastifyRequest } from 'fastify'
+import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../errors.ts'
 import type { Rights } from './rights.ts'
 
@@ -36,6 +37,8 @@ function allOrNothing(subject: string, all: boolean): Identity {
 /** Identifies callers. */
 export interface Authenticator {
   identify(request: FastifyRequest): Identity | Promise<Identity>
+  /** The subject of a caller that was identified before, for a fair order alone: it may have lost its rights since. */
+  recall(request: Pick<IncomingMessage, 'headers' | 'socket'>): string | undefined
   /** How often keys and rights were read again: an identity from before may not hold any more. */
   readonly generation: number
   /** Reads keys and rights again. If that fails, everything stays as it was, and it rejects. */
@@ -43,7 +46,12 @@ export interface Authenticator {
 }
 
 /** Without authentication everybody may do everything. */
-export const open: Authenticator = { identify: () => anybody, generation: 0, reload: async () => {} }
+export const open: Authenticator = {
+  identify: () => anybody,
+  recall: () => anybody.subject,
+  generation: 0,
+  reload: async () => {},
+}
 
 /** May take part in a group, for this node. A node can speak only for itself. */
 export function mayAct(identity: Identity, groupId: string, nodeId: string): void {

@@ -17,6 +17,8 @@ export interface AuthenticationOptions {
   readonly certificates?: CertificateOptions | undefined
 }
 
+type Recalled = Parameters<Authenticator['recall']>[0]
+
 interface Verifiers {
   readonly tokens: TokenVerifier | undefined
   readonly certificates: CertificateVerifier | undefined
@@ -56,6 +58,7 @@ export async function createAuthenticator(
         throw refused(error)
       }
     },
+    recall: (request) => recall(verifiers, request),
     get generation() {
       return generation
     },
@@ -86,6 +89,17 @@ function identify({ tokens, certificates }: Verifiers, request: FastifyRequest):
   const identity = certificates?.verify(request.socket)
   if (identity) return identity
   throw unauthorized('This needs a token or a certificate.')
+}
+
+function recall({ tokens, certificates }: Verifiers, { headers, socket }: Recalled): string | undefined {
+  const { authorization } = headers
+  try {
+    if (authorization !== undefined) return tokens?.recall(tokenOf(authorization))
+    return certificates?.verify(socket)?.subject
+  } catch {
+    // It is refused where it is identified.
+    return undefined
+  }
 }
 
 /** The head check has ensured that there is only one: Node would silently keep the first of two. */

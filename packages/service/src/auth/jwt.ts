@@ -47,6 +47,10 @@ interface Known {
   readonly untilMs: number
 }
 
+function digestOf(token: string): string {
+  return hash('sha256', token, 'base64')
+}
+
 /** Finds out whom a token speaks of. */
 export class TokenVerifier {
   readonly #options: JwtOptions
@@ -75,9 +79,14 @@ export class TokenVerifier {
   /** At once for a token that was here before. */
   verify(token: string): Identity | Promise<Identity> {
     if (token.length > longestToken) throw new Refusal('the token is too long')
-    const digest = hash('sha256', token, 'base64')
+    const digest = digestOf(token)
     const known = this.#known.get(digest)
     return known ? this.#inTime(digest, known) : this.#examine(token).then((examined) => this.#inTime(digest, examined))
+  }
+
+  /** Whose token it is, if it was here before, even if it has expired since. */
+  recall(token: string): string | undefined {
+    return token.length > longestToken ? undefined : this.#known.get(digestOf(token))?.identity.subject
   }
 
   /** Looked at on every call: time goes on. */

@@ -54,6 +54,8 @@ function isJwk(value: unknown): value is JWK {
 
 function pemKeysOf(text: string): JWK[] {
   return pemBlocks(text).map(({ label, pem }) => {
+    // Nothing of a certificate but its key would count, neither its end nor its issuer.
+    if (label.endsWith('CERTIFICATE')) throw new Error('it holds a certificate; give the public key alone')
     if (label.endsWith('PRIVATE KEY')) throw new Error('it holds a private key; give the public half of it')
     return createPublicKey(pem).export({ format: 'jwk' })
   })

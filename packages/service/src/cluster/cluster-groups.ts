@@ -18,6 +18,7 @@ import type {
   MetadataText,
   Page,
   PageOptions,
+  Present,
   RenewClaim,
 } from '../groups/groups.ts'
 import { pageOf, type Listing } from '../groups/listing.ts'
@@ -167,9 +168,10 @@ export class ClusterGroups implements Groups {
     return this.#read('renew', [claim], (groups) => groups.renew(claim))
   }
 
-  renewMany(nodeId: string, renewals: readonly ManyRenewal[]): MaybePromise<readonly ManyRenewed[]> {
+  /** Of a batch that is passed on nobody is charged for telling of it: replicas of earlier versions know of none. */
+  renewMany(nodeId: string, renewals: readonly ManyRenewal[], subject?: string): MaybePromise<readonly ManyRenewed[]> {
     const args = [nodeId, renewals as ArgsOf<'renewMany'>[1]] satisfies ArgsOf<'renewMany'>
-    return this.#read('renewMany', args, (groups) => groups.renewMany(nodeId, renewals))
+    return this.#read('renewMany', args, (groups) => groups.renewMany(nodeId, renewals, subject))
   }
 
   resign(claim: HolderClaim): Promise<GroupStanding> {
@@ -227,14 +229,24 @@ export class ClusterGroups implements Groups {
     return this.#read('group', [groupId], (groups) => groups.group(groupId))
   }
 
+  count(): MaybePromise<number> {
+    return this.#read('count', [], (groups) => groups.count())
+  }
+
   /** Rights are known here, and the groups are elsewhere: each says what it can. */
   groups(options: PageOptions): Promise<Page> {
     const place = this.#places.now()
     return place.kind === 'here' ? place.groups.groups(options) : pageOf(this.#listing, options)
   }
 
-  heartbeat(groupId: string, nodeId: string, metadata: MetadataText): MaybePromise<void> {
-    return this.#read('heartbeat', [groupId, nodeId, metadata], (groups) => groups.heartbeat(groupId, nodeId, metadata))
+  heartbeat(groupId: string, nodeId: string, metadata: MetadataText, instance?: string): MaybePromise<void> {
+    return this.#read('heartbeat', [groupId, nodeId, metadata, instance ?? null], (groups) =>
+      groups.heartbeat(groupId, nodeId, metadata, instance),
+    )
+  }
+
+  present(open: readonly Present[]): MaybePromise<void> {
+    return this.#read('present', [open as ArgsOf<'present'>[0]], (groups) => groups.present(open))
   }
 
   members(groupId: string): MaybePromise<MemberView[]> {

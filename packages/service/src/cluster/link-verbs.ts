@@ -3,6 +3,7 @@ import { Type, type Static, type TSchema, type TTuple } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import type { GroupStanding, MaybePromise } from '../groups/groups.ts'
 import { fitting } from '../groups/listing.ts'
+import { mostPresent } from '../groups/members.ts'
 import type { LocalGroups } from '../groups/local-groups.ts'
 import type { Position } from '../storage/position.ts'
 
@@ -38,6 +39,7 @@ const holder = {
   nodeId: text,
   term: count,
   attempt: maybeText,
+  instance: maybeText,
   version: maybeText,
   mark: maybeText,
 }
@@ -57,9 +59,11 @@ export const verbs = {
         nodeId: text,
         attempt: text,
         attemptIsOnce: Type.Boolean(),
+        instance: maybeText,
         ttlMs: Type.Number(),
         metadata: text,
         afterTerm: maybe(count),
+        byAdministrator: maybe(Type.Boolean()),
         waitMs: Type.Number(),
         mark: maybeText,
         subject: maybeText,
@@ -67,8 +71,9 @@ export const verbs = {
     ],
     (groups, [claim], signal) => groups.campaign(claim, signal),
   ),
-  renew: verb([Type.Object({ ...holder, extendByMs: Type.Number(), carry: maybeText })], (groups, [claim]) =>
-    groups.renew(claim),
+  renew: verb(
+    [Type.Object({ ...holder, extendByMs: Type.Number(), carry: maybeText, subject: maybeText })],
+    (groups, [claim]) => groups.renew(claim),
   ),
   renewMany: verb(
     [text, Type.Array(Type.Tuple([text, count, Type.Number()]), { maxItems: mostRenewals })],
@@ -91,9 +96,15 @@ export const verbs = {
   idsAfter: verb([Type.Union([text, Type.Null()]), count], (groups, [after, most]) =>
     groups.idsAfter(after ?? undefined, Math.min(most, 2_000)),
   ),
+  count: verb([], (groups) => groups.count()),
   views: verb([ids], async (groups, [groupIds]) => fitting(await groups.views(groupIds))),
-  heartbeat: verb([text, text, text], (groups, [groupId, nodeId, metadata]) =>
-    groups.heartbeat(groupId, nodeId, metadata),
+  heartbeat: verb(
+    [text, text, text, Type.Union([text, Type.Null()])],
+    (groups, [groupId, nodeId, metadata, instance]) =>
+      groups.heartbeat(groupId, nodeId, metadata, instance ?? undefined),
+  ),
+  present: verb([Type.Array(Type.Tuple([text, text]), { maxItems: mostPresent })], (groups, [open]) =>
+    groups.present(open),
   ),
   members: verb([text], (groups, [groupId]) => groups.members(groupId)),
   newest: verb([], ({ position, durable }): Newest => ({ position, durable })),

@@ -22,7 +22,8 @@ type Known = Omit<Position, 'index'> & Partial<Pick<StorageHead, 'batch'>>
  *
  * ```
  * t2  B finds a head that is neither the last that it knows nor one after it, or another incarnation of the server that
- *     does not vouch for what the one before confirmed. It swaps the head to its own term with `restores + 1` and `heldMs`
+ *     does not vouch for what the one before confirmed, or an etcd whose revision is lower than one that was seen. It swaps
+ *     the head to its own term with `restores + 1` and `heldMs`
  * t3  B loads. Every group counts on from a million terms higher, so that no term is granted twice. Leases that were found
  *     have ended, because later terms may have been granted. In no group, even one that nobody knows, is anything granted
  * t4  the longest lease that A can have promised has run out: B grants again. The next append drops `heldMs`
@@ -71,9 +72,10 @@ export class ConfirmedHead {
   changesOn(found: StorageHead, history: History | undefined, longestMs: number): HeadChanges {
     const incarnation = history?.incarnation ?? found.incarnation
     const isAnother = found.incarnation !== '' && incarnation !== found.incarnation
-    const lacks = this.#lacks(found) || (isAnother && !history?.isComplete)
+    const lostRestores = history?.lostRestores
+    const lacks = this.#lacks(found) || (isAnother && !history?.isComplete) || lostRestores !== undefined
     if (!lacks) return { incarnation }
-    const restores = Math.max(found.restores, this.#known?.restores ?? 0) + 1
+    const restores = Math.max(found.restores, this.#known?.restores ?? 0, lostRestores ?? 0) + 1
     return { incarnation, restores, heldMs: Math.max(longestMs, found.heldMs ?? 0) }
   }
 

@@ -28,6 +28,8 @@ export interface ReignOptions {
   readonly groups: GroupsOptions
   /** How long to wait before a swap of the head is tried again whose outcome is not known. */
   readonly retryMs: number
+  /** The duration of the replica's own lease. */
+  readonly leaseMs: number
   /** Called when the head was swapped. */
   onSwap(changes: HeadChanges): void
   /** Called before the first question can be answered. */
@@ -170,7 +172,9 @@ export class Reign implements Authority {
     // After the head: a server that takes over between the two is noticed, by this or by the swap.
     const history = await storage.history?.()
     this.assert()
-    const lost = confirmed.changesOn(found, history, groups.policy.maxTtlMs)
+    // A storage that lost its tail may show a lease that others saw expire long ago, so the former active replica may
+    // confirm renewals for up to one of its own leases after this replica was elected.
+    const lost = confirmed.changesOn(found, history, groups.policy.maxTtlMs + this.#options.leaseMs)
     const journal = new Journal(this.#storage, found, { newId: () => clock.randomId(), recordNow: noGroup })
     return { journal, changes: { ...lost, term: this.term } }
   }

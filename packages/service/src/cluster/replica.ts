@@ -31,7 +31,8 @@
  *     highest term without a record counts as held for a whole lease, A's renewals fail meanwhile, and the swap needs a
  *     term strictly above the head's. Keeps: 1, where the record of the election was lost.
  *  8. A storage that lost what it had confirmed is noticed at the swap, and nobody is granted anything for the longest
- *     lease: see lost-tail.ts.
+ *     lease and one lease of a replica: see lost-tail.ts. The second part is for leases that are kept in the same storage:
+ *     a lease that comes back in an earlier version may look expired while A still believes in a later one.
  *  9. A clean stop takes no new calls, answers those under way while it still leads, and releases the lease after that.
  *     Keeps: a hand-over costs one notification, and no answer.
  *
@@ -96,6 +97,7 @@ export class Replica implements Places {
   readonly #options: ReplicaOptions
   readonly #elector: Elector
   readonly #retryMs: number
+  readonly #leaseMs: number
   readonly #confirmed: ConfirmedHead
   readonly #wakes = new Set<() => void>()
   readonly #over = new AbortController()
@@ -111,6 +113,7 @@ export class Replica implements Places {
     this.#options = options
     this.#confirmed = new ConfirmedHead(options.restores ?? 0)
     this.#retryMs = resolveTimings(timings).retryIntervalMs
+    this.#leaseMs = timings.leaseDurationMs
     this.#terms = new HeardTerms({
       clock,
       retryMs: this.#retryMs,
@@ -253,6 +256,7 @@ export class Replica implements Places {
       groups,
       confirmed: this.#confirmed,
       retryMs: this.#retryMs,
+      leaseMs: this.#leaseMs,
       onSwap: ({ heldMs }) => {
         if (heldMs !== undefined) onEvent?.({ type: 'tail-lost', term, heldMs })
       },

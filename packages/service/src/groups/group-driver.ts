@@ -6,12 +6,15 @@ import type { Follower, MaybePromise, Policy, RenewClaim, GroupStanding } from '
 import { Journal, type Written } from '../storage/journal.ts'
 import { batchEnd, positionOf, type Position } from '../storage/position.ts'
 import type { EndReason, GroupRecord, Loaded, Storage } from '../storage/storage.ts'
+import { EndedGroups, type EndedKept } from './ended-groups.ts'
 import { Endings } from './endings.ts'
-import { Group, GroupLease, longerHold, viewOf, type Hold } from './group.ts'
+import { GroupBytes, type Room } from './group-bytes.ts'
+import { Group, GroupLease, longerHold, noMetadata, viewOf, type Hold } from './group.ts'
 import { firstTerm, GroupTable } from './group-table.ts'
 import { wakeLine } from './line.ts'
 import { loadGroups } from './load.ts'
 import { Patience } from './patience.ts'
+import { RenewalNews } from './renewal-news.ts'
 import * as rules from './rules.ts'
 import type { ServingClock } from './serving-clock.ts'
 import { ShownGroups, type ShownFigures } from './shown-groups.ts'
@@ -41,6 +44,12 @@ export interface DriverOptions {
   /** For groups that nobody defined. */
   readonly policy: Policy
   readonly maxGroups: number
+  /** Bytes of memory for all groups, about. Default: no limit. */
+  readonly maxGroupBytes?: number | undefined
+  /** The same for the groups of one subject; 0: no limit, which is the default. */
+  readonly groupBytesPerSubject?: number | undefined
+  /** How long something is kept of a group that has no leader any more. Default: see ended-groups.ts. */
+  readonly endedKept?: EndedKept | undefined
   /** Groups that have figures of their own, by id; `*` stands for any run of characters. Default: none. */
   readonly metricsGroups?: readonly string[] | undefined
   /** Called in the step in which it is known that another replica has appended to the storage. */
@@ -108,7 +117,10 @@ export class GroupDriver {
   readonly #doubtful = new Set<Group>()
   /** Versions of one run differ from those of every other. */
   readonly #versionPrefix: string
+  readonly #room: Room
   readonly #patience: Patience
+  readonly #renewalNews: RenewalNews
+  readonly #ended: EndedGroups
   /** Of the whole storage, after a loss of confirmed data. Counted from 0 before it serves. */
   #hold: Hold | undefined
   #position: Position
@@ -132,15 +144,20 @@ export class GroupDriver {
     this.#endings = new Endings(clock, async ({ group }) => this.look(group.id, noAnswer, () => undefined))
     this.#versionPrefix = clock.randomId()
     this.#patience = new Patience(options.storageClock ?? systemClock)
+    this.#renewalNews = new RenewalNews(clock, (lease) => this.#tellRenewal(lease))
     this.#shown = new ShownGroups(options.metricsGroups ?? [], clock)
-    this.table = new GroupTable(head.restores, options.maxGroups, this.#shown)
+    const bytes = new GroupBytes(options.maxGroupBytes ?? Infinity, options.groupBytesPerSubject ?? 0)
+    this.table = new GroupTable(head.restores, options.maxGroups, { shown: this.#shown, bytes })
+    this.#ended = new EndedGroups(options.endedKept)
+    this.#room = (group, record) => bytes.refusalOf(group, record)
   }
 
   /** Reads all groups. Nobody else may append to the storage by then. Nothing is answered before {@link serve}. */
   static async open(options: DriverOptions, loaded: Loaded): Promise<GroupDriver> {
     const driver = new GroupDriver(loaded, options)
     let longestMs = Math.max(options.policy.maxTtlMs, loaded.head.heldMs ?? 0)
-    for await (const page of loadGroups(loaded, { stalls: options.clock, graceMs: options.graceMs })) {
+    const { bytes } = driver.table
+    for await (const page of loadGroups(loaded, { stalls: options.clock, graceMs: options.graceMs, bytes })) {
       for (const group of page) {
         driver.table.add(group)
         if (group.lease && !group.lease.ended) driver.#endings.watch(group.lease)
@@ -171,6 +188,7 @@ export class GroupDriver {
     for (const group of this.table.values()) {
       group.hold = longerHold(begin(group.hold), this.#hold)
       group.lease?.begin(nowMs)
+      if (group.lease?.ended) this.#ended.add(group, nowMs)
     }
     this.#endings.start(nowMs)
     this.#shown.start(nowMs)
@@ -206,6 +224,7 @@ export class GroupDriver {
   async #stop(): Promise<void> {
     this.#phase = 'stopping'
     this.#endings.stop()
+    this.#renewalNews.stop()
     this.#clock.stop()
     for (const { line } of this.table.values()) for (const waiter of line ?? []) waiter.wake()
     const close = async () => {
@@ -234,9 +253,9 @@ export class GroupDriver {
   }
 
   /** Of the groups that were named; nothing while this process may not answer. */
-  figures(): ShownFigures | undefined {
+  figures(standbysOf: (group: Group) => number): ShownFigures | undefined {
     const mayAnswer = this.#phase === 'serving' && !this.#journal.fenced && this.#authority.isProven()
-    return mayAnswer ? this.#shown.figures() : undefined
+    return mayAnswer ? this.#shown.figures(standbysOf) : undefined
   }
 
   /** Whether this process will never answer again. */
@@ -271,12 +290,14 @@ export class GroupDriver {
     const startedMs = this.#clock.monotonicMs()
     // Burnt from here on, whatever becomes of the write.
     if (step.type === 'grant') group.term = step.grant.term
+    this.table.bytes.begin(group, record)
     const writing = this.#journal.write(group.id, this.#kept(record)).then(
       (written) => {
         const tookMs = this.#clock.monotonicMs() - startedMs
         group.writing = undefined
         group.seq = written.head.seq
         this.#doubtful.delete(group)
+        this.table.bytes.set(group, record)
         const positions = positionsOf(written)
         this.#apply(group, step, positions)
         // Whoever is told nothing any more knows nothing of it either.
@@ -325,6 +346,7 @@ export class GroupDriver {
         // From now, not from the campaign: it may have waited in line, and its sender counts from what it sent.
         const untilMs = this.#clock.monotonicMs() + step.grant.ttlMs
         group.lease = new GroupLease(group, step.grant, untilMs, this.#clock)
+        this.#ended.delete(group)
         group.hold = undefined
         this.table.setDeleted(group, false)
         this.table.keep(group)
@@ -343,7 +365,8 @@ export class GroupDriver {
         group.carry = ''
         group.hold = step.hold ?? group.hold
         this.table.setDeleted(group, true)
-        if (lease && !lease.ended) this.#end(lease, 'deleted', last)
+        if (lease?.ended) this.#ended.add(group, this.#clock.monotonicMs())
+        else if (lease) this.#end(lease, 'deleted', last)
         return
       case 'define':
         group.definition = step.definition
@@ -353,6 +376,14 @@ export class GroupDriver {
         group.carry = step.carry
         if (lease) lease.promisedMs = step.promisedMs
         return
+      case 'trim':
+        if (!lease) return
+        if (step.dropped === 'metadata') lease.metadata = noMetadata
+        else {
+          group.lease = undefined
+          this.table.setDeleted(group, true)
+        }
+        return
       case 'confirm':
     }
   }
@@ -361,12 +392,13 @@ export class GroupDriver {
     lease.end = reason
     lease.hasLeft = reason === 'resigned'
     if (reason !== 'expired') this.#endings.endedEarly()
+    this.#ended.add(lease.group, this.#clock.monotonicMs())
     this.#tell('LEADER_LOST', lease, position, reason)
     wakeLine(lease.group)
   }
 
   /** A renewal that needs no write, or whose write is done. Gives how long the lease lasts from now. */
-  extend(group: Group, { extendByMs, mark }: Pick<RenewClaim, 'extendByMs' | 'mark'>, now: rules.Now): number {
+  extend(group: Group, { extendByMs, mark, subject }: Extension, now: rules.Now): number {
     const { lease } = group
     if (!lease) return 0
     // Never sooner than was promised before.
@@ -374,10 +406,40 @@ export class GroupDriver {
     lease.mark = mark
     lease.renewedAtMs = now.wallMs
     lease.renewals += 1
-    for (const follower of this.followers) {
-      if (follower.wantsRenewals?.()) follower.onRenewal?.(this.#change('RENEWED', lease))
-    }
+    lease.subject = subject
+    if (this.#wantsRenewals()) this.#renewalNews.note(lease)
     return lease.expiresAtMs - now.monotonicMs
+  }
+
+  #wantsRenewals(): boolean {
+    for (const follower of this.followers) if (follower.wantsRenewals?.()) return true
+    return false
+  }
+
+  #tellRenewal(lease: GroupLease): void {
+    const change = { ...this.#change('RENEWED', lease), subject: lease.subject }
+    for (const follower of this.followers) if (follower.wantsRenewals?.()) follower.onRenewal?.(change)
+  }
+
+  /** Drops what is kept of groups that ended long ago. What fails is tried again later. */
+  async trim(): Promise<void> {
+    const due = this.#ended.takeDue(this.#clock.monotonicMs())
+    const later = (group: Group) => this.#ended.add(group, this.#clock.monotonicMs())
+    const trims = due.map(async ([group, what]) => {
+      try {
+        await this.take<'kept' | 'later', void>({
+          groupId: group.id,
+          missing: noAnswer,
+          judge: (found, now) => (found === group ? rules.judgeTrim(found, what, now) : { answer: 'kept' }),
+          answered: (_group, answer) => (answer === 'later' ? later(group) : undefined),
+          written: () => {},
+        })
+      } catch {
+        // The storage cannot be written now, or is another's. Nobody waits for it.
+        later(group)
+      }
+    })
+    await Promise.all(trims)
   }
 
   /** How a group stands, in words that survive a crash: a term that has run out is over once that is durable. */
@@ -412,6 +474,7 @@ export class GroupDriver {
       versionPrefix: this.#versionPrefix,
       doubtful: this.#doubtful.has(group),
       noRoom: this.table.noRoom,
+      room: this.#room,
     }
   }
 
@@ -434,6 +497,8 @@ export class GroupDriver {
     }
   }
 }
+
+type Extension = Pick<RenewClaim, 'extendByMs' | 'mark' | 'subject'>
 
 /** Of the changes that a write can bring: two at most. */
 function positionsOf({ head: { restores, term, seq }, index, isLast }: Written): readonly [Position, Position] {

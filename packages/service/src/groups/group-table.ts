@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors.ts'
 import type { RefusalData } from './groups.ts'
+import { GroupBytes } from './group-bytes.ts'
 import { Group, type Hold } from './group.ts'
 import { OrderedIds } from './ordered-ids.ts'
 import type { ShownGroups } from './shown-groups.ts'
@@ -22,12 +23,18 @@ export class GroupTable {
   readonly #firstTerm: number
   readonly #maxGroups: number
   readonly #shown: ShownGroups | undefined
+  readonly bytes: GroupBytes
   /** Of every group that comes into being. */
   hold: Hold | undefined
   #deleted = 0
 
-  constructor(restores: number, maxGroups: number, shown?: ShownGroups) {
+  constructor(
+    restores: number,
+    maxGroups: number,
+    { shown, bytes = new GroupBytes(Infinity, 0) }: { readonly shown?: ShownGroups; readonly bytes?: GroupBytes } = {},
+  ) {
     this.#firstTerm = firstTerm(restores)
+    this.bytes = bytes
     this.#maxGroups = maxGroups
     this.#shown = shown
   }
@@ -95,6 +102,7 @@ export class GroupTable {
     const used = group.lease || group.definition || group.writing || group.line?.size || group.term > this.#firstTerm
     if (used || this.#groups.get(group.id) !== group) return
     this.setDeleted(group, false)
+    this.bytes.forget(group)
     this.#groups.delete(group.id)
   }
 

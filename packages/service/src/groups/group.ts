@@ -17,6 +17,8 @@ export interface LeaseGrant {
   readonly term: number
   readonly nodeId: string
   readonly attempt: string
+  /** The start of the node, if it named one. */
+  readonly instance?: string | undefined
   readonly metadata: MetadataText
   /** Unix time, for people. */
   readonly acquiredAtMs: number
@@ -30,7 +32,9 @@ export class GroupLease {
   readonly term: number
   readonly nodeId: string
   readonly attempt: string
-  readonly metadata: MetadataText
+  readonly instance: string | undefined
+  /** Dropped a while after the end. */
+  metadata: MetadataText
   readonly acquiredAtMs: number
   renewedAtMs: number
   /** On the monotonic clock, without what is forgiven. */
@@ -44,6 +48,8 @@ export class GroupLease {
   renewals = 0
   /** What the claim of the newest write was marked with. Kept in memory alone, where renewals are. */
   mark: string | undefined
+  /** Who renewed it last, if that is charged for. */
+  subject: string | undefined
   /** Why it is over; true where that was not noted. */
   end: EndReason | true | undefined
   /** Its holder gave it back, or was not heard of since the start: it is not taken for somebody who takes part. */
@@ -54,6 +60,7 @@ export class GroupLease {
     this.term = grant.term
     this.nodeId = grant.nodeId
     this.attempt = grant.attempt
+    this.instance = grant.instance
     this.metadata = grant.metadata
     this.acquiredAtMs = grant.acquiredAtMs
     this.renewedAtMs = grant.acquiredAtMs
@@ -131,6 +138,10 @@ export class Group {
   /** `seq` of the head that its record was written with; 0 if it has none, or if that was not noted. */
   seq = 0
   hold: Hold | undefined
+  /** The subject to which its memory is charged, in short; undefined: nobody. */
+  by: string | undefined
+  /** What it takes of the memory for groups. */
+  bytes = 0
   writing: Writing | undefined
   line: Set<Waiter> | undefined
 
@@ -156,6 +167,7 @@ export function viewOf(lease: GroupLease, nowMs: number, versionPrefix: string):
   return {
     nodeId: lease.nodeId,
     attempt: lease.attempt,
+    instance: lease.instance,
     term: lease.term,
     ttlMs: lease.ttlMs,
     remainingMs: live ? lease.expiresAtMs - nowMs : 0,

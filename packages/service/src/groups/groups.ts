@@ -32,6 +32,8 @@ export interface Definition {
 export interface LeaseView {
   readonly nodeId: string
   readonly attempt: string
+  /** The start of the node; undefined if it named none. */
+  readonly instance: string | undefined
   readonly term: number
   readonly ttlMs: number
   /** 0 once it is over. */
@@ -53,10 +55,14 @@ export interface CampaignClaim {
   readonly attempt: string
   /** Whether this attempt gets nothing more once its lease is over, as long as that is the newest. */
   readonly attemptIsOnce: boolean
+  /** The start of the node, if it names one. */
+  readonly instance?: string | undefined
   readonly ttlMs: number
   readonly metadata: MetadataText
   /** Nothing is granted if a higher term ever was. */
   readonly afterTerm?: number | undefined
+  /** Whether an administrator asks, who may be further ahead with `afterTerm`. */
+  readonly byAdministrator?: boolean | undefined
   /** How long to wait in line. */
   readonly waitMs: number
   readonly mark?: string | undefined
@@ -69,12 +75,16 @@ export interface HolderClaim {
   readonly nodeId: string
   readonly term: number
   readonly attempt?: string | undefined
+  /** The start of the node. It is compared where the grant has one too. */
+  readonly instance?: string | undefined
   /** With it, exactly this version of the lease is meant. */
   readonly version?: string | undefined
   readonly mark?: string | undefined
 }
 
 export interface RenewClaim extends HolderClaim {
+  /** Who is charged for telling others of it. Undefined: nobody. */
+  readonly subject?: string | undefined
   readonly extendByMs: number
   readonly carry?: string | undefined
 }
@@ -120,6 +130,8 @@ export interface GroupView {
   readonly lease: LeaseView | undefined
   /** Nodes that gave a sign of life lately, beside the leader. */
   readonly candidates: number
+  /** Those of them that are live: see {@link MemberView}. */
+  readonly standbys: number
   /** Campaigns that wait in line. */
   readonly waiting: number
 }
@@ -142,10 +154,17 @@ export interface MemberView {
   readonly nodeId: string
   readonly role: 'leader' | 'candidate' | 'allowed'
   readonly lastHeartbeatMs: number | undefined
+  /** The start of the node; undefined if it named none. */
+  readonly instance: string | undefined
   readonly metadata: MetadataText
   /** Whether a campaign of it waits in line. */
   readonly waiting: boolean
+  /** Whether it leads, or would take over: it waits in line, has a watch open that names it, or was heard from just now. */
+  readonly live: boolean
 }
+
+/** A node with a watch that names it, and a group that it watches. */
+export type Present = readonly [groupId: string, nodeId: string]
 
 /** An answer at once where nothing must be waited for: renewals are many. */
 export type MaybePromise<T> = T | Promise<T>
@@ -174,7 +193,7 @@ export interface Groups {
   campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding>
   renew(claim: RenewClaim): MaybePromise<GroupStanding>
   /** The same for many leases of a node, of each group always the same. What became of each is at its place. */
-  renewMany(nodeId: string, renewals: readonly ManyRenewal[]): MaybePromise<readonly ManyRenewed[]>
+  renewMany(nodeId: string, renewals: readonly ManyRenewal[], subject?: string): MaybePromise<readonly ManyRenewed[]>
   resign(claim: HolderClaim): Promise<GroupStanding>
   /** Ends the term of a holder that may still work: nobody else leads before its lease would have run out. */
   depose(claim: HolderClaim): Promise<GroupStanding>
@@ -194,9 +213,13 @@ export interface Groups {
    * bounded in bytes too.
    */
   groups(options: PageOptions): Promise<Page>
+  /** How many there are, with those that the service keeps for itself. */
+  count(): MaybePromise<number>
   remove(groupId: string, options: { force: boolean }): Promise<void>
 
-  heartbeat(groupId: string, nodeId: string, metadata: MetadataText): MaybePromise<void>
+  heartbeat(groupId: string, nodeId: string, metadata: MetadataText, instance?: string): MaybePromise<void>
+  /** These have a watch open now. Groups that do not exist, and nodes that are not allowed in theirs, are left out. */
+  present(open: readonly Present[]): MaybePromise<void>
   members(groupId: string): MaybePromise<MemberView[]>
 
   /** Of this term, as far as it is the newest of its group: what changes that are kept do not hold. */

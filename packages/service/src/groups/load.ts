@@ -1,11 +1,14 @@
 import type { Definition } from './groups.ts'
 import type { FoundGroup, GroupRecord, Loaded } from '../storage/storage.ts'
+import type { GroupBytes } from './group-bytes.ts'
 import { Group, GroupLease, noMetadata, type Stalls } from './group.ts'
 import { firstTerm } from './group-table.ts'
 
 /** What {@link loadGroups} takes. */
 export interface LoadOptions {
   readonly stalls: Stalls
+  /** Counts what each of them takes. */
+  readonly bytes: GroupBytes
   /** How long each lease lasts beyond its duration: a predecessor may have confirmed it that much later. */
   readonly graceMs: number
 }
@@ -24,10 +27,11 @@ interface Start extends LoadOptions {
   readonly restores: number
 }
 
-function groupOf({ id, record, seq }: FoundGroup, { graceMs, names, restores, stalls }: Start): Group {
+function groupOf({ id, record, seq }: FoundGroup, { bytes, graceMs, names, restores, stalls }: Start): Group {
   const restoresSince = restores - (record.restores ?? 0)
   const group = new Group(id, firstTerm(restoresSince, record.term))
   group.seq = seq
+  bytes.set(group, record)
   group.carry = record.carry ?? ''
   group.deleted = record.deleted ?? false
   group.definition = definitionOf(record)
@@ -38,6 +42,7 @@ function groupOf({ id, record, seq }: FoundGroup, { graceMs, names, restores, st
     term: record.leaseTerm ?? record.term,
     nodeId: names.shared(record.node),
     attempt: record.attempt ?? '',
+    instance: record.instance,
     metadata: record.meta ?? noMetadata,
     acquiredAtMs: record.at ?? 0,
     ttlMs,

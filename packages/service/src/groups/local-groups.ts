@@ -16,16 +16,17 @@ import type {
   MetadataText,
   Page,
   PageOptions,
+  Present,
   RefusalData,
   RenewClaim,
   GroupStanding,
 } from './groups.ts'
-import type { Group, Waiter } from './group.ts'
+import type { Group, GroupLease, Waiter } from './group.ts'
 import { GroupDriver, noAnswer, noGroup, type Ask, type DriverOptions, type Otherwise } from './group-driver.ts'
 import type { GroupTable } from './group-table.ts'
 import { firstInLine, leaveLine, newWaiter, waitInLine } from './line.ts'
 import { pageOf, type Listing } from './listing.ts'
-import { Members } from './members.ts'
+import { lateMs, Members } from './members.ts'
 import type { Loaded } from '../storage/storage.ts'
 import * as rules from './rules.ts'
 import { isAfter, isWrittenAfter, type Position } from '../storage/position.ts'
@@ -43,6 +44,9 @@ export interface LocalGroupsOptions extends DriverOptions {
 }
 
 const pruneMs = 60_000
+/** How long an open watch counts as a sign of life. Replicas tell of theirs every 5 s. */
+const presentMs = 15_000
+const noNodes: ReadonlySet<string> = new Set()
 const groupsPerLook = 1_024
 
 /** The groups for which this process answers. What is asked goes to the rules by way of the driver, which alone changes them. */
@@ -79,6 +83,7 @@ export class LocalGroups implements Groups, Listing {
   #pruneLater(): Timer {
     const prune = () => {
       this.#members.prune(this.#clock.wallMs())
+      void this.#driver.trim()
       this.#pruning = this.#pruneLater()
     }
     return this.#clock.setTimer(pruneMs, prune, { background: true })
@@ -111,14 +116,18 @@ export class LocalGroups implements Groups, Listing {
         if (answer === 'refused') return this.#driver.read(claim.groupId)
         if (answer !== 'wait') throw errorOf(answer)
         const isLate = now.monotonicMs >= deadlineMs
-        if (isLate || !place) this.#members.note(found.id, claim.nodeId, claim.metadata, now.wallMs)
+        if (isLate || !place) this.#noteCandidate(found, claim, now)
         if (!isLate) {
           const waiter = place ?? newWaiter(claim.nodeId)
           return again(waitInLine(found, waiter, { clock: this.#clock, deadlineMs, signal }))
         }
         return this.#driver.read(claim.groupId)
       },
-      written: (found) => this.#driver.standing(found, true),
+      written: (found) => {
+        // From now on its lease tells of it: what it was to do as a candidate says nothing of a leader that dies.
+        this.#members.leave(found.id, claim.nodeId)
+        return this.#driver.standing(found, true)
+      },
     }
     try {
       for (;;) {
@@ -131,16 +140,26 @@ export class LocalGroups implements Groups, Listing {
     }
   }
 
+  /** It may be silent for as long as its answer says that asking again is of no use. */
+  #noteCandidate(
+    group: Group,
+    { nodeId, metadata, instance }: CampaignClaim,
+    { wallMs, monotonicMs }: rules.Now,
+  ): void {
+    const untilMs = Math.max(group.lease?.expiresAtMs ?? 0, group.hold?.untilMs ?? 0, monotonicMs)
+    this.#members.note(group.id, nodeId, metadata, wallMs, { instance, liveUntilMs: untilMs + lateMs })
+  }
+
   renew(claim: RenewClaim): MaybePromise<GroupStanding> {
     return this.#driver.take(new OneRenewal(this.#driver, claim))
   }
 
   /** What fails because nothing is answered here any more fails as a whole: it may be asked elsewhere. */
-  renewMany(nodeId: string, renewals: readonly ManyRenewal[]): MaybePromise<readonly ManyRenewed[]> {
+  renewMany(nodeId: string, renewals: readonly ManyRenewal[], subject?: string): MaybePromise<readonly ManyRenewed[]> {
     const results: ManyRenewed[] = []
     const waiting: Promise<void>[] = []
     for (const [index, renewal] of renewals.entries()) {
-      const renewed = this.#driver.take(new OneOfMany(this.#driver, nodeId, renewal))
+      const renewed = this.#driver.take(new OneOfMany(this.#driver, nodeId, renewal, subject))
       if (renewed instanceof Promise) waiting.push(this.#collect(results, index, renewed))
       else results[index] = renewed
     }
@@ -264,7 +283,7 @@ export class LocalGroups implements Groups, Listing {
     return views
   }
 
-  heartbeat(groupId: string, nodeId: string, metadata: MetadataText): MaybePromise<void> {
+  heartbeat(groupId: string, nodeId: string, metadata: MetadataText, instance?: string): MaybePromise<void> {
     const known = () => this.#table.known(groupId)
     return this.#driver.take<RefusalData | undefined, void>({
       groupId,
@@ -272,25 +291,36 @@ export class LocalGroups implements Groups, Listing {
       judge: () => ({ answer: rules.refusalOfNode(known(), nodeId) }),
       answered: (_group, refusal, now) => {
         if (refusal) throw errorOf(refusal)
-        this.#members.note(groupId, nodeId, metadata, now.wallMs)
+        this.#members.note(groupId, nodeId, metadata, now.wallMs, { instance, liveUntilMs: now.monotonicMs + lateMs })
       },
       written: () => {},
     })
   }
 
+  present(open: readonly Present[]): void {
+    this.#driver.assert()
+    const liveUntilMs = this.#clock.monotonicMs() + presentMs
+    for (const [groupId, nodeId] of open) {
+      const group = this.#table.get(groupId)
+      if (!group || group.deleted || rules.refusalOfNode(group, nodeId)) continue
+      this.#members.present(groupId, nodeId, this.#clock.wallMs(), liveUntilMs)
+    }
+  }
+
   async members(groupId: string): Promise<MemberView[]> {
-    return this.#lookAtKnown(groupId, ({ lease, definition, line }) =>
-      this.#members.list(groupId, {
-        waiting: new Set(Array.from(line ?? [], ({ nodeId }) => nodeId)),
-        allowed: definition?.allowedNodes ?? [],
-        last:
-          lease && !lease.hasLeft
-            ? { nodeId: lease.nodeId, metadata: lease.metadata, lastHeartbeatMs: lease.renewedAtMs }
-            : undefined,
-        leaderId: lease && !lease.ended ? lease.nodeId : undefined,
-        nowMs: this.#clock.wallMs(),
-      }),
-    )
+    return this.#lookAtKnown(groupId, (group) => this.#members.list(groupId, this.#knownOf(group)))
+  }
+
+  /** What is known of members beside their signs. */
+  #knownOf({ lease, definition, line }: Group): Parameters<Members['list']>[1] {
+    return {
+      waiting: line ? new Set(Array.from(line, ({ nodeId }) => nodeId)) : noNodes,
+      allowed: definition?.allowedNodes ?? [],
+      last: lease && !lease.hasLeft ? memberOf(lease) : undefined,
+      leaderId: lease && !lease.ended ? lease.nodeId : undefined,
+      nowMs: this.#clock.wallMs(),
+      monotonicMs: this.#clock.monotonicMs(),
+    }
   }
 
   textsOf(groupId: string, term: number): Pick<LeaseView, 'metadata' | 'carry'> | undefined {
@@ -337,13 +367,23 @@ export class LocalGroups implements Groups, Listing {
     return this.#clock.stalledMs
   }
 
+  count(): number {
+    this.#driver.assert()
+    return this.#table.count
+  }
+
   get groupCount(): number {
     return this.#table.count
   }
 
+  /** What groups take of the memory for them, about. */
+  get groupBytes(): number {
+    return this.#table.bytes.total
+  }
+
   /** Of the groups that were named; undefined while this process may not answer for them. */
   figures(): ShownFigures | undefined {
-    return this.#driver.figures()
+    return this.#driver.figures((group) => this.#members.count(group.id, this.#knownOf(group)).standbys)
   }
 
   check(): Promise<void> {
@@ -364,10 +404,14 @@ export class LocalGroups implements Groups, Listing {
       explicit: group.definition !== undefined,
       highestTerm: group.term,
       lease,
-      candidates: this.#members.count(group.id, lease?.ended ? undefined : lease?.nodeId, this.#clock.wallMs()),
+      ...this.#members.count(group.id, this.#knownOf(group)),
       waiting: group.line?.size ?? 0,
     }
   }
+}
+
+function memberOf({ nodeId, instance, metadata, renewedAtMs }: GroupLease) {
+  return { nodeId, instance, metadata, lastHeartbeatMs: renewedAtMs }
 }
 
 type RenewalAnswer = 'refused' | 'extended' | RefusalData
@@ -427,8 +471,9 @@ const nothingToRenew: Otherwise<ManyRenewed> = { otherwise: {} }
 
 /** Ten thousand of them come at once: of each nothing is said but what is asked for. */
 class OneOfMany extends Renewal<ManyRenewed> {
-  constructor(driver: GroupDriver, nodeId: string, [groupId, term, extendByMs]: ManyRenewal) {
-    super(driver, { groupId, nodeId, term, extendByMs })
+  constructor(driver: GroupDriver, nodeId: string, renewal: ManyRenewal, subject: string | undefined) {
+    const [groupId, term, extendByMs] = renewal
+    super(driver, { groupId, nodeId, term, extendByMs, subject })
   }
 
   missing(): Otherwise<ManyRenewed> {

@@ -3,9 +3,26 @@ import { noMetadata } from './group.ts'
 
 interface Sign {
   readonly atMs: number
+  /** Until when the node counts as live without another sign, on the monotonic clock. */
+  readonly liveUntilMs: number
+  readonly instance: string | undefined
   readonly metadata: MetadataText
   readonly bytes: number
 }
+
+type Member = Omit<MemberView, 'waiting' | 'live'>
+
+/** What {@link Members.note} knows beside a node and its metadata. */
+interface Noted {
+  readonly instance?: string | undefined
+  readonly liveUntilMs?: number
+}
+
+/** How long a node that sent a heartbeat, or is due to campaign again, may be late and still count as live. */
+export const lateMs = 30_000
+
+/** How many open watches are told of in one step. */
+export const mostPresent = 512
 
 /** What a sign takes beside its texts, about. */
 const signBytes = 200
@@ -32,14 +49,15 @@ export class Members {
     this.#maxPerGroup = options.maxMembersPerGroup
   }
 
-  note(groupId: string, nodeId: string, metadata: MetadataText, nowMs: number): void {
+  note(groupId: string, nodeId: string, metadata: MetadataText, nowMs: number, noted: Noted = {}): void {
+    const { instance, liveUntilMs = -Infinity } = noted
     const signs = this.#groups.get(groupId) ?? new Map<string, Sign>()
-    const bytes = signBytes + nodeId.length + metadata.length
+    const bytes = signBytes + nodeId.length + metadata.length + (instance?.length ?? 0)
     // Last in, last out: the oldest signs stand first, and the groups from which nothing was heard for longest.
     this.#groups.delete(groupId)
     this.#groups.set(groupId, signs)
     this.#drop(signs, nodeId)
-    signs.set(nodeId, { atMs: nowMs, metadata, bytes })
+    signs.set(nodeId, { atMs: nowMs, liveUntilMs, instance, metadata, bytes })
     this.#bytes += bytes
     for (const [oldest, { atMs }] of signs) {
       if (signs.size <= this.#maxPerGroup && nowMs - atMs < this.#ttlMs) break
@@ -50,6 +68,12 @@ export class Members {
       for (const oldest of others.keys()) if (this.#bytes > this.#maxBytes) this.#drop(others, oldest)
       if (others.size === 0) this.#groups.delete(silent)
     }
+  }
+
+  /** It is there. What it told about itself before stays. */
+  present(groupId: string, nodeId: string, nowMs: number, liveUntilMs: number): void {
+    const { metadata = noMetadata, instance } = this.#groups.get(groupId)?.get(nodeId) ?? {}
+    this.note(groupId, nodeId, metadata, nowMs, { instance, liveUntilMs })
   }
 
   /** It said that it leads no more. It is back with its next sign. */
@@ -72,39 +96,58 @@ export class Members {
     groupId: string,
     known: {
       readonly allowed: readonly string[]
-      readonly last:
-        | { readonly nodeId: string; readonly metadata: MetadataText; readonly lastHeartbeatMs: number }
-        | undefined
+      readonly last: (Omit<Member, 'role'> & { readonly lastHeartbeatMs: number }) | undefined
       readonly leaderId: string | undefined
       readonly waiting: ReadonlySet<string>
       readonly nowMs: number
+      readonly monotonicMs: number
     },
   ): MemberView[] {
-    const members = new Map<string, Omit<MemberView, 'waiting'>>()
+    const members = new Map<string, Member>()
+    const signs = this.#groups.get(groupId)
     for (const nodeId of known.allowed) {
-      members.set(nodeId, { nodeId, role: 'allowed', lastHeartbeatMs: undefined, metadata: noMetadata })
+      const silent = { lastHeartbeatMs: undefined, instance: undefined, metadata: noMetadata }
+      members.set(nodeId, { nodeId, role: 'allowed', ...silent })
     }
-    for (const [nodeId, { atMs, metadata }] of this.#groups.get(groupId) ?? []) {
+    for (const [nodeId, { atMs, instance, metadata }] of signs ?? []) {
       if (known.nowMs - atMs >= this.#ttlMs) continue
-      members.set(nodeId, { nodeId, role: 'candidate', lastHeartbeatMs: atMs, metadata })
+      members.set(nodeId, { nodeId, role: 'candidate', lastHeartbeatMs: atMs, instance, metadata })
+    }
+    for (const nodeId of known.waiting) {
+      const { instance, metadata = noMetadata } = signs?.get(nodeId) ?? {}
+      members.set(nodeId, { nodeId, role: 'candidate', lastHeartbeatMs: known.nowMs, instance, metadata })
     }
     const { last } = known
     const leads = last !== undefined && last.nodeId === known.leaderId
     if (last && (leads || known.nowMs - last.lastHeartbeatMs < this.#ttlMs)) {
       const sign = members.get(last.nodeId)
       const newer = sign?.lastHeartbeatMs !== undefined && sign.lastHeartbeatMs > last.lastHeartbeatMs
-      members.set(last.nodeId, { ...(newer ? sign : last), role: leads ? 'leader' : 'candidate' })
+      // Another start of the node is alive. That says nothing of the one that leads.
+      const isOther = leads && sign?.instance !== undefined && sign.instance !== last.instance
+      const shown = newer && !isOther ? { ...sign, instance: sign.instance ?? last.instance } : last
+      members.set(last.nodeId, { ...shown, role: leads ? 'leader' : 'candidate' })
     }
-    return [...members.values()].map((member) => ({ ...member, waiting: known.waiting.has(member.nodeId) }))
+    return [...members.values()].map((member) => {
+      const waiting = known.waiting.has(member.nodeId)
+      const isPresent = (signs?.get(member.nodeId)?.liveUntilMs ?? -Infinity) > known.monotonicMs
+      return { ...member, waiting, live: member.role === 'leader' || waiting || isPresent }
+    })
   }
 
-  /** How many gave a sign of life lately, without one of them. */
-  count(groupId: string, without: string | undefined, nowMs: number): number {
-    let count = 0
-    for (const [nodeId, { atMs }] of this.#groups.get(groupId) ?? []) {
-      if (nodeId !== without && nowMs - atMs < this.#ttlMs) count += 1
+  /** How many gave a sign of life lately, and how many of them count as live, without the leader. */
+  count(
+    groupId: string,
+    { leaderId, waiting, nowMs, monotonicMs }: Parameters<Members['list']>[1],
+  ): { readonly candidates: number; readonly standbys: number } {
+    const signs = this.#groups.get(groupId)
+    let [candidates, standbys] = [0, 0]
+    for (const [nodeId, { atMs, liveUntilMs }] of signs ?? []) {
+      if (nodeId === leaderId || waiting.has(nodeId)) continue
+      if (nowMs - atMs < this.#ttlMs) candidates += 1
+      if (liveUntilMs > monotonicMs) standbys += 1
     }
-    return count
+    const inLine = waiting.size - (leaderId !== undefined && waiting.has(leaderId) ? 1 : 0)
+    return { candidates: candidates + inLine, standbys: standbys + inLine }
   }
 
   /** Drops what is too old, so that groups nobody asks about do not pile up. */

@@ -8,11 +8,13 @@
  * - a term is granted only if no lease runs and nobody is held off, and it is above every term before;
  * - the same candidacy gets its own term back, and nothing more;
  * - what was promised is never shortened, and a promise that is longer than the storage knows is written first;
+ * - a leader that the definition no longer allows is promised nothing more: its lease ends by itself;
  * - an end is written before anybody hears of it, and nothing brings an ended term back;
  * - a lease that was ended by force still keeps everybody else out until it would have run out.
  */
 import type { CampaignClaim, Definition, HolderClaim, Policy, RefusalData, RenewClaim } from './groups.ts'
 import type { GroupRecord } from '../storage/storage.ts'
+import { shortSubject, type Room } from './group-bytes.ts'
 import { noMetadata, versionOf, type Group, type GroupLease, type Hold, type LeaseGrant } from './group.ts'
 
 /** What is judged by, beside the group and the claim. */
@@ -27,6 +29,8 @@ export interface Now {
   readonly doubtful: boolean
   /** Why no further group may be kept. */
   readonly noRoom: RefusalData | undefined
+  /** Why a group may not become as large as a write would make it. Default: it may. */
+  readonly room?: Room | undefined
 }
 
 /** What becomes true in memory once its record is durable. */
@@ -43,6 +47,8 @@ export type Step =
   | { readonly type: 'define'; readonly definition: Definition; readonly isNew: boolean }
   /** Nothing is taken from the lease: a longer promise, a carry. */
   | { readonly type: 'add'; readonly promisedMs: number; readonly carry: string }
+  /** The lease ended long ago: its metadata is dropped, or all of it. */
+  | { readonly type: 'trim'; readonly dropped: 'metadata' | 'group' }
   /** All stays as it is, and the storage knows it for certain. */
   | { readonly type: 'confirm' }
 
@@ -55,8 +61,13 @@ export interface GroupWrite {
 /** What is to be done: write, then answer; or answer at once. */
 export type Ruling<Answer> = { readonly write: GroupWrite } | { readonly answer: Answer }
 
-/** How far above a group's highest term one may ask to be. A restored backup skips a million. */
-const farthestTerms = 2 ** 32
+/**
+ * How far above a group's highest term `after_term` may be. A restored backup skips a million terms, so a client may know
+ * a term that is that far ahead. With more per grant, a candidate could use up all terms of a shared group within hours.
+ */
+const farthestTerms = 2 ** 20
+/** The same for an administrator, who may have to go on from terms that another service granted. */
+const farthestTermsOfAdministrator = 2 ** 32
 
 /** `wait`: it may be granted later. `isFirst`: nobody is before it in line. */
 export function judgeCampaign(
@@ -67,7 +78,7 @@ export function judgeCampaign(
   const refusal =
     refusalOfNode(group, claim.nodeId) ??
     refusalOfTtl(group, 'lease_ttl_ms', claim.ttlMs, now.policy) ??
-    refusalOfAfterTerm(group, claim.afterTerm)
+    refusalOfAfterTerm(group, claim)
   if (refusal) return { answer: refusal }
   const { lease } = group
   if (lease?.isLive(now.monotonicMs)) {
@@ -88,16 +99,22 @@ function granted(group: Group, claim: CampaignClaim, now: Now): Ruling<RefusalDa
     return { answer: { code: 'CONFLICT', message: `Group "${group.id}" has used its last term.`, details: {} } }
   }
   if (group.deleted && now.noRoom) return { answer: now.noRoom }
-  const { nodeId, attempt, ttlMs, mark } = claim
+  const { nodeId, attempt, instance, ttlMs, mark } = claim
   const metadata = claim.metadata === noMetadata ? noMetadata : claim.metadata
-  const grant = { term, nodeId, attempt, metadata, acquiredAtMs: now.wallMs, ttlMs, mark }
+  const grant = { term, nodeId, attempt, instance, metadata, acquiredAtMs: now.wallMs, ttlMs, mark }
   const record = {
     term,
     ...leaseRecord({ ...grant, promisedMs: ttlMs }),
     ...(group.carry !== '' && { carry: group.carry }),
     ...(group.definition && definitionRecord(group.definition)),
+    ...(claim.subject !== undefined && { by: shortSubject(claim.subject) }),
   }
-  return { write: { record, step: { type: 'grant', grant } } }
+  return fitting(group, { record, step: { type: 'grant', grant } }, now)
+}
+
+function fitting(group: Group, write: GroupWrite, { room }: Now): Ruling<RefusalData> {
+  const refusal = room?.(group, write.record)
+  return refusal ? { answer: refusal } : { write }
 }
 
 /** `extended`: in memory alone. */
@@ -105,12 +122,14 @@ export function judgeRenewal(group: Group, claim: RenewClaim, now: Now): Ruling<
   const { lease } = group
   if (!lease || !matches(lease, claim, now) || !lease.isLive(now.monotonicMs)) return refused
   const { extendByMs, carry = group.carry } = claim
-  const refusal = refusalOfTtl(group, 'extend_by_ms', extendByMs, now.policy)
+  const refusal =
+    refusalOfNode(group, claim.nodeId, 'no longer allowed') ??
+    refusalOfTtl(group, 'extend_by_ms', extendByMs, now.policy)
   if (refusal) return { answer: refusal }
   if (extendByMs <= lease.promisedMs && carry === group.carry && !now.doubtful) return extended
   const promisedMs = Math.max(lease.promisedMs, extendByMs)
   const record = { ...recordOf(group, now), ttl: promisedMs, carry: carry === '' ? undefined : carry }
-  return { write: { record, step: { type: 'add', promisedMs, carry } } }
+  return fitting(group, { record, step: { type: 'add', promisedMs, carry } }, now)
 }
 
 // One for all: of all claims these are the most.
@@ -120,7 +139,7 @@ const extended = { answer: 'extended' } as const
 /** `done`: it had ended before. */
 export function judgeResignation(group: Group, claim: HolderClaim, now: Now): Ruling<'refused' | 'done'> {
   const { lease } = group
-  if (!lease || lease.nodeId !== claim.nodeId || lease.term !== claim.term) return refused
+  if (!lease || !isHolder(lease, claim)) return refused
   const isExact = claim.version !== undefined || claim.attempt !== undefined
   if (isExact && !(matches(lease, claim, now) && lease.isLive(now.monotonicMs))) return refused
   return lease.ended ? { answer: 'done' } : ended(group, now, { reason: 'resigned', mark: claim.mark })
@@ -132,7 +151,7 @@ export function judgeResignation(group: Group, claim: HolderClaim, now: Now): Ru
  */
 export function judgeDeposition(group: Group, claim: HolderClaim, now: Now): Ruling<'refused' | 'done'> {
   const { lease } = group
-  if (!lease || lease.nodeId !== claim.nodeId || lease.term !== claim.term) return refused
+  if (!lease || !isHolder(lease, claim)) return refused
   if (lease.ended) return { answer: 'done' }
   if (!lease.isLive(now.monotonicMs)) return ended(group, now, { reason: 'expired' })
   return ended(group, now, { reason: 'resigned', hold: holdOf(lease, now) })
@@ -160,6 +179,24 @@ export function judgeRemoval(group: Group, claim: { readonly force: boolean }, n
   return { write: { record, step: { type: 'delete', hold } } }
 }
 
+/**
+ * What is dropped of a group whose lease ended long ago. A group that somebody defined, and one with a carry, which the
+ * next leader needs, stay for good; the term stays in any case. Nothing is dropped while the group is held or waited for.
+ */
+export function judgeTrim(group: Group, what: 'metadata' | 'group', now: Now): Ruling<'kept' | 'later'> {
+  const { lease, deleted, definition, carry } = group
+  if (!lease?.ended) return { answer: 'kept' }
+  if (group.freeInMs(now.monotonicMs) > 0 || group.line?.size) return { answer: 'later' }
+  const { term, by } = group
+  if (deleted || (what === 'group' && !definition && carry === '')) {
+    const record = { term, deleted: true, ...(by !== undefined && { by }) }
+    return { write: { record, step: { type: 'trim', dropped: 'group' } } }
+  }
+  if (definition || lease.metadata === noMetadata) return { answer: 'kept' }
+  const { meta: _meta, ...record } = recordOf(group, now)
+  return { write: { record, step: { type: 'trim', dropped: 'metadata' } } }
+}
+
 /** What is left may be more than was promised: after a restart each lease lasts for a grace beyond that. */
 function holdOf({ expiresAtMs, promisedMs }: GroupLease, { monotonicMs }: Now): Hold {
   return { untilMs: expiresAtMs, heldMs: Math.max(promisedMs, expiresAtMs - monotonicMs) }
@@ -179,14 +216,17 @@ export function judgeDefinition(
   if (group.deleted && now.noRoom) return { answer: now.noRoom }
   const { deleted: _deleted, ...kept } = recordOf(group, now)
   const record = { ...kept, ...definitionRecord(claim.definition) }
-  return { write: { record, step: { type: 'define', definition: claim.definition, isNew: !before } } }
+  return fitting(group, { record, step: { type: 'define', definition: claim.definition, isNew: !before } }, now)
 }
 
 /** Why a node may not take part. */
-export function refusalOfNode(group: Group, nodeId: string): RefusalData | undefined {
-  const allowed = group.definition?.allowedNodes
-  if (!allowed || allowed.includes(nodeId)) return undefined
-  return { code: 'UNAUTHORIZED', message: `Node "${nodeId}" is not allowed in group "${group.id}".`, details: {} }
+export function refusalOfNode(group: Group, nodeId: string, standing = 'not allowed'): RefusalData | undefined {
+  if (!group.definition || isAllowed(group.definition, nodeId)) return undefined
+  return { code: 'UNAUTHORIZED', message: `Node "${nodeId}" is ${standing} in group "${group.id}".`, details: {} }
+}
+
+export function isAllowed({ allowedNodes }: Definition, nodeId: string): boolean {
+  return !allowedNodes || allowedNodes.includes(nodeId)
 }
 
 function refusalOfTtl(group: Group, field: string, ttlMs: number, fallback: Policy): RefusalData | undefined {
@@ -199,20 +239,33 @@ function refusalOfTtl(group: Group, field: string, ttlMs: number, fallback: Poli
   }
 }
 
-/** Terms only rise: a single one from far ahead would leave the group none to grant, for good. */
-function refusalOfAfterTerm({ id, term }: Group, afterTerm = 0): RefusalData | undefined {
-  if (afterTerm - term <= farthestTerms) return undefined
+/**
+ * Terms only rise, so a term from far ahead takes all terms below it away from the group, for good. The claim is refused:
+ * a lower term than it asks for could be one that its sender knows to be used.
+ */
+function refusalOfAfterTerm({ id, term }: Group, claim: CampaignClaim): RefusalData | undefined {
+  const { afterTerm = 0, byAdministrator = false } = claim
+  if (afterTerm - term <= (byAdministrator ? farthestTermsOfAdministrator : farthestTerms)) return undefined
+  const bound = byAdministrator ? '2^32' : '2^20'
+  const advice = byAdministrator
+    ? 'Is this the service that granted it?'
+    : 'If this service replaces the one that granted it, let an administrator campaign once with this after_term, and resign.'
   return {
     code: 'INVALID_REQUEST',
-    message: `after_term is ${afterTerm}, and the highest term of group "${id}" is ${term}; it may be at most 2^32 above that. Is this the service that granted it?`,
+    message: `after_term is ${afterTerm}, and the highest term of group "${id}" is ${term}; it may be at most ${bound} above that. ${advice}`,
     details: { highest_term: term },
   }
 }
 
+/** A node whose start is not known on both sides is known by its id and term alone. */
+function isHolder(lease: GroupLease, { nodeId, term, instance }: HolderClaim): boolean {
+  const isOtherStart = instance !== undefined && lease.instance !== undefined && instance !== lease.instance
+  return lease.nodeId === nodeId && lease.term === term && !isOtherStart
+}
+
 function matches(lease: GroupLease, claim: HolderClaim, { versionPrefix }: Now): boolean {
   return (
-    lease.nodeId === claim.nodeId &&
-    lease.term === claim.term &&
+    isHolder(lease, claim) &&
     (claim.attempt === undefined || lease.attempt === claim.attempt) &&
     (claim.version === undefined || versionOf(lease, versionPrefix) === claim.version)
   )
@@ -238,6 +291,7 @@ export function recordOf(group: Group, { monotonicMs }: Now): GroupRecord {
     ...(group.carry !== '' && { carry: group.carry }),
     ...(definition && definitionRecord(definition)),
     ...(group.deleted && { deleted: true }),
+    ...(group.by !== undefined && { by: group.by }),
     ...(hold && hold.untilMs > monotonicMs && { heldMs: hold.heldMs }),
   }
 }
@@ -245,6 +299,7 @@ export function recordOf(group: Group, { monotonicMs }: Now): GroupRecord {
 function leaseRecord({
   nodeId,
   attempt,
+  instance,
   promisedMs,
   acquiredAtMs,
   metadata,
@@ -252,6 +307,7 @@ function leaseRecord({
   return {
     node: nodeId,
     attempt,
+    ...(instance !== undefined && { instance }),
     ttl: promisedMs,
     at: acquiredAtMs,
     ...(metadata !== noMetadata && { meta: metadata }),

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from 'tenure'
 
 const tickMs = 100
-/** A longer time in which nothing ran was a stall: of the machine, of the disk, of this process. */
+/** A longer time without a tick is a stall: of the machine, of the disk, of this process. */
 const stallMs = 500
 
 /**
@@ -18,27 +18,31 @@ const stallMs = 500
  */
 export class ServingClock implements Clock {
   readonly #clock: Clock
-  #lastMs: number
+  #lastTickMs: number
   #stalledMs = 0
   #tick: Timer
 
   constructor(clock: Clock) {
     this.#clock = clock
-    this.#lastMs = clock.monotonicMs()
+    this.#lastTickMs = clock.monotonicMs()
     this.#tick = this.#tickLater()
   }
 
-  /** In all, as far as it was noticed. */
+  /**
+   * In all, with the stall that goes on now. Measured between ticks and not between looks at the clock: a turn of the
+   * event loop that takes long looks at it all the time, for the callers whom it serves, and all others wait.
+   */
   get stalledMs(): number {
-    return this.#stalledMs
+    return this.#stalledMs + this.#stallBefore(this.#clock.monotonicMs())
+  }
+
+  #stallBefore(nowMs: number): number {
+    const gapMs = nowMs - this.#lastTickMs
+    return gapMs > stallMs ? gapMs - tickMs : 0
   }
 
   monotonicMs(): number {
-    const nowMs = this.#clock.monotonicMs()
-    const gapMs = nowMs - this.#lastMs
-    if (gapMs > stallMs) this.#stalledMs += gapMs - tickMs
-    this.#lastMs = nowMs
-    return nowMs
+    return this.#clock.monotonicMs()
   }
 
   machineMs(): number {
@@ -71,7 +75,9 @@ export class ServingClock implements Clock {
 
   #tickLater(): Timer {
     const tick = () => {
-      this.monotonicMs()
+      const nowMs = this.#clock.monotonicMs()
+      this.#stalledMs += this.#stallBefore(nowMs)
+      this.#lastTickMs = nowMs
       this.#tick = this.#tickLater()
     }
     return this.#clock.setTimer(tickMs, tick, { background: true })

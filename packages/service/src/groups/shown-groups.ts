@@ -14,6 +14,8 @@ export interface GroupFigures {
   readonly term: number
   /** 0 while nobody leads. */
   readonly remainingMs: number
+  /** Live candidates beside the leader. */
+  readonly standbys: number
   /** Since a term began or ended, as far as this process knows. */
   readonly sinceChangeMs: number
 }
@@ -91,9 +93,12 @@ export class ShownGroups {
     tracked.changedAtMs = lease?.end === 'expired' ? Math.min(nowMs, lease.expiresAtMs) : nowMs
   }
 
-  figures(): ShownFigures {
+  figures(standbysOf: (group: Group) => number): ShownFigures {
     const nowMs = this.#clock.monotonicMs()
-    const shown = [...this.#tracked].map(([id, tracked]) => this.#figuresOf(id, tracked, nowMs))
+    const shown = [...this.#tracked].map(([id, tracked]) => ({
+      ...this.#figuresOf(id, tracked, nowMs),
+      standbys: tracked.group ? standbysOf(tracked.group) : 0,
+    }))
     return { shown, leftOut: this.#leftOut.size }
   }
 
@@ -101,7 +106,7 @@ export class ShownGroups {
     this.#tracked.set(id, { group, changedAtMs: undefined })
   }
 
-  #figuresOf(groupId: string, tracked: Tracked, nowMs: number): GroupFigures {
+  #figuresOf(groupId: string, tracked: Tracked, nowMs: number): Omit<GroupFigures, 'standbys'> {
     const { group } = tracked
     const lease = group?.lease
     const hasLeader = lease?.isLive(nowMs) ?? false

@@ -25,6 +25,7 @@ export function admitRequests(app: App, service: Service, connections: Connectio
     const known = (identity: Identity) => {
       request.identity = identity
       request.generation = generation
+      connections.identify(request.raw.socket)
       done()
     }
     const unlessRevoked = (found: Identity) => {
@@ -42,11 +43,10 @@ export function admitRequests(app: App, service: Service, connections: Connectio
     else known(identity)
   }
   app.addHook('onRequest', (request, reply, done) => {
-    const hasRoom = connections.begin(request.raw.socket)
-    void reply.header('tenure-cluster-id', clusterId)
+    // The routes of the page, whose files may be kept, replace the second one.
+    void reply.headers({ 'tenure-cluster-id': clusterId, 'cache-control': 'no-store' })
     try {
       head.check(request.raw, request.routeOptions.config.isRefused === true)
-      if (!hasRoom) throw new ServiceError('RATE_LIMITED', 'Too many requests at once on one connection.')
       // A client of one cluster must get no grant from another one that is now at the same address.
       const meant = request.headers['tenure-cluster-id']
       if (meant !== undefined && meant !== clusterId) {
@@ -79,7 +79,6 @@ export function admitRequests(app: App, service: Service, connections: Connectio
   }
   app.addHook('preHandler', (request, _reply, done) => stillKnown(request, done))
   app.addHook('onResponse', (request, reply, done) => {
-    connections.end(request.raw.socket)
     metrics.request(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1000)
     done()
   })

@@ -1,13 +1,17 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { LogController, type FastifyRequest } from 'fastify'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { open } from '../auth/access.ts'
 import { ServiceError } from '../errors.ts'
+import { anonymous } from '../fair-queue.ts'
 import { RequestLog, requestNames } from '../operation/logging.ts'
 import { admitRequests } from './admission.ts'
 import { bodyBytes, parseBodies } from './bodies.ts'
 import { Connections } from './connections.ts'
 import { answerBroken, answerError, refuseExpectation, type Reply } from './failures.ts'
 import { describeApi } from './openapi.ts'
+import { RequestGate } from './request-gate.ts'
 import { electionRoutes } from './routes/elections.ts'
 import { groupRoutes } from './routes/groups.ts'
 import { operationRoutes } from './routes/operations.ts'
@@ -22,6 +26,7 @@ const routes = [...electionRoutes, renewManyRoute, ...groupRoutes, ...watchRoute
 /** The HTTP side of the service. */
 export async function buildApp(service: Service): Promise<{ app: App; connections: Connections }> {
   const app = createServer(service)
+  guardRequests(app, service)
   const connections = new Connections(app.server, service.limits.options, service.clock)
   // Node silently drops headers above its limit. The head check refuses them, and their total size is bounded anyway.
   app.server.maxHeadersCount = 0
@@ -85,6 +90,17 @@ function createServer({ limits: { options: limits }, clock, logger, tls }: Servi
     http,
   }).withTypeProvider<TypeBoxTypeProvider>() as unknown as App
   return app.setErrorHandler(answer)
+}
+
+/** Each request passes the gate before the framework sees it. */
+function guardRequests({ server }: App, { authenticator, fairQueue }: Service): void {
+  const [handle] = server.listeners('request') as Parameters<RequestGate['guard']>
+  if (!handle) throw new TypeError('the server has no handler')
+  server.removeAllListeners('request')
+  // Without authentication every connection has its own turns: an address says nothing on one machine.
+  const laneOf = (request: IncomingMessage) =>
+    authenticator === open ? request.socket : (authenticator.recall(request) ?? anonymous)
+  server.on('request', new RequestGate(fairQueue, laneOf).guard(handle))
 }
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY']

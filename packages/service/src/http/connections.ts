@@ -1,3 +1,4 @@
+import { ConnectionRoom } from '@tenure/internal/connection-room'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
@@ -9,13 +10,12 @@ import type { LimitOptions } from './limit-options.ts'
 import type { Limits } from './limits.ts'
 import type { Service } from './service.ts'
 
-/** Clients may send the next request before they have an answer, up to this many on one connection. */
-const mostUnderWay = 256
 const drainLookMs = 50
+/** This part of all connections may be without an identity. */
+const unknownPart = 4
 
 /**
- * The connections of a server: how many there are, how many requests are under way on each, how long an answer may be
- * unread, and how all of them end.
+ * The connections of a server: which of them make room, how long an answer may be unread, and how all of them end.
  *
  * A server that closes waits for all its connections, and some would take long: those that nobody uses, those of a
  * client that has stopped reading, and those that never sent anything, which nothing counts as idle.
@@ -24,10 +24,7 @@ export class Connections {
   readonly #server: Server
   readonly #clock: Clock
   readonly #limits: LimitOptions
-  /** Those of TLS too, from before their handshake on. */
-  readonly #sockets = new Set<Socket>()
-  readonly #perAddress = new Map<string, number>()
-  readonly #underWay = new WeakMap<Socket, number>()
+  readonly #room: ConnectionRoom
   /** What answers are written to: with TLS, the encrypted socket. */
   readonly #readers = new Map<Socket, { readonly taken: number; readonly sinceMs: number } | undefined>()
 
@@ -35,37 +32,42 @@ export class Connections {
     this.#server = server
     this.#limits = limits
     this.#clock = clock
-    server.maxConnections = limits.maxConnections
-    server.prependListener('connection', (socket: Socket) => this.#add(socket))
+    this.#room = new ConnectionRoom({
+      most: limits.maxConnections,
+      mostUnknown: Math.ceil(limits.maxConnections / unknownPart),
+      mostPerAddress: limits.maxConnectionsPerAddress,
+      mostUnknownPerAddress: limits.maxUnidentifiedPerAddress,
+      unknownIdleMs: limits.unidentifiedTimeoutMs,
+      nowMs: () => clock.monotonicMs(),
+    })
+    this.#room.guard(server)
+    server.prependListener('connection', (socket: Socket) => {
+      if (!(socket instanceof TLSSocket)) this.#addReader(socket)
+    })
     server.on('secureConnection', (socket: Socket) => this.#addReader(socket))
-    const periodMs = Math.min(500, Math.ceil(limits.answerTimeoutMs / 4))
+    const shortestMs = Math.min(limits.answerTimeoutMs, limits.unidentifiedTimeoutMs)
+    const periodMs = Math.min(500, Math.ceil(shortestMs / 4))
     const look = () => {
       timer = clock.setTimer(periodMs, look, { background: true })
       this.#cutUnread()
+      this.#room.closeIdle()
     }
     let timer = clock.setTimer(periodMs, look, { background: true })
     server.once('close', () => timer.cancel())
   }
 
-  /** A request begins. False: there are too many on its connection. */
-  begin(socket: Socket): boolean {
-    const count = (this.#underWay.get(socket) ?? 0) + 1
-    this.#underWay.set(socket, count)
-    return count <= mostUnderWay
-  }
-
-  /** A request is answered. */
-  end(socket: Socket): void {
-    this.#underWay.set(socket, (this.#underWay.get(socket) ?? 1) - 1)
+  /** The sender of a request on this connection has authenticated: it stays when others make room. */
+  identify(socket: Socket): void {
+    this.#room.identify(socket)
   }
 
   closeAll(): void {
-    for (const socket of this.#sockets) socket.destroy()
+    this.#room.closeAll()
   }
 
   /** Ends connections as they fall idle until `closed` settles, and after `graceMs` all that are left. */
   async drain(closed: Promise<unknown>, graceMs: number): Promise<void> {
-    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy()
+    for (const socket of this.#room.sockets) if (socket.bytesRead === 0) socket.destroy()
     let done = false
     const untilMs = this.#clock.monotonicMs() + graceMs
     const look = () => {
@@ -81,21 +83,6 @@ export class Connections {
     } finally {
       done = true
     }
-  }
-
-  #add(socket: Socket): void {
-    const address = socket.remoteAddress ?? ''
-    const count = (this.#perAddress.get(address) ?? 0) + 1
-    this.#perAddress.set(address, count)
-    this.#sockets.add(socket)
-    socket.once('close', () => {
-      this.#sockets.delete(socket)
-      const others = (this.#perAddress.get(address) ?? 1) - 1
-      if (others === 0) this.#perAddress.delete(address)
-      else this.#perAddress.set(address, others)
-    })
-    if (!(socket instanceof TLSSocket)) this.#addReader(socket)
-    if (count > this.#limits.maxConnectionsPerAddress) socket.destroy()
   }
 
   #addReader(socket: Socket): void {

@@ -16,9 +16,13 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Repl
   if (known.status === 413) readOn(request, reply)
   const { retry_after_ms: retryAfterMs } = known.details
   if (typeof retryAfterMs === 'number') void reply.header('retry-after', Math.ceil(retryAfterMs / 1000))
-  return reply
-    .code(known.status)
-    .send({ ok: false, error: known.code, message: known.message, ...known.details, request_id: request.id })
+  return (
+    reply
+      .code(known.status)
+      // Of a path that cannot be read too, for which no hook has run.
+      .header('cache-control', 'no-store')
+      .send({ ok: false, error: known.code, message: known.message, ...known.details, request_id: request.id })
+  )
 }
 
 /** A client that is still sending would lose the answer if the connection closed at once. The rest is dropped. */
@@ -75,6 +79,7 @@ export function answerBroken(error: Error & { readonly code?: string }, socket: 
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'content-type: application/json; charset=utf-8',
     `content-length: ${Buffer.byteLength(body)}`,
+    'cache-control: no-store',
     'connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
@@ -85,5 +90,13 @@ export function refuseExpectation(_request: IncomingMessage, response: ServerRes
   const message = 'The only expectation is 100-continue.'
   const body = JSON.stringify({ ok: false, error: 'INVALID_REQUEST', message })
   const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length }
-  response.writeHead(417, { ...headers, connection: 'close' }).end(body)
+  response.writeHead(417, { ...headers, 'cache-control': 'no-store', connection: 'close' }).end(body)
+}
+
+/** Answers a request that nothing is done for, and closes its connection. */
+export function refuseBusy(response: ServerResponse, message: string): void {
+  const retry_after_ms = 1_000
+  const body = JSON.stringify({ ok: false, error: 'RATE_LIMITED', message, retry_after_ms })
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) }
+  response.writeHead(429, { ...headers, 'retry-after': '1', connection: 'close' }).end(body)
 }

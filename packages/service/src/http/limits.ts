@@ -14,6 +14,9 @@ const bytesPerRequest = 4096
 /** Up to this size a body costs no more than its connection. */
 const smallBodyBytes = 8192
 const groupsPerWatch = 50
+/** A change of leadership counts as another request for each hundred watchers that are told of it, up to a bound. */
+const watchersPerRequest = 100
+const mostCaused = 20
 
 /** Each watched group takes memory, so a watch of many counts as several. */
 export function watchWeight(groups: number): number {
@@ -26,6 +29,7 @@ export class Limits {
   readonly #requests: Budget
   readonly #renewals: Budget
   readonly #newGroups: Budget
+  readonly #deliveries: Budget
   readonly #watches: Places
   readonly #waiting: Places
   readonly #bodies: Places
@@ -39,6 +43,7 @@ export class Limits {
     this.#requests = new Budget(options.requestsPerSecond / 1e3, 2 * options.requestsPerSecond)
     this.#renewals = new Budget(options.renewalsPerSecond / 1e3, 2 * options.renewalsPerSecond)
     this.#newGroups = new Budget(options.newGroupsPerHour / 3.6e6, options.newGroupsPerHour)
+    this.#deliveries = new Budget(options.deliveriesPerSecond / 1e3, 2 * options.deliveriesPerSecond)
     this.#watches = new Places(options.watchesPerSubject, Infinity)
     this.#waiting = new Places(options.waitingPerSubject, options.maxWaiting)
     const places = (most: number) => new Places(authenticated ? Math.ceil(most / 4) : 0, most)
@@ -87,6 +92,23 @@ export class Limits {
     this.#take(this.#requests, request, Math.ceil(count / groupsPerRequest) - 1, 'requests', 1)
   }
 
+  /** Work that an answer takes, in requests, beside the one that was paid for. Called before the work is done. */
+  work(request: FastifyRequest, units: number): void {
+    this.#take(this.#requests, request, units - 1, 'requests', 1)
+  }
+
+  /** An answer of this many bytes is about to be made: each 4 KB of it counts as a request. */
+  making(request: FastifyRequest, bytes: number): void {
+    this.work(request, Math.ceil(bytes / bytesPerRequest))
+  }
+
+  /** A poll of this many groups has so many bytes: known only afterwards, so it is not refused for them. */
+  made(request: FastifyRequest, groups: number, bytes: number): void {
+    const weight = Math.ceil(bytes / bytesPerRequest) - Math.ceil(groups / groupsPerRequest)
+    if (weight <= 0 || !this.#requests.isLimited) return
+    this.#requests.charge(this.subjectOf(request), weight, this.#clock.monotonicMs())
+  }
+
   /**
    * Groups that were passed over for a request: known only afterwards, so it is not refused for them. By the thousand:
    * the price must not reveal how many groups others have.
@@ -103,8 +125,9 @@ export class Limits {
     this.#take(this.#renewals, request, leases - paid, 'renewals', paid)
   }
 
-  get countsNewGroups(): boolean {
-    return this.#newGroups.isLimited
+  /** Whether it matters which subject a group belongs to. */
+  get countsGroups(): boolean {
+    return this.#newGroups.isLimited || this.options.groupBytesPerSubject > 0
   }
 
   /** Who is charged for what a request does. */
@@ -114,6 +137,26 @@ export class Limits {
 
   newGroup(subject: string): void {
     this.#charge(this.#newGroups, subject, 1, 'new groups')
+  }
+
+  /** Charges a subject for deliveries. False: it has used up its budget, and nothing was charged. */
+  deliver(subject: string, count: number): boolean {
+    return this.deliverLate(subject, count) === 0
+  }
+
+  /** The same for what is told late. Gives how long to wait first; 0: it was charged. */
+  deliverLate(subject: string, count: number): number {
+    return this.#deliveries.isLimited ? this.#deliveries.take(subject, count, this.#clock.monotonicMs()) : 0
+  }
+
+  /**
+   * A change of leadership is about to be told to this many. Nobody else may make a leader pay for their watches, so the
+   * price has a bound, and it is never a reason to refuse a renewal or a resignation.
+   */
+  causes(request: FastifyRequest, watchers: number): void {
+    const weight = Math.min(Math.ceil(watchers / watchersPerRequest), mostCaused)
+    if (weight === 0 || !this.#requests.isLimited) return
+    this.#requests.charge(this.subjectOf(request), weight, this.#clock.monotonicMs())
   }
 
   /** Runs a watch of this many groups. */

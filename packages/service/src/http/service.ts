@@ -5,11 +5,13 @@ import type { Clock } from 'tenure'
 import type { Authenticator, Identity } from '../auth/access.ts'
 import type { Revocations } from '../auth/revocations.ts'
 import type { Tls } from '../auth/tls.ts'
+import type { FairQueue } from '../fair-queue.ts'
 import type { Metrics } from '../operation/metrics.ts'
 import type { Readiness } from '../operation/readiness.ts'
 import type { Replicas } from '../operation/replicas.ts'
 import type { Groups, Policy } from '../groups/groups.ts'
 import type { Hub } from '../watch/hub.ts'
+import type { Presence } from '../watch/presence.ts'
 import type { Streams } from '../watch/streams.ts'
 import type { Limits } from './limits.ts'
 
@@ -55,7 +57,10 @@ export interface Service {
   /** Bounds of groups without a definition. */
   readonly policy: Policy
   readonly streams: Streams
+  readonly presence: Presence
   readonly limits: Limits
+  /** Divides the event loop among the callers. */
+  readonly fairQueue: FairQueue
   readonly tls: Tls | undefined
   /** Host names to which the service answers; undefined: all. */
   readonly allowedHosts: readonly string[] | undefined

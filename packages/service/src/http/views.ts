@@ -16,6 +16,7 @@ export function leaderOf(lease: LeaseView, wallMs: number) {
     metadata: JSON.parse(lease.metadata) as Record<string, unknown>,
     carry: lease.carry,
     attempt: lease.attempt,
+    ...(lease.instance !== undefined && { instance_start_uuid: lease.instance }),
     version: lease.version,
     ...(lease.mark !== undefined && { mark: lease.mark }),
   }

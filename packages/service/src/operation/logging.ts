@@ -78,15 +78,14 @@ function requestOf(request: FastifyRequest): unknown {
   return { id: request.id, method: request.method, path: request.url?.split('?')[0] }
 }
 
-/** Names requests. A name from the client is kept if it is harmless in a log. */
+/**
+ * Names requests. A name from the client is kept if it is harmless in a log. The others are random: a counter would show
+ * every caller how many requests the others send.
+ */
 export function requestNames(newId: () => string): (request: Pick<IncomingMessage, 'headers'>) => string {
-  const run = newId().replaceAll('-', '').slice(0, 12)
-  let count = 0
   return ({ headers }) => {
     const given = headers['x-request-id']
-    if (typeof given === 'string' && /^[\w.-]{1,64}$/.test(given)) return given
-    count += 1
-    return `${run}-${count.toString(36)}`
+    return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : newId()
   }
 }
 

@@ -10,6 +10,9 @@ export interface Gauges {
   /** The shortest lease of groups without a policy of their own. */
   readonly minTtlMs: number
   groups(): number
+  /** What they take of the memory for groups. */
+  groupBytes(): number
+  readonly maxGroupBytes: number
   watchers(): number
   /** How long this process stood still while it answered for the groups. */
   stalledMs(): number
@@ -32,6 +35,7 @@ export class Metrics {
   readonly #ended = { expired: 0, resigned: 0, deleted: 0 }
   readonly #requests = new Map<string, Map<number, Durations>>()
   readonly #writes = new Durations()
+  readonly #deliveries = { sent: 0, withheld: 0 }
   #grants = 0
   #slow = 0
   #failedWrites = 0
@@ -46,8 +50,16 @@ export class Metrics {
     this.#countBy('tenure_renewals_total', 'Renewals, by result.', 'result', this.#renewals)
     this.#countBy('tenure_terms_ended_total', 'Terms that ended, by reason.', 'reason', this.#ended)
     this.#count('tenure_slow_watchers_total', 'Watchers dropped because they read too slowly.', () => this.#slow)
+    this.#countBy(
+      'tenure_watch_events_total',
+      'Events for watchers, by whether they were sent at once or withheld because of the limit of their subject.',
+      'result',
+      this.#deliveries,
+    )
     this.#count('tenure_log_lines_lost_total', 'Lines of the log that could not be written.', gauges.lostLogLines)
     this.#gauge('tenure_groups', 'Groups that are kept.', gauges.groups)
+    this.#gauge('tenure_groups_bytes', 'Memory that groups take, about.', gauges.groupBytes)
+    this.#gauge('tenure_groups_bytes_limit', 'Memory that groups may take.', () => gauges.maxGroupBytes)
     this.#gauge(
       'tenure_min_ttl_seconds',
       'The shortest lease of groups without a policy of their own.',
@@ -114,6 +126,11 @@ export class Metrics {
       'Since a term of the group began or ended.',
       ({ sinceChangeMs }) => sinceChangeMs / 1000,
     )
+    each(
+      'tenure_group_standbys',
+      'Live standbys of the group: nodes that would take over from the leader.',
+      ({ standbys }) => standbys,
+    )
     const leftOut = () => {
       const known = figures()
       return known ? [{ labels: {}, value: known.leftOut }] : []
@@ -133,6 +150,10 @@ export class Metrics {
   change({ type, reason = 'expired' }: Change): void {
     if (type === 'LEADER_CHANGED') this.#grants += 1
     if (type === 'LEADER_LOST') this.#ended[reason] += 1
+  }
+
+  delivery(isMade: boolean): void {
+    this.#deliveries[isMade ? 'sent' : 'withheld'] += 1
   }
 
   slowReader(): void {

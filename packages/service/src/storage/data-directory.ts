@@ -20,7 +20,10 @@ const onlyOwner = { directory: 0o700, file: 0o600 } as const
  * what is not refused and still should be changed.
  */
 export async function prepareDataDirectory(directory: string, allowNetworkFilesystem: boolean): Promise<string[]> {
+  // Before anything is made where it leads, and of what is there afterwards.
+  refuseForeignLink(directory)
   await makeDirectory(resolve(directory))
+  refuseForeignLink(directory)
   const refusal = allowNetworkFilesystem ? undefined : refusalOf(directory, (await filesystemType(directory)) ?? 0)
   if (refusal !== undefined) {
     const { text, advice } = refusal
@@ -38,6 +41,24 @@ export async function prepareDataDirectory(directory: string, allowNetworkFilesy
     warnings.push(warningOf(path, file, onlyOwner.file))
   }
   return warnings.filter((warning) => warning !== undefined)
+}
+
+/** In a directory such as /tmp anybody can make a link, and its owner decides where it leads: even the data of root. */
+function refuseForeignLink(directory: string): void {
+  const self = process.getuid?.()
+  const found = lookAt(resolve(directory))
+  if (self === undefined || !found?.isSymbolicLink() || found.uid === self || found.uid === 0) return
+  const whose = `${directory} is a link of the user with the number ${found.uid}, who decides where it leads.`
+  throw new Error(`${whose} Name the directory itself, or make the link as the user that serves it (number ${self}).`)
+}
+
+/** A link can always be looked at. What cannot is not a link, such as a mount of FUSE, and is refused by what follows. */
+function lookAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
 }
 
 /** Throws where another user could replace the data. */

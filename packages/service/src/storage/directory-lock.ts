@@ -2,22 +2,19 @@ import {
   closeSync,
   constants,
   fchownSync,
-  fdatasync,
   fdatasyncSync,
   fstatSync,
   fsyncSync,
   openSync,
-  read,
   readSync,
   statSync,
-  write,
   writeSync,
 } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import { secret } from '@tenure/internal/clock'
 import { loadKernelLocks, type KernelLocks } from '@tenure/internal/kernel-locks'
+import { ProofThread } from './proof-thread.ts'
 
 /** What is locked of another file. On Windows nobody else can write there then, so it is a byte far behind the end. */
 const range = process.platform === 'win32' ? ([2 ** 52, 1] as const) : ([] as const)
@@ -29,10 +26,6 @@ const sign = { at: 96, text: 'alive\n' } as const
 
 /** It is certain that the directory is another's, or gone. */
 export class Lost extends Error {}
-
-const readAsync = promisify(read)
-const writeAsync = promisify(write)
-const fdatasyncAsync = promisify(fdatasync)
 
 /** A file that this process has open, and the path at which others find it. */
 export interface OpenFile {
@@ -55,6 +48,7 @@ export class DirectoryLock {
   readonly #locks: KernelLocks
   readonly #mark = secret(mark.length / 2).toString('hex')
   readonly #others = new Set<number>()
+  readonly #thread = new ProofThread()
   #takenOver = false
 
   private constructor(path: string, file: number, locks: KernelLocks) {
@@ -120,32 +114,47 @@ export class DirectoryLock {
    * were still the files that are found at their paths.
    */
   async prove(others: readonly OpenFile[]): Promise<void> {
-    await writeAsync(this.#file, sign.text, sign.at)
-    await fdatasyncAsync(this.#file)
-    if (!this.#takenOver) {
-      const found = Buffer.alloc(mark.length)
-      await readAsync(this.#file, found, 0, mark.length, mark.at)
-      this.#takenOver = found.toString() !== this.#mark
-    }
+    const proven = await this.#thread.prove({
+      file: this.#file,
+      sign,
+      mark: { at: mark.at, text: this.#mark },
+      places: this.#places(others),
+    })
+    this.#takenOver ||= proven.result === 'taken over'
     if (this.#takenOver) throw new Lost('another process has taken it over')
-    await this.requirePlace(others)
+    if (proven.result === 'gone') throw notThere(proven.path)
+    if (proven.result === 'failed') throw Object.assign(new Error(proven.message), { code: proven.code })
   }
 
   /** Rejects unless the lock file and `others` are the files that are found at their paths. */
   async requirePlace(others: readonly OpenFile[]): Promise<void> {
-    for (const { path, file } of [{ path: this.#path, file: this.#file }, ...others]) {
+    for (const { path, file } of this.#places(others)) {
       const there = await stat(path, { bigint: true }).catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
         throw error
       })
       if (!there || !isSameFile(there, fstatSync(file, { bigint: true }))) {
-        throw new Lost(`${basename(path)} was moved, deleted or replaced`)
+        throw notThere(path)
       }
     }
   }
 
+  #places(others: readonly OpenFile[]): readonly OpenFile[] {
+    return [{ path: this.#path, file: this.#file }, ...others]
+  }
+
   sync(): void {
     fsyncSync(this.#file)
+  }
+
+  /** Gets ready for {@link prove}. */
+  startProofs(): void {
+    this.#thread.start()
+  }
+
+  /** Ends what {@link prove} has started. */
+  stopProofs(): Promise<void> {
+    return this.#thread.stop()
   }
 
   release(): void {
@@ -180,6 +189,10 @@ function giveToOwner(file: number, directory: string): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = statSync(directory)
   if (uid !== 0) fchownSync(file, uid, gid)
+}
+
+function notThere(path: string): Lost {
+  return new Lost(`${basename(path)} was moved, deleted or replaced`)
 }
 
 function isThere({ path, file }: OpenFile): boolean {

@@ -33,8 +33,9 @@ export class EtcdServer implements StorageServer {
 
   async find(call: CallOptions): Promise<FoundServer> {
     const { ranges } = await this.#keys.transact(reading({ get: this.#head }), call)
-    // A cluster with another id has these data from a backup.
-    return { head: valueIn(ranges[0]), incarnation: this.#keys.clusterId ?? '', isSynced: false }
+    const { clusterId = '', replacements } = this.#keys
+    // A cluster with another id has these data from a backup. So has one whose revision is lower than it was.
+    return { head: valueIn(ranges[0]), incarnation: clusterId, isSynced: false, replacements }
   }
 
   async begin(head: string, call: CallOptions): Promise<void> {

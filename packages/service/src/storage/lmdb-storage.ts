@@ -322,6 +322,11 @@ export class LmdbStorage implements Storage {
     return unusable(this.#directory, cause)
   }
 
+  /** Gets ready for {@link prove}. */
+  startProofs(): void {
+    this.#lock.startProofs()
+  }
+
   /** Rejects unless this process still owns the directory and can write to it: see {@link DirectoryLock.prove}. */
   prove(): Promise<void> {
     return this.#whileOpen(() => this.#prove())
@@ -435,6 +440,7 @@ export class LmdbStorage implements Storage {
   async close(): Promise<void> {
     this.#isClosed = true
     await Promise.allSettled(this.#underWay)
+    await this.#lock.stopProofs()
     await this.#closeFiles()
     this.#lock.sync()
     this.#lock.release()

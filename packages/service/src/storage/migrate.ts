@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { Clock } from 'tenure'
 import { checkOptions } from 'tenure/options'
-import { openStore, redactedUrl } from 'tenure/stores'
+import { redactedUrl } from 'tenure/stores'
 import { systemClock } from '../clock.ts'
 import { skippedTerms } from '../groups/group-table.ts'
 import { activeStore } from './active-store.ts'
@@ -107,9 +107,9 @@ async function openSource(from: string, movingTo: string, options: MigrateOption
     requireData(directory)
     return LmdbStorage.open({ directory, newId, movingTo, allowNetworkFilesystem: true })
   }
-  const { server, leasesUrl } = await openServer(from, environment, clock)
+  const { server, openLeases } = await openServer(from, environment, clock)
   const storage = await ServerStorage.open({ server, newId, movingTo })
-  const leases = activeStore(await openStore(leasesUrl, { environment }), storage)
+  const leases = activeStore(await openLeases(), storage)
   return new SharedSource({ storage, leases, clock, identity: `migration ${newId()}` })
 }
 

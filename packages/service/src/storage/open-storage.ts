@@ -23,10 +23,10 @@ export interface SharedStorageOptions {
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined
 }
 
-/** The server, and the URL of the leases beside the data. */
+/** The server, and what opens the leases beside the data. */
 interface Opened {
   readonly server: StorageServer
-  readonly leasesUrl: string
+  openLeases(): Promise<LeaseStore | InspectableStore>
 }
 
 /** Variables of a process. */
@@ -48,10 +48,10 @@ const inspectMs = 5_000
  */
 export async function openSharedStorage(url: string, options: SharedStorageOptions): Promise<SharedStorage> {
   const { environment = process.env } = options
-  const { server, leasesUrl } = await openServer(url, environment, options.clock)
+  const { server, openLeases } = await openServer(url, environment, options.clock)
   const storage = await ServerStorage.open({ server, newId: () => options.newId() })
   try {
-    const leases = await openStore(leasesUrl, { environment })
+    const leases = await openLeases()
     const warnings = await findingsOf(leases)
     return {
       storage,
@@ -80,14 +80,13 @@ export async function openServer(url: string, environment: Environment, clock: C
 }
 
 async function openEtcd(url: string, environment: Environment, clock: Clock): Promise<Opened | undefined> {
-  const { openEtcdKeys } = await import('tenure/stores/etcd')
+  const { leasesOn, openEtcdKeys } = await import('tenure/stores/etcd')
   const { EtcdServer } = await import('./etcd-server.ts')
   const keys = openEtcdKeys(url, environment, clock)
   if (!keys) return undefined
-  const address = /^\w+:\/\/[^/]*/.exec(url)?.[0] ?? ''
   // Beside the keys of the storage, of which none has a slash behind the colon.
-  const leasesUrl = `${address}/${encodeURIComponent(`${keys.prefix}/service:leases`)}`
-  return { server: new EtcdServer(keys), leasesUrl }
+  const openLeases = async () => leasesOn(keys, `${keys.prefix}/service:leases`, clock)
+  return { server: new EtcdServer(keys), openLeases }
 }
 
 async function openPostgres(url: string, environment: Environment, clock: Clock): Promise<Opened | undefined> {
@@ -97,7 +96,7 @@ async function openPostgres(url: string, environment: Environment, clock: Clock)
   const leasesUrl = new URL(url)
   const server = new PostgresServer(await openPostgresStatements(new URL(url), environment, clock))
   leasesUrl.searchParams.set('table', server.leases)
-  return { server, leasesUrl: leasesUrl.href }
+  return { server, openLeases: () => openStore(leasesUrl.href, { environment }) }
 }
 
 async function findingsOf(store: LeaseStore | InspectableStore): Promise<string[]> {

@@ -1,3 +1,4 @@
+import { lockMsWithin } from '@tenure/internal/postgres-waits'
 import type { CallOptions } from 'tenure'
 import type { PostgresStatements } from 'tenure/stores/postgres'
 import { ServiceError } from '../errors.ts'
@@ -14,8 +15,8 @@ type Row = Readonly<Record<string, unknown>>
  * that none stays open between two of them.
  *
  * In the same statement the server's settings are looked at: what a crash or a failover could lose is not written. A
- * commit whose wait for a replica was cancelled is visible and not replicated, and the server only warns of it: that is an
- * outcome that is not known, and the next write, which waits for the replica, settles it.
+ * commit whose wait for a replica was cancelled, or ended by a reload of the configuration, is visible and not replicated.
+ * Its outcome is unknown, and the next write, which waits for the replica, settles it.
  */
 export class PostgresServer implements StorageServer {
   readonly name: string
@@ -58,7 +59,8 @@ export class PostgresServer implements StorageServer {
 
   async swap(swap: Swap, call: CallOptions): Promise<SwapAnswer> {
     const { over, head, groups, isRestored = false } = swap
-    const values = [isRestored ? 'restored' : '', over, head, JSON.stringify(groups)]
+    const lockMs = String(lockMsWithin(call.timeoutMs))
+    const values = [isRestored ? 'restored' : '', lockMs, over, head, JSON.stringify(groups)]
     for (let tries = 0; tries < swapTries; tries++) {
       const row = await this.#write(this.#sql.swap, values, call)
       if (!row) return { swapped: true }
@@ -75,7 +77,7 @@ export class PostgresServer implements StorageServer {
   }
 
   async check(call: CallOptions): Promise<void> {
-    const row = await this.#write(this.#sql.check, [''], call)
+    const row = await this.#write(this.#sql.check, ['', String(lockMsWithin(call.timeoutMs))], call)
     if (row) throw new ServiceError('BACKEND_UNAVAILABLE', `${this.name} cannot be written.`)
   }
 

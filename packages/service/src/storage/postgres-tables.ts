@@ -1,5 +1,6 @@
 /** The tables of a service in PostgreSQL, and every statement on them. */
 import { countReplicas } from '@tenure/internal/postgres-replicas'
+import { isLimited, lockLimit, waited } from '@tenure/internal/postgres-waits'
 import { wrongOption } from '../errors.ts'
 
 /** Where the tables are unless the URL names others. */
@@ -7,8 +8,8 @@ export const defaultTable = 'tenure_service'
 
 /** The longest suffix, that of the leases, has to fit into the 63 bytes that PostgreSQL leaves of a name. */
 const part = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/
-/** A statement that waits for longer fails, so that those that are given up do not pile up behind one that hangs. */
-const lockMs = 3_000
+/** How long the creation of the tables waits for a lock. */
+const createLockMs = 3_000
 
 /** What the statements need to know of the server, in one row. */
 const server = `
@@ -19,11 +20,8 @@ const server = `
         (select cast(system_identifier as text) from pg_control_system()) || '/' ||
         substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as incarnation)`
 
-/** For this statement alone, and before it waits for a lock: who wants it needs a row of this one. */
-const limits = `limits as materialized (select set_config('lock_timeout', '${lockMs}', true) as lock)`
-
 /** What must be so in the very statement that writes; {@link unsoundnessOf} says in words what was not. */
-const isSound = `limits.lock <> '' and server.replica = 'false' and server.sync <> 'off'
+const isSound = `${isLimited} and server.replica = 'false' and server.sync <> 'off'
   and (server.standbys <> '' and server.sync <> 'local' or server.standbys = '' and server.replicas = '0'
     and (kept.synced <> server.incarnation or cast($1 as text) = 'restored'))`
 
@@ -43,6 +41,7 @@ export function statementsFor(table: string) {
   const [name = '', schema = 'public'] = names.toReversed()
   const heads = `"${schema}"."${name}_head"`
   const groups = `"${schema}"."${name}_groups"`
+  const limits = lockLimit('cast($2 as text)')
   const put = (head: string) => `
     update ${heads} as kept set head = ${head}, synced = ${synced} from limits, server where ${isSound}`
   return {
@@ -51,6 +50,7 @@ export function statementsFor(table: string) {
     exists: `select cast(to_regclass('${heads}') is not null and to_regclass('${groups}') is not null as text) as exists`,
     /** By any number of processes at once. */
     create: `do $tenure$ begin
+      perform set_config('lock_timeout', '${createLockMs}', true);
       perform pg_advisory_xact_lock(hashtext('tenure'), hashtext('${schema}.${name}'));
       perform from pg_catalog.pg_class limit 1;
       if to_regclass('${heads}') is null then
@@ -67,19 +67,22 @@ export function statementsFor(table: string) {
       with ${server} insert into ${heads} (head, synced) select cast($1 as text), ${synced} from server
       where not exists (select from ${groups}) on conflict do nothing`,
     find: `with ${server} select ${found} from server left join ${heads} as kept on true`,
-    /** Where the head is $2 it becomes $3, with the groups of $4. $1: whether that replicas were waited for is forgotten. */
+    /**
+     * Where the head is $3 it becomes $4, with the groups of $5. $1: whether that replicas were waited for is forgotten.
+     * $2, here and in the check: how many milliseconds to wait for a lock.
+     */
     swap: `
       with ${limits}, ${server},
-      swapped as (${put('cast($3 as text)')} and kept.head = cast($2 as text) returning kept.one),
+      swapped as (${put('cast($4 as text)')} and kept.head = cast($3 as text) returning kept.one),
       written as (
         insert into ${groups} (id, record) select given.id, given.text
-        from swapped, json_to_recordset(cast($4 as json)) as given(id text, text text)
+        from swapped, json_to_recordset(cast($5 as json)) as given(id text, text text)
         on conflict (id) do update set record = excluded.record)
-      select cast((select count(*) from swapped) as text) as written, ${found}
+      select cast((select count(*) from swapped) as text) as written, ${waited}, ${found}
       from server left join ${heads} as kept on true`,
     check: `
       with ${limits}, ${server}, checked as (${put('kept.head')} returning kept.one)
-      select cast((select count(*) from checked) as text) as written, ${found}
+      select cast((select count(*) from checked) as text) as written, ${waited}, ${found}
       from server left join ${heads} as kept on true`,
     /** The head, then the groups behind $1, at most $2. */
     page: `

@@ -32,6 +32,8 @@ export interface FoundServer {
   readonly isSynced: boolean
   /** Why nothing can be written that would last, and what to do. */
   readonly problem?: string | undefined
+  /** How often an earlier history took the place of one that this process had seen. Default: 0. */
+  readonly replacements?: number | undefined
 }
 
 /** Groups in the order of the server, and the head of the same moment. */
@@ -112,6 +114,11 @@ export class ServerStorage implements Storage {
   readonly #server: StorageServer
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
+  #replacements = 0
+  /** The highest that a head had that was read. */
+  #restores = 0
+  /** The same when the history was replaced: until a head has a higher one, nobody has made good for what was lost. */
+  #lostRestores: number | undefined
 
   private constructor(options: ServerStorageOptions) {
     this.#options = options
@@ -140,15 +147,28 @@ export class ServerStorage implements Storage {
   }
 
   async head(): Promise<StorageHead> {
-    const { head } = await this.#ask((call) => this.#server.find(call))
-    return this.#headIn(head).head
+    return (await this.#find()).head
   }
 
   async history(): Promise<History> {
-    const { head: text, incarnation, isSynced } = await this.#ask((call) => this.#server.find(call))
-    const { head } = this.#headIn(text)
+    const { head, incarnation, isSynced } = await this.#find()
     const isSame = incarnation === head.incarnation
-    return { incarnation, isComplete: isSame || (isSynced && systemOf(incarnation) === systemOf(head.incarnation)) }
+    const isComplete = isSame || (isSynced && systemOf(incarnation) === systemOf(head.incarnation))
+    const lost = this.#lostRestores
+    return lost === undefined || head.restores > lost
+      ? { incarnation, isComplete }
+      : { incarnation, isComplete: false, lostRestores: lost }
+  }
+
+  /** Finds the head, and notes what a history that is replaced later would lose. */
+  async #find(): Promise<Omit<FoundServer, 'head'> & { readonly head: StorageHead }> {
+    const found = await this.#ask((call) => this.#server.find(call))
+    const { head } = this.#headIn(found.head)
+    const { replacements = 0 } = found
+    if (replacements > this.#replacements) this.#lostRestores = this.#restores
+    this.#replacements = replacements
+    this.#restores = Math.max(this.#restores, head.restores)
+    return { ...found, head }
   }
 
   async append(expected: StorageHead, batch: Batch): Promise<Appended> {
@@ -166,7 +186,9 @@ export class ServerStorage implements Storage {
     const texts = groups.map(({ id, record }) => ({ id, text: encodeRecord(id, record, { commit: 0, seq }) }))
     const swap = { over, head: encodeHead({ head }), groups: texts, isRestored: this.#options.restoring }
     const answer = await this.#ask((call) => this.#server.swap(swap, call))
-    return answer.swapped ? undefined : this.#decoded(answer.head)
+    if (!answer.swapped) return this.#decoded(answer.head)
+    this.#restores = Math.max(this.#restores, head.restores)
+    return undefined
   }
 
   /** Writes the head again that is there, and that followed `over`. */

@@ -45,6 +45,11 @@ export interface History {
    * After several changes it is so only if it is so of each.
    */
   readonly isComplete: boolean
+  /**
+   * Set where an earlier history took the place of one that this process had seen, and nobody has made good for that: the
+   * highest `restores` of a head before. Whoever takes over counts on from there.
+   */
+  readonly lostRestores?: number | undefined
 }
 
 /** Why nobody leads in a term any more. */
@@ -58,6 +63,8 @@ export interface GroupRecord {
   readonly leaseTerm?: number
   readonly node?: string
   readonly attempt?: string
+  /** The start of the node, if it named one. */
+  readonly instance?: string
   /** The longest duration that was promised in this term. */
   readonly ttl?: number
   readonly at?: number
@@ -73,6 +80,8 @@ export interface GroupRecord {
   readonly allowed?: readonly string[] | undefined
   /** How often a backup had been put back when this was written. */
   readonly restores?: number
+  /** The subject to which the memory of the group is charged, in short. Left out: nobody. */
+  readonly by?: string | undefined
   /** The group was deleted; only its term lives on. */
   readonly deleted?: boolean | undefined
 }

@@ -4,8 +4,8 @@ import type { Clock } from 'tenure'
 import type { Identity } from '../auth/access.ts'
 import type { Position } from '../storage/position.ts'
 import type { Entry } from './feed.ts'
-import { frameOf, frameOfText, type Frame } from './frames.ts'
-import type { Hub, Subscriber } from './hub.ts'
+import { frameOf, frameOfJson, frameOfText, type Frame } from './frames.ts'
+import type { Hub, Subscriber, Subscription } from './hub.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Endless } from './streams.ts'
 
@@ -14,6 +14,8 @@ const heartbeatMs = 15_000
 const waitingBytes = 64 * 1024
 const pieceBytes = 16 * 1024
 const lastWordMs = 5_000
+/** Between two looks at a budget that is used up. */
+const leastWaitMs = 250
 
 interface EventStreamOptions {
   readonly raw: ServerResponse
@@ -26,10 +28,14 @@ interface EventStreamOptions {
   readonly renewals: boolean
   /** The reader. Its right to read may end. */
   readonly identity: Identity
+  /** Who is charged for what it is told. */
+  readonly subject: string
+  /** Charges the subject for what the reader is told late. Gives how long to wait first; 0: it was charged. */
+  charge(count: number): number
   /** How long the reader may take to read what is unread. */
   readonly patienceMs: number
-  /** What the feed cannot tell. */
-  missedSince(position: Position): Promise<Snapshot>
+  /** What the feed cannot tell, in parts. */
+  missedSince(position: Position): AsyncIterable<Snapshot>
   onSlow(): void
 }
 
@@ -43,7 +49,7 @@ export class EventStream implements Endless, Subscriber {
   readonly #raw: ServerResponse
   /** Different for each stream, since all got the last change at the same time. */
   readonly #heartbeatMs: number
-  #leave: (() => void) | undefined
+  #live: Subscription | undefined
   #wake: (() => void) | undefined
   /** Where something was missed while all was told live. */
   #missed: Position | undefined
@@ -67,8 +73,12 @@ export class EventStream implements Endless, Subscriber {
     return this.#options.renewals
   }
 
+  get subject(): string {
+    return this.#options.subject
+  }
+
   /** Writes until the reader has gone, or was dropped. */
-  async run(start: Snapshot): Promise<void> {
+  async run(start: AsyncIterable<Snapshot>): Promise<void> {
     const { hub, groups, socket, headers } = this.#options
     if (this.#ended) return
     socket.setKeepAlive(true, heartbeatMs)
@@ -80,25 +90,21 @@ export class EventStream implements Endless, Subscriber {
       connection: 'close',
     })
     this.#raw.write('retry: 2000\n\n')
-    if (!(await this.#writeAll(this.#framesOf(start)))) return
+    let position = await this.#writeParts(start)
     const wanted = new Set(groups)
-    let { position } = start
-    while (!this.#ended) {
-      const entries = hub.feed.after(position)
+    while (position && !this.#ended) {
+      const entries: Entry[] | undefined = hub.feed.after(position)
       if (!entries) {
         if (!hub.feed.isBefore(position)) return this.#drop()
-        const missed = await this.#options.missedSince(position).catch(() => undefined)
-        // It comes back with its cursor, and finds somebody who knows.
-        if (!missed) return this.end()
-        if (!(await this.#writeAll(this.#framesOf(missed)))) return
-        position = missed.position
+        position = await this.#writeParts(this.#options.missedSince(position))
       } else if (entries.length === 0) {
         // Without a pause in between: a change during a pause would be lost.
-        position = await this.#live()
+        position = await this.#follow()
         if (this.#ended || (this.#raw.writableLength > waitingBytes && !(await this.#drained()))) return
       } else {
         position = hub.feed.position
         const missed = entries.filter(({ change }) => wanted.has(change.groupId))
+        if (missed.length > 0 && !(await this.#paid(missed.length))) return
         if (!(await this.#writeAll(this.#missedFrames(missed)))) return
       }
     }
@@ -129,16 +135,32 @@ export class EventStream implements Endless, Subscriber {
     if (expiresAtMs !== undefined && clock.wallMs() >= expiresAtMs) {
       return this.#finish(frameOfText(': your identity has expired\n\n'))
     }
-    if (!this.#leave || clock.monotonicMs() - this.#writtenAtMs < this.#heartbeatMs) return
+    if (!this.#live || clock.monotonicMs() - this.#writtenAtMs < this.#heartbeatMs) return
     // It has got everything up to here. A reader whose groups are quiet must not find its cursor too old.
-    this.#write(frameOfText(`: still here\nid: ${hub.feed.cursorAt(hub.feed.position)}\n\n`))
+    this.#write(frameOfText(`: still here\nid: ${hub.feed.cursorAt(this.#live.position)}\n\n`))
   }
 
-  /** Only the last one has an id: a reader that is cut off before it gets all of them again. */
-  *#framesOf({ events, position }: Snapshot): Iterable<Frame> {
-    const cursor = this.#options.hub.feed.cursorAt(position)
-    for (const [index, event] of events.entries()) {
-      yield frameOf(event(), index === events.length - 1 ? cursor : undefined)
+  /** Gives the position up to which the reader has everything then. Undefined: the stream is over. */
+  async #writeParts(parts: AsyncIterable<Snapshot>): Promise<Position | undefined> {
+    let position: Position | undefined
+    try {
+      for await (const part of parts) {
+        if (!(await this.#writeAll(this.#framesOf(part)))) return undefined
+        position = part.position
+      }
+    } catch {
+      // It comes back with its cursor, and finds somebody who knows.
+      this.end()
+      return undefined
+    }
+    return position
+  }
+
+  /** Only the last one of all has an id: a reader that is cut off before it gets all of them again. */
+  *#framesOf({ events, position, left }: Snapshot): Iterable<Frame> {
+    const cursor = left.length === 0 ? this.#options.hub.feed.cursorAt(position) : undefined
+    for (const [index, json] of events.entries()) {
+      yield frameOfJson(json, index === events.length - 1 ? cursor : undefined)
     }
   }
 
@@ -148,15 +170,16 @@ export class EventStream implements Endless, Subscriber {
   }
 
   /** Lasts until the reader has fallen behind or gone, or missed something. Resolves to the position up to which it has all. */
-  #live(): Promise<Position> {
+  #follow(): Promise<Position> {
     const { hub, groups } = this.#options
     return new Promise((resolve) => {
-      this.#leave = hub.subscribe(groups, this)
+      const live = hub.subscribe(groups, this)
+      this.#live = live
       this.#wake = () => {
-        this.#leave?.()
-        this.#leave = undefined
+        resolve(this.#missed ?? live.position)
+        live.leave()
+        this.#live = undefined
         this.#wake = undefined
-        resolve(this.#missed ?? hub.feed.position)
         this.#missed = undefined
       }
     })
@@ -183,8 +206,19 @@ export class EventStream implements Endless, Subscriber {
     return piece.length === 0 || this.#write(...piece) || this.#drained()
   }
 
-  #pause(): Promise<void> {
-    return new Promise((resolve) => void this.#options.clock.setTimer(0, resolve))
+  #pause(delayMs = 0): Promise<void> {
+    return new Promise((resolve) => void this.#options.clock.setTimer(delayMs, resolve))
+  }
+
+  /** Waits until the subject may be told this much. False: the stream is over. */
+  async #paid(count: number): Promise<boolean> {
+    const { clock, charge } = this.#options
+    for (let waitMs = charge(count); waitMs > 0; waitMs = charge(count)) {
+      // Thousands of streams may wait for the same budget.
+      await this.#pause(Math.max(waitMs, leastWaitMs) * (1 + clock.random()))
+      if (this.#ended) return false
+    }
+    return true
   }
 
   /** Waits until the reader has read what is unread. False: the stream is over. */
@@ -238,7 +272,7 @@ export class EventStream implements Endless, Subscriber {
 
   #close(): void {
     this.#ended = true
-    this.#leave?.()
+    this.#live?.leave()
     this.#wake?.()
   }
 }

@@ -13,6 +13,8 @@ export interface Change {
   readonly reason?: 'expired' | 'resigned' | 'deleted'
   /** Unix time, for people. */
   readonly atMs: number
+  /** Of a renewal: who is charged for telling of it. */
+  readonly subject?: string | undefined
 }
 
 /** A change that is kept. Renewals are not: they cannot be resumed. */
@@ -48,8 +50,6 @@ export class Feed {
   #complete: Position
   /** Before this, it is not known which changes there were. */
   #begin: Position
-  /** The newest cursor: thousands of quiet streams get the same one. */
-  #cursor: { readonly position: Position; readonly text: string } | undefined
 
   /** `position` is what was durable when the groups were read. `secret` is the one beside the head. */
   constructor({ secret, position, limit = 16_384 }: { secret: string; position: Position; limit?: number }) {
@@ -65,12 +65,12 @@ export class Feed {
     return this.#position
   }
 
-  /** What a reader gives back to resume after a position. */
+  /**
+   * What a reader gives back to resume after a position. It is sealed again for each answer: equal cursors would show a
+   * reader that nothing happened in the groups that it may not see, and so how much did.
+   */
   cursorAt(position: Position): string {
-    if (this.#cursor?.position !== position) {
-      this.#cursor = { position, text: this.#seal.close(textOf(position)) }
-    }
-    return this.#cursor.text
+    return this.#seal.close(textOf(position))
   }
 
   add({ position, ...change }: KeptChange): Entry {

@@ -19,8 +19,13 @@ export function frameOfText(text: string): Frame {
 
 /** One event of a stream. Without a name, so that it reaches the browser's `onmessage`. */
 export function frameOf(event: WatchedEvent, cursor?: string): Frame {
+  return frameOfJson(JSON.stringify(event), cursor)
+}
+
+/** The same for an event that is JSON already. */
+export function frameOfJson(json: string, cursor?: string): Frame {
   const id = cursor === undefined ? '' : `id: ${cursor}\n`
-  return frameOfText(`${id}${data}${JSON.stringify(event)}\n\n`)
+  return frameOfText(`${id}${data}${json}\n\n`)
 }
 
 /** The event alone, as JSON. */

@@ -5,12 +5,19 @@ import type { GroupStanding } from '../groups/groups.ts'
 import { isWrittenAfter, type Position } from '../storage/position.ts'
 import type { Change } from './feed.ts'
 
-/** What a reader gets before anything new. */
+/** What a reader gets before anything new, or a part of it. */
 export interface Snapshot {
-  /** Each is made when it is sent: the events of a thousand groups would take megabytes. */
-  readonly events: readonly (() => WatchedEvent)[]
-  /** With the last of these events, and not before, the reader has all changes of its groups up to here. */
+  /** As JSON. */
+  readonly events: readonly string[]
+  /**
+   * The reader has all changes up to here, of the groups whose state it was shown. If nothing is left, those are all of
+   * its groups.
+   */
   readonly position: Position
+  /** The groups whose state comes next; none: that was all. */
+  readonly left: readonly string[]
+  /** The reader was told that something was missed. */
+  readonly hasGap: boolean
 }
 
 /** From where a reader goes on whom the feed alone cannot help. */
@@ -22,35 +29,80 @@ export type Start =
   /** Something was missed in the groups whose record was written after a position. */
   | Position
 
-/** The present state, for a reader that has no cursor, or one after which too little is left. */
+/** A snapshot that is being taken. */
+export interface SnapshotPart {
+  /** Whose state the reader was shown, and up to where it has their changes; undefined: of none. */
+  readonly shown: { readonly groups: readonly string[]; readonly position: Position } | undefined
+  /** Whose state it gets, in this order. */
+  readonly left: readonly string[]
+  readonly from: Start
+  /** It need not be told that something was missed, or was told before. */
+  readonly hasGap: boolean
+}
+
+/** Groups that are asked about at once. */
+const groupsAtOnce = 64
+/** No part and no answer has more bytes, apart from its last events. A thousand groups with the longest texts would make megabytes. */
+export const mostBytes = 256 * 1024
+
+/**
+ * The present state, for a reader that has no cursor, or one after which too little is left. In parts: each has the
+ * changes since the last part in the groups that were shown before, and the states of some more. Undefined: the feed no
+ * longer has those changes.
+ */
 export async function takeSnapshot(
   { hub, state, clock }: Pick<Service, 'hub' | 'state' | 'clock'>,
-  groups: readonly string[],
-  from: Start,
-): Promise<Snapshot> {
+  { shown, left, from, hasGap: hadGap }: SnapshotPart,
+): Promise<Snapshot | undefined> {
   const { feed } = hub
+  const asked = left.slice(0, groupsAtOnce)
   for (;;) {
-    const before = feed.position
-    const asked = state.leaders(groups)
-    const standings = asked instanceof Promise ? await asked : asked
+    const before = shown?.position ?? feed.position
+    const answered = state.leaders(asked)
+    const standings = answered instanceof Promise ? await answered : answered
     const late = feed.after(before)
+    if (!late && shown) return undefined
     if (!late) continue
     const wallMs = clock.wallMs()
-    const isUnknown = wasMissed(from, before)
-    const states = standings.flatMap((standing, index) =>
-      isUnknown(standing) ? [() => stateOf(groups[index] as string, standing, wallMs)] : [],
-    )
-    const known = new Map(standings.map((standing, index) => [groups[index], progressOf(standing)]))
-    // Changes that came while some states were waited for, unless the state shows them already: no reader is led back.
-    const news = late.filter(({ change }) => placeOf(change) > (known.get(change.groupId) ?? Infinity))
-    return {
-      events: [
-        ...(from === 'first' || states.length === 0 ? [] : [() => ({ type: 'GAP' as const, ts_ms: wallMs })]),
-        ...states,
-        ...news.map((entry) => () => hub.eventOf(entry)),
-      ],
-      position: feed.position,
+    const texts = new Texts()
+    const shownBefore = new Set(shown?.groups)
+    for (const entry of late) {
+      if (shownBefore.has(entry.change.groupId)) texts.add(hub.eventOf(entry))
+      if (texts.isFull) return { events: texts.all, position: entry.position, left, hasGap: hadGap }
     }
+    const isUnknown = wasMissed(from, before)
+    const known = new Map<string, number>()
+    let hasGap = hadGap
+    for (const [index, standing] of standings.entries()) {
+      if (texts.isFull) break
+      const groupId = asked[index] as string
+      known.set(groupId, progressOf(standing))
+      if (!isUnknown(standing)) continue
+      if (!hasGap) texts.add({ type: 'GAP', ts_ms: wallMs })
+      hasGap = true
+      texts.add(stateOf(groupId, standing, wallMs))
+    }
+    // Changes that came while some states were waited for, unless the state shows them already: no reader is led back.
+    for (const entry of late) {
+      if (placeOf(entry.change) > (known.get(entry.change.groupId) ?? Infinity)) texts.add(hub.eventOf(entry))
+    }
+    return { events: texts.all, position: feed.position, left: left.slice(known.size), hasGap }
+  }
+}
+
+/** Events as JSON, up to a number of bytes. */
+class Texts {
+  readonly all: string[] = []
+  #bytes = 0
+
+  get isFull(): boolean {
+    return this.#bytes >= mostBytes
+  }
+
+  add(event: WatchedEvent): void {
+    const json = JSON.stringify(event)
+    this.all.push(json)
+    this.#bytes += Buffer.byteLength(json)
   }
 }
 

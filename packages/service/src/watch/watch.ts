@@ -1,6 +1,8 @@
 /** Changes as they happen: Server-Sent Events for clients that ask for them, long polls for all others. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { mayRead, validForMs } from '../auth/access.ts'
+import { mayAct, mayRead, validForMs } from '../auth/access.ts'
+import { checkNodeId } from '../checks.ts'
+import { Pace } from '../clock.ts'
 import { ServiceError } from '../errors.ts'
 import { whileHere } from '../http/connections.ts'
 import { watchWeight } from '../http/limits.ts'
@@ -9,19 +11,19 @@ import type { Service } from '../http/service.ts'
 import { isAfter, type Position } from '../storage/position.ts'
 import { EventStream } from './event-stream.ts'
 import { jsonOf } from './frames.ts'
-import { takeSnapshot, type Snapshot, type Start } from './snapshot.ts'
+import { mostBytes, takeSnapshot, type Snapshot, type SnapshotPart, type Start } from './snapshot.ts'
+import type { SnapshotPlace } from './snapshot-cursor.ts'
 
 const longestWaitMs = 60_000
 /** How long a stream may wait for its reader. */
 const patienceMs = 15_000
-/** What one poll is answered at most, apart from the snapshot: the rest comes with the next one. */
+/** Changes that one poll is answered with at most: the rest comes with the next one. */
 const mostEvents = 256
-const mostLength = 256 * 1024
 
 interface Wanted {
   readonly groups: readonly string[]
   readonly renewals: boolean
-  readonly from: Start
+  readonly from: Start | SnapshotPlace
 }
 
 export async function watch(
@@ -32,53 +34,95 @@ export async function watch(
   query: WatchOptions,
 ) {
   for (const group of groups) mayRead(request.identity, group)
+  const { node_id: nodeId } = query
+  if (nodeId !== undefined) {
+    checkNodeId(nodeId)
+    for (const group of groups) mayAct(request.identity, group, nodeId)
+  }
   const wanted = { groups, renewals: query.renewals === 'true', from: await startOf(service, request, query) }
   const leave = service.hub.enter(watchWeight(groups.length))
   if (!leave)
     throw new ServiceError('RATE_LIMITED', 'There are too many watchers already.', {
       details: { retry_after_ms: 5_000 },
     })
+  const absent = nodeId === undefined ? undefined : service.presence.enter(groups, nodeId)
   try {
     if (request.headers.accept?.includes('text/event-stream')) return await stream(service, request, reply, wanted)
-    const answer = await poll(service, request, wanted, Number(query.wait_ms ?? 25_000))
+    // In the order of their ids: a snapshot may go on with the next poll.
+    const sorted = { ...wanted, groups: groups.toSorted() }
+    const answer = await poll(service, request, sorted, Number(query.wait_ms ?? 25_000))
     return await reply.type('application/json; charset=utf-8').send(answer)
   } finally {
+    absent?.()
     leave()
   }
 }
 
-async function startOf({ hub, state }: Service, request: FastifyRequest, query: WatchOptions): Promise<Start> {
+async function startOf(
+  { hub, state }: Service,
+  request: FastifyRequest,
+  query: WatchOptions,
+): Promise<Start | SnapshotPlace> {
   const { 'last-event-id': header } = request.headers
   // Newer than the query, which the browser repeats whenever it connects again.
   const cursor = header || query.cursor
   if (cursor === undefined) return 'first'
-  const found = typeof cursor === 'string' ? hub.feed.find(cursor) : undefined
+  const place = typeof cursor === 'string' ? hub.snapshotCursors.find(cursor) : undefined
+  const found = typeof cursor === 'string' ? (place?.position ?? hub.feed.find(cursor)) : undefined
   const isAhead = found !== undefined && found !== 'gap' && isAfter(found, hub.feed.position)
   // Another replica may have given it out, and this one has yet to hear what that one knew.
   if (found === undefined || (isAhead && !(await state.reaches(found)))) {
     throw new ServiceError('INVALID_REQUEST', 'This cursor was never given out.')
   }
-  return found
+  return place ?? found
 }
 
-/** How a reader begins: with what the feed has for it, or with a snapshot. */
-async function beginningOf(
+/**
+ * How a reader begins: with what the feed has for it, or with a snapshot, in parts. Rights may be read again while a
+ * part waits for the disk, and then the reader would go on with outdated rights.
+ */
+async function* beginningOf(
   service: Service,
   request: FastifyRequest,
   { groups, from }: Pick<Wanted, 'groups' | 'from'>,
-): Promise<Snapshot> {
-  if (typeof from === 'object' && service.hub.feed.after(from)) return { events: [], position: from }
-  // Rights may be read again while the snapshot waits for the disk. Then the stream would begin with outdated rights.
-  return whileHere(service, request, async (signal) => {
-    const snapshot = await takeSnapshot(service, groups, from)
-    if (signal.aborted) throw new ServiceError('BACKEND_UNAVAILABLE', 'Rights were read again, or the service stops.')
-    return snapshot
-  })
+): AsyncGenerator<Snapshot> {
+  const isInside = typeof from === 'object' && 'after' in from
+  if (typeof from === 'object' && !isInside && service.hub.feed.after(from)) {
+    return yield { events: [], position: from, left: [], hasGap: false }
+  }
+  const pace = new Pace()
+  let part: SnapshotPart = isInside
+    ? partAfter(groups, from)
+    : { shown: undefined, left: groups, from, hasGap: from === 'first' }
+  const ordered = [...(part.shown?.groups ?? []), ...part.left]
+  do {
+    const asked = part
+    const taken = await whileHere(service, request, async (signal) => {
+      const snapshot = await takeSnapshot(service, asked)
+      if (signal.aborted) throw new ServiceError('BACKEND_UNAVAILABLE', 'Rights were read again, or the service stops.')
+      return snapshot
+    })
+    // Too much has happened since the last part.
+    if (!taken) part = { shown: undefined, left: ordered, from: 'gap', hasGap: false }
+    else {
+      yield taken
+      const { position, left, hasGap } = taken
+      part = { ...part, shown: { groups: ordered.slice(0, ordered.length - left.length), position }, left, hasGap }
+    }
+    if (pace.isOver) await pace.pause()
+  } while (part.left.length > 0)
+}
+
+/** A snapshot that went as far as this. */
+function partAfter(groups: readonly string[], { position, after }: SnapshotPlace): SnapshotPart {
+  const [shown, left] = [groups.filter((id) => id <= after), groups.filter((id) => id > after)]
+  return { shown: { groups: shown, position }, left, from: 'first', hasGap: true }
 }
 
 async function stream(service: Service, request: FastifyRequest, reply: FastifyReply, wanted: Wanted): Promise<void> {
   const { groups } = wanted
-  const start = await beginningOf(service, request, wanted)
+  const subject = service.limits.subjectOf(request)
+  const start = await begun(beginningOf(service, request, wanted))
   reply.hijack()
   const events = new EventStream({
     ...wanted,
@@ -89,6 +133,8 @@ async function stream(service: Service, request: FastifyRequest, reply: FastifyR
     clock: service.clock,
     identity: request.identity,
     patienceMs: Math.min(patienceMs, service.limits.options.answerTimeoutMs / 2),
+    subject,
+    charge: (count) => service.limits.deliverLate(subject, count),
     missedSince: (from) => beginningOf(service, request, { groups, from }),
     onSlow: () => service.metrics.slowReader(),
   })
@@ -100,6 +146,15 @@ async function stream(service: Service, request: FastifyRequest, reply: FastifyR
   }
 }
 
+/** Takes the first part now, so that what goes wrong with it can still be answered. */
+async function begun(parts: AsyncGenerator<Snapshot>): Promise<AsyncIterable<Snapshot>> {
+  const first = await parts.next()
+  return (async function* () {
+    if (!first.done) yield first.value
+    yield* parts
+  })()
+}
+
 /** The answer as JSON: checking every event against its schema again would take longer than all the rest. */
 async function poll(service: Service, request: FastifyRequest, wanted: Wanted, waitMs: number): Promise<string> {
   const { hub, state, clock } = service
@@ -108,38 +163,51 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
   /** False if that is enough for one answer. */
   const add = (json: string) => {
     events.push(json)
-    length += json.length
-    return events.length < mostEvents && length < mostLength
+    length += Buffer.byteLength(json)
+    return events.length < mostEvents && length < mostBytes
   }
-  const answer = (position: Position) => {
-    const rest = JSON.stringify({ cursor: hub.feed.cursorAt(position), cluster_id: state.clusterId })
+  const answer = (cursor: string) => {
+    const rest = JSON.stringify({ cursor, cluster_id: state.clusterId })
+    // Known only now, so the poll is not refused for it.
+    service.limits.made(request, wanted.groups.length, length)
     return `{"events":[${events.join()}],${rest.slice(1)}`
   }
   const { groups } = wanted
-  const start = await beginningOf(service, request, wanted)
-  for (const event of start.events) add(JSON.stringify(event()))
-  if (events.length > 0) return answer(start.position)
-  const from = start.position
+  const subject = service.limits.subjectOf(request)
+  let from: Position | undefined
+  for await (const part of beginningOf(service, request, wanted)) {
+    for (const json of part.events) add(json)
+    from = part.position
+    if (length < mostBytes || part.left.length === 0) continue
+    // What is left comes with the next poll.
+    const after = groups[groups.length - part.left.length - 1] ?? ''
+    return answer(hub.snapshotCursors.cursorAt({ position: from, after }))
+  }
+  if (!from) throw new TypeError('a snapshot has no parts')
+  if (events.length > 0) return answer(hub.feed.cursorAt(from))
   const watched = new Set(groups)
   for (const entry of hub.feed.after(from) ?? []) {
-    if (watched.has(entry.change.groupId) && !add(jsonOf(hub.frameOf(entry)))) return answer(entry.position)
+    if (watched.has(entry.change.groupId) && !add(jsonOf(hub.frameOf(entry)))) {
+      return answer(hub.feed.cursorAt(entry.position))
+    }
   }
-  if (events.length > 0) return answer(hub.feed.position)
+  if (events.length > 0) return answer(hub.feed.cursorAt(hub.feed.position))
   const longestMs = Math.min(waitMs, longestWaitMs, validForMs(request.identity, clock.wallMs()))
   let wake = () => {}
   let position: Position | undefined
-  const leave = hub.subscribe(groups, {
+  const subscription = hub.subscribe(groups, {
     wantsRenewals: wanted.renewals,
+    subject,
     notify(frame) {
       wake()
       if (add(jsonOf(frame()))) return
-      position = hub.feed.position
-      leave()
+      position = subscription.position
+      subscription.leave()
     },
     // The next poll gets it.
     miss(since) {
       position = since
-      leave()
+      subscription.leave()
       wake()
     },
   })
@@ -147,7 +215,9 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
     new Promise<void>((resolve) => {
       wake = () => {
         timer.cancel()
-        resolve()
+        // One change may wake thousands of polls, and each answer takes longer than telling it.
+        if (!service.fairQueue.runLater(subject, resolve)) resolve()
+        wake = () => {}
       }
       const timer = clock.setTimer(longestMs, wake)
       signal.addEventListener('abort', wake)
@@ -156,8 +226,8 @@ async function poll(service: Service, request: FastifyRequest, wanted: Wanted, w
   try {
     await whileHere(service, request, wait)
     // The position of now, with all events up to now: there is nothing between this answer and the next.
-    return answer(position ?? hub.feed.position)
+    return answer(hub.feed.cursorAt(position ?? subscription.position))
   } finally {
-    leave()
+    subscription.leave()
   }
 }

@@ -84,6 +84,18 @@ describe('a node', () => {
     expect(members.body['members']).toMatchObject([{ node_id: 'node-a' }])
   })
 
+  test('cannot make another one look alive by a watch, in one group or in many', async () => {
+    const [own, foreign] = [newGroup('payments'), newGroup('billing')]
+    await campaign(a, own, 'node-a')
+    expect(await ask(a, 'GET', `/v1/groups/${own}/watch?node_id=node-b`)).toMatchObject(forbidden)
+    // A reader sees a group without being able to take part in it.
+    expect(await ask(reader, 'GET', `/v1/groups/${own}/watch?node_id=node-a`)).toMatchObject(forbidden)
+    expect(await ask(a, 'GET', `/v1/watch?groups=${own},${foreign}&node_id=node-a`)).toMatchObject(forbidden)
+    expect(await ask(a, 'GET', `/v1/groups/${own}/watch?node_id=node-a`)).toMatchObject({ status: 200 })
+    const { body } = await ask(a, 'GET', `/v1/groups/${own}/members`)
+    expect(body['members']).toMatchObject([{ node_id: 'node-a' }])
+  })
+
   test('cannot renew for another one in a batch', async () => {
     const group = newGroup('billing')
     await campaign(b, group, 'node-b')

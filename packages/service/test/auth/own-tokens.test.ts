@@ -1,8 +1,10 @@
 import { createHmac, createPrivateKey, createPublicKey } from 'node:crypto'
 import { chmodSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { makeCertificate } from '../../../tenure/test/kubernetes/certificate.ts'
 import { systemClock } from '../../src/clock.ts'
 import { createTokenKey, signToken, startService, type TokenKey } from '../../src/index.ts'
+import { makeAuthority } from './certificates.ts'
 import { ask, startTestService, type TestService } from './service.ts'
 import { encode, jwkOf, nowSeconds, signed } from './tokens.ts'
 
@@ -138,6 +140,39 @@ test('a service warns of a key that everybody can replace', async () => {
     })
     await close()
     expect(log.join('').includes('everybody on this machine can let itself in by a key of its own')).toBe(warned)
+  }
+})
+
+test('a service refuses a certificate in place of the key, and says what it needs', async () => {
+  const { cert } = makeCertificate()
+  const starting = startTestService((write) => ({ authentication: { tokenKeyFile: write('service.pem', cert) } }))
+  const text = 'authentication.tokenKeyFile: it holds a certificate; give the public key alone.'
+  await expect(starting).rejects.toThrow(text)
+})
+
+test('a service warns of rights and of authorities of clients that everybody can write', async () => {
+  const { cert, key: serverKey } = makeCertificate()
+  const authority = makeAuthority()
+  for (const [mode, warned] of [
+    [0o644, false],
+    [0o666, true],
+  ] as const) {
+    const { log, close } = await startTestService((write) => {
+      const files = {
+        clientCaFile: write('clients.pem', authority.cert),
+        rightsFile: write('rights.json', { certificates: [] }),
+      }
+      for (const file of Object.values(files)) chmodSync(file, mode)
+      const tls = { certFile: write('server.pem', cert), keyFile: write('server.key', serverKey) }
+      return {
+        tls: { ...tls, clientCaFile: files.clientCaFile },
+        authentication: { certificates: { rightsFile: files.rightsFile } },
+      }
+    })
+    await close()
+    const lines = log.join('')
+    expect(lines.includes('everybody on this machine can give itself every right')).toBe(warned)
+    expect(lines.includes('everybody on this machine can let itself in by an authority of its own')).toBe(warned)
   }
 })
 

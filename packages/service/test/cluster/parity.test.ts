@@ -27,7 +27,17 @@ const steps: readonly Step[] = [
   ['a lease that is too short', (groups) => groups.campaign(claimOf('b', { attempt: 'other', ttlMs: 1 }), signal)],
   [
     'a term from far ahead',
-    (groups) => groups.campaign(claimOf('b', { attempt: 'other', afterTerm: 2 ** 40 }), signal),
+    (groups) => groups.campaign(claimOf('b', { attempt: 'other', afterTerm: 2 ** 21 }), signal),
+  ],
+  [
+    'a term from far ahead for an administrator',
+    (groups) =>
+      groups.campaign(claimOf('b', { groupId: 'far', afterTerm: 2 ** 21, byAdministrator: true, attempt }), signal),
+  ],
+  [
+    'a term from too far ahead for an administrator',
+    (groups) =>
+      groups.campaign(claimOf('b', { groupId: 'far', afterTerm: 2 ** 40, byAdministrator: true, attempt }), signal),
   ],
   ['a renewal', (groups) => groups.renew({ ...held, extendByMs: 5_000, mark: 'm2' })],
   ['a longer renewal with a carry', (groups) => groups.renew({ ...held, extendByMs: 8_000, carry: 'page 7' })],
@@ -51,6 +61,15 @@ const steps: readonly Step[] = [
   ],
   ['the leader', (groups) => groups.leader('jobs')],
   ['a heartbeat', (groups) => groups.heartbeat('jobs', 'c', '{"ip":"10.0.0.1"}')],
+  ['a heartbeat with a start', (groups) => groups.heartbeat('jobs', 'c', '{"ip":"10.0.0.1"}', 'start 1')],
+  [
+    'open watches, one in no group',
+    (groups) =>
+      groups.present([
+        ['jobs', 'd'],
+        ['none', 'd'],
+      ]),
+  ],
   ['the members', (groups) => groups.members('jobs')],
   ['the group', (groups) => groups.group('jobs')],
   ['a new definition', (groups) => groups.define('orders', strict, { replace: false })],

@@ -247,20 +247,21 @@ describe('a reign ends', () => {
     await campaign(groups, 'a')
     stalledMs = 2_500
     expect(one.now().kind).toBe('nowhere')
-    for (const answer of [
-      groups.renew({ ...held, extendByMs: 5_000 }),
-      groups.renew({ ...held, nodeId: 'b', extendByMs: 5_000 }),
-      groups.leader('jobs'),
-      groups.leader('nobody asked for this one'),
-      groups.resign(held),
-      groups.heartbeat('jobs', 'a', '{}'),
-      campaign(groups, 'b'),
-      groups.members('jobs'),
-      groups.group('jobs'),
-      groups.groups({ after: undefined, limit: 10 }),
-      groups.check(),
+    for (const ask of [
+      () => groups.renew({ ...held, extendByMs: 5_000 }),
+      () => groups.renew({ ...held, nodeId: 'b', extendByMs: 5_000 }),
+      () => groups.leader('jobs'),
+      () => groups.leader('nobody asked for this one'),
+      () => groups.resign(held),
+      () => groups.heartbeat('jobs', 'a', '{}'),
+      () => groups.present([['jobs', 'a']]),
+      () => campaign(groups, 'b'),
+      () => groups.members('jobs'),
+      () => groups.group('jobs'),
+      () => groups.groups({ after: undefined, limit: 10 }),
+      () => groups.check(),
     ]) {
-      await expect(answer).rejects.toMatchObject(unavailable)
+      await expect((async () => ask())()).rejects.toMatchObject(unavailable)
     }
     expect(groups.textsOf('jobs', 1)).toBeUndefined()
     await clock.advance(10_000)

@@ -2,12 +2,14 @@ import { pino } from 'pino'
 import { open } from '../../src/auth/access.ts'
 import { Revocations } from '../../src/auth/revocations.ts'
 import { systemClock } from '../../src/clock.ts'
+import { FairQueue } from '../../src/fair-queue.ts'
 import { buildApp } from '../../src/http/app.ts'
 import { limitsFrom } from '../../src/http/limit-options.ts'
 import { Limits } from '../../src/http/limits.ts'
 import type { Service } from '../../src/http/service.ts'
 import { Metrics } from '../../src/operation/metrics.ts'
 import { Readiness } from '../../src/operation/readiness.ts'
+import { Presence } from '../../src/watch/presence.ts'
 import { Streams } from '../../src/watch/streams.ts'
 import { policy } from './test-cluster.ts'
 
@@ -25,6 +27,8 @@ export async function serveGroups({
   const metrics = new Metrics({
     minTtlMs: policy.minTtlMs,
     groups: () => 0,
+    groupBytes: () => 0,
+    maxGroupBytes: 0,
     stalledMs: () => 0,
     watchers: () => hub.watchers,
     waiting: () => limits.waitingCount,
@@ -39,10 +43,12 @@ export async function serveGroups({
     secret,
     clock,
     limits,
+    fairQueue: new FairQueue(),
     readiness,
     replicas,
     storageHealth: new Readiness(replicas, clock),
     streams,
+    presence: new Presence(state, clock),
     metrics,
     logger,
     policy,

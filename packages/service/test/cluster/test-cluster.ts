@@ -8,6 +8,7 @@ import * as linkServer from '../../src/cluster/link-server.ts'
 import type { Place, Places } from '../../src/cluster/place.ts'
 import * as terms from '../../src/cluster/terms.ts'
 import * as errors from '../../src/errors.ts'
+import { FairQueue } from '../../src/fair-queue.ts'
 import type { Authority } from '../../src/groups/group-driver.ts'
 import type { CampaignClaim } from '../../src/groups/groups.ts'
 import * as localGroups from '../../src/groups/local-groups.ts'
@@ -141,7 +142,13 @@ export class TestCluster {
     // The port is known only when it listens.
     const self = { replica: `replica-${this.replicas.length}`, address: '' }
     const groups = new made.clusterGroups.ClusterGroups({ ...shared, position, self, ...client })
-    const hub = new made.hubs.Hub(groups, { secret: head.secret, position, maxWatchers: 1_000 })
+    const hub = new made.hubs.Hub(groups, {
+      secret: head.secret,
+      position,
+      maxWatchers: 1_000,
+      fairQueue: new FairQueue(),
+      budget: { deliver: () => true },
+    })
     const { changes } = groups
     const server = new made.linkServer.LinkServer({
       ...shared,

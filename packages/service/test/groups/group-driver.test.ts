@@ -249,6 +249,7 @@ describe('a process that may not answer', () => {
       members: () => groups.members('jobs'),
       'members of no group': () => groups.members('none'),
       'a heartbeat': () => groups.heartbeat('jobs', 'b', '{}'),
+      'an open watch': () => groups.present([['jobs', 'b']]),
       'a heartbeat in no group': () => groups.heartbeat('none', 'b', '{}'),
       'a removal of no group': () => groups.remove('none', { force: true }),
       'a removal': () => groups.remove('jobs', { force: true }),
@@ -353,6 +354,7 @@ test('once another replica has written, nothing is answered any more', async () 
     () => campaign('c'),
     () => groups.group('none'),
     () => groups.heartbeat('jobs', 'b', '{}'),
+    () => groups.present([['jobs', 'b']]),
     () => groups.groups({ after: 'jobs', limit: 9 }),
   ]
   for (const ask of asked) {

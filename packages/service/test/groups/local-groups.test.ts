@@ -190,6 +190,15 @@ describe('after a restart', () => {
     expect(await scene.campaign('a', { groupId: 'made since' })).toMatchObject({ lease: { term: 1_000_001 } })
   })
 
+  test('a lease still belongs to the start of its node that it was granted to', async () => {
+    const scene = await open()
+    await scene.campaign('a', { instance: 'one' })
+    await scene.restart()
+    const renewed = (instance: string) => scene.state.renew({ ...held(1), instance, extendByMs: 5_000 })
+    expect(await renewed('two')).toMatchObject({ granted: false, lease: { instance: 'one' } })
+    expect(await renewed('one')).toMatchObject({ granted: true })
+  })
+
   test('versions of the run before mean nothing any more', async () => {
     const scene = await open()
     const { lease } = await scene.campaign('a')
@@ -218,6 +227,24 @@ describe('a group', () => {
     await scene.restart()
     await expect(scene.campaign('b')).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
     expect(await scene.campaign('a')).toMatchObject({ granted: true })
+  })
+
+  test('ends the lease of a leader that is no longer allowed by itself, even over a restart', async () => {
+    const scene = await open()
+    const policy = { minTtlMs: 1_000, maxTtlMs: 60_000 }
+    await scene.campaign('a')
+    await scene.state.define('jobs', { policy, allowedNodes: ['b'] }, { replace: true })
+    const renewed = () => scene.state.renew({ ...held(1), extendByMs: 5_000 })
+    expect(await renewed()).toMatchObject({ granted: false, refusal: { code: 'UNAUTHORIZED' } })
+    expect(await scene.state.renewMany('a', [['jobs', 1, 5_000]])).toMatchObject([
+      { refusal: { code: 'UNAUTHORIZED' } },
+    ])
+    await scene.restart()
+    expect(await renewed()).toMatchObject({ granted: false, refusal: { code: 'UNAUTHORIZED' } })
+    expect(await scene.campaign('b')).toMatchObject({ granted: false, lease: { nodeId: 'a', ended: false } })
+    // What was promised, and the grace after a restart.
+    await scene.clock.advance(10_000)
+    expect(await scene.campaign('b')).toMatchObject({ granted: true, lease: { nodeId: 'b', term: 2 } })
   })
 
   test('exists only by definition where that is wanted', async () => {
@@ -283,6 +310,23 @@ describe('a group', () => {
   })
 })
 
+test('a heartbeat of another start of the leader is no sign of life of the leader', async () => {
+  const scene = await open()
+  await scene.campaign('a', { instance: 'one', metadata: '{"from":"one"}' })
+  await scene.clock.advance(1_000)
+  const leader = async () => (await scene.state.members('jobs'))[0]
+  const before = await leader()
+  await scene.state.heartbeat('jobs', 'a', '{"from":"two"}', 'two')
+  expect(await leader()).toEqual(before)
+  await scene.state.heartbeat('jobs', 'a', '{"from":"one, later"}', 'one')
+  expect(await leader()).toMatchObject({
+    nodeId: 'a',
+    role: 'leader',
+    instance: 'one',
+    metadata: '{"from":"one, later"}',
+  })
+})
+
 test('a leader that resigned takes part no more until it gives another sign', async () => {
   const scene = await open()
   const nodes = async () => (await scene.state.members('jobs')).map(({ nodeId, role }) => `${nodeId} ${role}`)
@@ -326,12 +370,14 @@ test('groups that were deleted do not count, also after a restart, and come back
   expect(scene.state.groupCount).toBe(1)
 })
 
-describe('a term that is asked for from far ahead', () => {
-  const farthest = 2 ** 32
-
-  test('is refused, in whatever state the group is, and leaves it as it was', async () => {
+describe.each([
+  { who: 'a candidate', byAdministrator: false, farthest: 2 ** 20 },
+  { who: 'an administrator', byAdministrator: true, farthest: 2 ** 32 },
+])('after_term of $who', ({ byAdministrator, farthest }) => {
+  test('is refused beyond its bound, whatever the state of the group, and changes nothing', async () => {
     const scene = await open()
-    const far = (groupId: string, afterTerm = farthest + 1) => scene.campaign('b', { groupId, afterTerm })
+    const far = (groupId: string, afterTerm = farthest + 1) =>
+      scene.campaign('b', { groupId, afterTerm, byAdministrator })
     const refused = { code: 'INVALID_REQUEST' }
     for (const afterTerm of [farthest + 1, Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER]) {
       await expect(far('new', afterTerm)).rejects.toMatchObject(refused)
@@ -345,13 +391,100 @@ describe('a term that is asked for from far ahead', () => {
     expect(await scene.campaign('a', { groupId: 'new' })).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 
-  test('is granted up to the bound, and counts from what a restored backup skips', async () => {
+  test('is granted up to its bound, which counts from what a restored backup skips', async () => {
     const scene = await open()
-    expect(await scene.campaign('a', { afterTerm: farthest })).toMatchObject({ lease: { term: farthest + 1 } })
+    const after = (afterTerm: number, groupId: string) => scene.campaign('a', { groupId, afterTerm, byAdministrator })
+    expect(await after(farthest, 'jobs')).toMatchObject({ lease: { term: farthest + 1 } })
     await scene.restart({ afterRestore: true })
-    expect(await scene.campaign('a', { groupId: 'other', afterTerm: farthest + 1_000_000 })).toMatchObject({
-      lease: { term: farthest + 1_000_001 },
-    })
+    expect(await after(farthest + 1_000_000, 'other')).toMatchObject({ lease: { term: farthest + 1_000_001 } })
+  })
+})
+
+test('a candidate that knows the last term before a lost restore may still ask for the next one', async () => {
+  const scene = await open()
+  await scene.restart({ afterRestore: true })
+  const before = await scene.campaign('a')
+  expect(before).toMatchObject({ lease: { term: 1_000_001 } })
+  // Another service with the same groups, whose data know nothing of the restore.
+  const other = await open()
+  expect(await other.campaign('a', { afterTerm: before.highestTerm })).toMatchObject({ lease: { term: 1_000_002 } })
+})
+
+describe('the memory of groups', () => {
+  const metadata = JSON.stringify({ text: 'x'.repeat(4_000) })
+  const tooMany = { code: 'RATE_LIMITED' }
+
+  test('is bounded per subject, over a restart too, and free again once groups are deleted', async () => {
+    const scene = await open({ groupBytesPerSubject: 16_000, endedKept: { metadataMs: 10_000, groupMs: 10_000 } })
+    const lead = (groupId: string, subject = 'many') => scene.campaign('a', { groupId, subject, metadata })
+    for (const groupId of ['g1', 'g2', 'g3']) await lead(groupId)
+    await expect(lead('g4')).rejects.toMatchObject(tooMany)
+    expect(await lead('g4', 'another')).toMatchObject({ granted: true })
+    await scene.restart()
+    await expect(lead('g5')).rejects.toMatchObject(tooMany)
+    await scene.state.remove('g1', { force: true })
+    await expect(lead('g5')).rejects.toMatchObject(tooMany)
+    await scene.clock.advance(130_000)
+    await expect.poll(() => lead('g5').catch((error: unknown) => error)).toMatchObject({ granted: true })
+  })
+
+  test('is bounded in total, and refuses only what makes a group larger', async () => {
+    const scene = await open({ maxGroupBytes: 16_000 })
+    for (const groupId of ['g1', 'g2', 'g3']) await scene.campaign('a', { groupId, metadata })
+    await expect(scene.campaign('a', { groupId: 'g4', metadata })).rejects.toMatchObject(tooMany)
+    const held1 = { ...held(1), groupId: 'g1' }
+    expect(await scene.state.renew({ ...held1, extendByMs: 50_000 })).toMatchObject({ granted: true })
+    const grown = await scene.state.renew({ ...held1, extendByMs: 5_000, carry: 'x'.repeat(4_000) })
+    expect(grown).toMatchObject({ granted: false, refusal: tooMany })
+    await scene.state.resign(held1)
+    expect(await scene.campaign('b', { groupId: 'g1', metadata })).toMatchObject({ granted: true, lease: { term: 2 } })
+    // Many campaigns at once are not granted what is left once for each.
+    const small = Array.from({ length: 9 }, (_, index) => scene.campaign('a', { groupId: `n${index}` }))
+    const settled = await Promise.allSettled(small)
+    expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
+    expect(scene.state.groupBytes).toBeLessThanOrEqual(16_000)
+  })
+
+  test('of a group that ended long ago is given back: first its metadata, then all but its term', async () => {
+    const scene = await open({ endedKept: { metadataMs: 60_000, groupMs: 240_000 } })
+    for (const groupId of ['plain', 'carried', 'defined', 'led']) {
+      if (groupId === 'defined') {
+        const definition = { policy: { minTtlMs: 1_000, maxTtlMs: 60_000 }, allowedNodes: undefined }
+        await scene.state.define(groupId, definition, { replace: false })
+      }
+      await scene.campaign('a', { groupId, metadata, ttlMs: 5_000, afterTerm: 6 })
+      const held7 = { ...held(7), groupId }
+      if (groupId === 'carried') await scene.state.renew({ ...held7, extendByMs: 5_000, carry: 'page 7' })
+      await scene.state.resign(held7)
+    }
+    const metadataOf = async (groupId: string) => (await scene.state.leader(groupId)).lease?.metadata
+    expect(await metadataOf('plain')).toBe(metadata)
+    await scene.clock.advance(130_000)
+    await scene.campaign('b', { groupId: 'led', metadata })
+    await expect.poll(() => metadataOf('plain')).toBe('{}')
+    expect(await metadataOf('carried')).toBe('{}')
+    expect(await metadataOf('defined')).toBe(metadata)
+    expect(await metadataOf('led')).toBe(metadata)
+    await scene.clock.advance(190_000)
+    await expect
+      .poll(() => scene.state.group('plain').catch((error: unknown) => error))
+      .toMatchObject({ code: 'NOT_FOUND' })
+    expect(await scene.state.group('led')).toMatchObject({ highestTerm: 8 })
+    expect(await scene.state.leader('carried')).toMatchObject({ lease: { carry: 'page 7', term: 7 } })
+    await scene.restart()
+    await expect(scene.state.group('plain')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    expect(await scene.state.leader('plain')).toMatchObject({ lease: undefined, highestTerm: 7 })
+    expect(await scene.campaign('c', { groupId: 'plain', afterTerm: 6 })).toMatchObject({ granted: false })
+    expect(await scene.campaign('c', { groupId: 'plain' })).toMatchObject({ granted: true, lease: { term: 8 } })
+  })
+
+  test('is not given back of a group that is held, or that somebody waits for', async () => {
+    const scene = await open({ endedKept: { metadataMs: 1_000, groupMs: 1_000 } })
+    await scene.campaign('a', { ttlMs: 60_000 })
+    await scene.state.depose(held(1))
+    const waiting = scene.campaign('b', { waitMs: 600_000 })
+    await scene.clock.advance(70_000)
+    expect(await waiting).toMatchObject({ granted: true, lease: { term: 2 } })
   })
 })
 

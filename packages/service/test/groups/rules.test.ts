@@ -97,7 +97,7 @@ describe('a campaign', () => {
     expect(judgeCampaign(led(), once, at(5_000))).toEqual({ answer: 'refused' })
     const last = new Group('jobs', Number.MAX_SAFE_INTEGER)
     expect(judgeCampaign(last, claim, at(0))).toMatchObject({ answer: { code: 'CONFLICT' } })
-    expect(judgeCampaign(led(), { ...claim, afterTerm: 2 ** 33 }, at(0))).toMatchObject({
+    expect(judgeCampaign(led(), { ...claim, afterTerm: 2 ** 20 + 2 }, at(0))).toMatchObject({
       answer: { code: 'INVALID_REQUEST' },
     })
   })
@@ -146,6 +146,33 @@ describe('a renewal', () => {
       answer: 'extended',
     })
   })
+})
+
+test('another start of the node neither renews nor ends a lease; one without a name, or a grant without one, does', () => {
+  const other = { ...held, instance: 'two' }
+  const group = led({ instance: 'one' })
+  expect(judgeRenewal(group, { ...other, extendByMs: 5_000 }, at(0))).toEqual({ answer: 'refused' })
+  expect(judgeResignation(group, other, at(0))).toEqual({ answer: 'refused' })
+  expect(judgeDeposition(group, other, at(0))).toEqual({ answer: 'refused' })
+  for (const same of [held, { ...held, instance: 'one' }]) {
+    expect(judgeRenewal(group, { ...same, extendByMs: 5_000 }, at(0))).toEqual({ answer: 'extended' })
+    expect(judgeResignation(group, same, at(0))).toMatchObject({ write: { record: { ended: 'resigned' } } })
+  }
+  expect(judgeRenewal(led(), { ...other, extendByMs: 5_000 }, at(0))).toEqual({ answer: 'extended' })
+  expect(judgeResignation(led(), other, at(0))).toMatchObject({ write: { record: { ended: 'resigned' } } })
+})
+
+test('a leader that the definition no longer allows renews nothing, keeps what it was promised, and may resign', () => {
+  const group = led()
+  group.definition = { policy: { minTtlMs: 1_000, maxTtlMs: 60_000 }, allowedNodes: ['b'] }
+  for (const more of [{}, { extendByMs: 9_000 }, { carry: 'p' }]) {
+    const ruling = unchanged(group, () => judgeRenewal(group, { ...held, extendByMs: 5_000, ...more }, at(4_999)))
+    expect(ruling).toMatchObject({ answer: { code: 'UNAUTHORIZED' } })
+  }
+  expect(judgeRenewal(group, { ...held, extendByMs: 5_000 }, at(5_000))).toEqual({ answer: 'refused' })
+  expect(judgeCampaign(group, claim, at(4_999))).toEqual({ answer: 'wait' })
+  expect(judgeCampaign(group, claim, at(5_000))).toMatchObject({ write: { record: { term: 2, node: 'b' } } })
+  expect(judgeResignation(group, held, at(0))).toMatchObject({ write: { record: { ended: 'resigned' } } })
 })
 
 test('a resignation is written with its reason, is done if it was before, and names exactly what it ends', () => {

@@ -17,14 +17,15 @@ test('a group that was named has figures before anybody campaigns, and they foll
   const scene = await open({ metricsGroups: ['jobs'] })
   const shown = () => scene.state.figures()?.shown
   await pass(scene, 3_000)
-  const nobody = { groupId: 'jobs', hasLeader: false, remainingMs: 0 }
+  const nobody = { groupId: 'jobs', hasLeader: false, remainingMs: 0, standbys: 0 }
   expect(shown()).toEqual([{ ...nobody, term: 0, sinceChangeMs: 3_000 }])
   await scene.campaign('a')
   await scene.clock.advance(2_000)
-  expect(shown()).toEqual([{ groupId: 'jobs', hasLeader: true, term: 1, remainingMs: 3_000, sinceChangeMs: 2_000 }])
+  const led = { groupId: 'jobs', hasLeader: true, term: 1, standbys: 0 }
+  expect(shown()).toEqual([{ ...led, remainingMs: 3_000, sinceChangeMs: 2_000 }])
   await scene.state.renew({ ...held(1), extendByMs: 5_000 })
   await scene.clock.advance(1_000)
-  expect(shown()).toEqual([{ groupId: 'jobs', hasLeader: true, term: 1, remainingMs: 4_000, sinceChangeMs: 3_000 }])
+  expect(shown()).toEqual([{ ...led, remainingMs: 4_000, sinceChangeMs: 3_000 }])
   await scene.state.resign(held(1))
   await scene.clock.advance(500)
   expect(shown()).toEqual([{ ...nobody, term: 1, sinceChangeMs: 500 }])
@@ -39,11 +40,11 @@ test('a lease that has run out is over by the clock, and its end counts from the
   shown.add(lease.group)
   shown.changed(lease.group)
   await clock.advance(5_400)
-  const over = { groupId: 'jobs', hasLeader: false, term: 1, remainingMs: 0, sinceChangeMs: 400 }
-  expect(shown.figures().shown).toEqual([over])
+  const over = { groupId: 'jobs', hasLeader: false, term: 1, remainingMs: 0, standbys: 0, sinceChangeMs: 400 }
+  expect(shown.figures(() => 0).shown).toEqual([over])
   lease.end = 'expired'
   shown.changed(lease.group)
-  expect(shown.figures().shown).toEqual([over])
+  expect(shown.figures(() => 0).shown).toEqual([over])
 })
 
 test('after a restart, a lease that goes on counts from its grant, and an end that was before from the start', async () => {
@@ -75,12 +76,12 @@ test('a thousand groups have figures; more are left out and counted until there 
   // Not in the order of their names: those that came first stay.
   const groups = Array.from({ length: mostShown + 3 }, (_, index) => new Group(`all-${9_999 - index}`, 1))
   for (const group of [...groups, ...groups]) shown.add(group)
-  const idsOf = () => shown.figures().shown.map(({ groupId }) => groupId)
-  expect(shown.figures().leftOut).toBe(4)
+  const idsOf = () => shown.figures(() => 0).shown.map(({ groupId }) => groupId)
+  expect(shown.figures(() => 0).leftOut).toBe(4)
   expect(idsOf()).toEqual(['named', ...groups.slice(0, mostShown - 1).map(({ id }) => id)])
   shown.remove(groups[0] as Group)
   shown.remove(groups.at(-1) as Group)
-  expect(shown.figures().leftOut).toBe(2)
+  expect(shown.figures(() => 0).leftOut).toBe(2)
   expect(idsOf()).toEqual(['named', ...groups.slice(1, mostShown).map(({ id }) => id)])
 })
 

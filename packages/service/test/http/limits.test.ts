@@ -33,6 +33,32 @@ describe('bytes', () => {
   })
 })
 
+describe('deliveries', () => {
+  const clock = fakeClock()
+  const limits = new Limits(limitsFrom({ deliveriesPerSecond: 10, requestsPerSecond: 50 }, true), {
+    clock,
+    authenticated: true,
+  })
+  const of = (subject: string) =>
+    ({ identity: { subject }, routeOptions: { url: '/v1/x' } }) as unknown as FastifyRequest
+
+  test('have a budget that comes back with time', async () => {
+    expect(limits.deliver('a', 20)).toBe(true)
+    expect(limits.deliver('a', 1)).toBe(false)
+    expect(limits.deliver('b', 1)).toBe(true)
+    expect(limits.deliverLate('a', 1)).toBe(100)
+    await clock.advance(100)
+    expect(limits.deliverLate('a', 1)).toBe(0)
+  })
+
+  test('of others cost a leader little, however many watch it', () => {
+    for (let change = 0; change < 4; change++) limits.causes(of('leader'), 1_000_000)
+    // 100 at once, of which each change took 20.
+    for (let count = 0; count < 20; count++) limits.request(of('leader'))
+    expect(() => limits.request(of('leader'))).toThrow(/Too many/)
+  })
+})
+
 test('limits that make no sense are refused with their name', () => {
   expect(limitsFrom(undefined, true)).toMatchObject({ requestsPerSecond: 1_000, maxConnections: 30_000 })
   expect(limitsFrom({}, false)).toMatchObject({ requestsPerSecond: 0, maxConnections: 30_000 })

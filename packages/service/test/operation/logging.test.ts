@@ -1,4 +1,5 @@
 import { pino } from 'pino'
+import { Elector, memoryStore, type Log } from 'tenure'
 import { fakeClock } from 'tenure/testing'
 import { expect, test } from 'vitest'
 import type { Change } from '../../src/watch/feed.ts'
@@ -45,4 +46,18 @@ test('renewals have no lines and cost none', () => {
   for (let count = 0; count < 5_000; count++) tell('busy', 'RENEWED')
   tell('busy')
   expect(lines).toMatchObject([{ node: 'busy' }])
+})
+
+test('console and a logger of pino fit the option log of the library as they are', async () => {
+  const lines: Line[] = []
+  const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Line) })
+  const logs: readonly Log[] = [console, logger]
+  expect(logs).toHaveLength(2)
+  const clock = fakeClock()
+  const elector = new Elector({ store: memoryStore({ clock }), clock, election: 'jobs', identity: 'a', log: logger })
+  elector.start()
+  await clock.advance(100)
+  expect(lines).toMatchObject([{ msg: 'tenure: this process leads "jobs" in term 1' }])
+  void elector.stop()
+  await clock.advance(100)
 })

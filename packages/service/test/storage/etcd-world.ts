@@ -21,8 +21,12 @@ export interface EtcdPlace extends EtcdAt {
 }
 
 /** Opens what is kept there, until the end of the test. */
-export async function openEtcd(storages: EtcdStorages, { url, prefix }: EtcdPlace): Promise<ServerStorage> {
-  const keys = openEtcdKeys(url.replace('http:', 'etcd:') + `/${encodeURIComponent(prefix)}`, {}, systemClock)
+export async function openEtcd(
+  storages: EtcdStorages,
+  { url, prefix }: EtcdPlace,
+  open = openEtcdKeys,
+): Promise<ServerStorage> {
+  const keys = open(url.replace('http:', 'etcd:') + `/${encodeURIComponent(prefix)}`, {}, systemClock)
   if (!keys) throw new Error(`${url} is not the address of an etcd`)
   const storage = await storages.ServerStorage.open({ server: new storages.EtcdServer(keys), newId: randomUUID })
   onTestFinished(() => storage.close())

@@ -4,12 +4,14 @@ import { randomUUID } from 'node:crypto'
 import type { openPostgresStatements, PostgresStatements } from 'tenure/stores/postgres'
 import { onTestFinished } from 'vitest'
 import { openPair, promote } from '../../../../test/servers/postgres-pair.ts'
+import { postgres } from '../../../../test/servers/postgres.ts'
+import { start } from '../../../../test/servers/server.ts'
 import { systemClock } from '../../src/clock.ts'
 import { Journal } from '../../src/storage/journal.ts'
 import { restoreShared } from '../../src/storage/migrate.ts'
 import type { ServerStorage } from '../../src/storage/server-storage.ts'
 import { batchAfter, read, write } from './data.ts'
-import { newTable, openPostgres, type PostgresStorages } from './postgres-world.ts'
+import { copyTo, newTable, openPostgres, type PostgresStorages } from './postgres-world.ts'
 
 export interface FailoverParts extends PostgresStorages {
   readonly openPostgresStatements: typeof openPostgresStatements
@@ -39,7 +41,7 @@ async function openRolledBack(parts: FailoverParts) {
   const storage = await open(primary.url, (statements) => ({
     ...statements,
     async run(...statement) {
-      const [, over, head] = statement[1]
+      const [, , over, head] = statement[1]
       const isConfirmation = head !== undefined && head === over
       if (isConfirmation) successor ??= await failOver()
       last = statement
@@ -69,6 +71,42 @@ async function openRolledBack(parts: FailoverParts) {
   /** Lets the batch arrive that was lost. */
   const deliver = async () => lost && successor?.run(...lost)
   return { storage, head, journal, terms, deliver }
+}
+
+/** A batch that the primary confirms and the standby does not have, because of what `interrupt` does to its wait. */
+async function checkUnreplicated(
+  parts: FailoverParts,
+  interrupt: (pair: Awaited<ReturnType<typeof openPair>>) => Promise<void>,
+): Promise<void> {
+  const scene = await openScene(parts)
+  const { primary, link, open, settle, follow, waitUntilSynchronous } = scene
+  const storage = await open()
+  const standby = await follow()
+  await settle('standby')
+  await waitUntilSynchronous()
+  await write(storage, { id: 'a', record: { term: 1 } })
+  const head = await storage.head()
+  link.freezeExisting()
+  const batch = batchAfter(head, [{ id: 'a', record: { term: 1, ended: 'resigned' } }])
+  const outcome = storage.append(head, batch).then(
+    (appended) => appended,
+    () => 'unknown',
+  )
+  await interrupt(scene)
+  equal(await outcome, 'unknown')
+  // All who read see it.
+  deepEqual(await storage.head(), batch.head)
+  await primary.kill('SIGKILL')
+  await promote(standby)
+  const successor = await open(standby.url)
+  deepEqual(await successor.head(), head)
+  // Settled by a write: given up.
+  equal(await successor.append(head, batchAfter(head, [])), 'done')
+  equal(await successor.append(head, batch), 'fenced')
+  deepEqual(
+    (await read(successor)).map(({ record }) => record),
+    [{ term: 1 }],
+  )
 }
 
 export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => Promise<void>>> = {
@@ -121,35 +159,26 @@ export const failoverChecks: Readonly<Record<string, (parts: FailoverParts) => P
       ],
     )
   },
-  async 'a commit whose wait for the replica was cancelled is not known to be done, and a failover may lose it'(parts) {
-    const { primary, link, cancelCommit, open, settle, follow, waitUntilSynchronous } = await openScene(parts)
+  'a commit whose wait for the replica was cancelled is not known to be done, and a failover may lose it': (parts) =>
+    checkUnreplicated(parts, ({ cancelCommit }) => cancelCommit()),
+  'a commit that was released from its wait for the replica is not known to be done, and a failover may lose it': (
+    parts,
+  ) => checkUnreplicated(parts, ({ releaseCommit }) => releaseCommit()),
+  async 'a server with another system identifier does not vouch for what was confirmed, even where a replica was waited for'(
+    parts,
+  ) {
+    const { admin, table, open, settle, follow, waitUntilSynchronous } = await openScene(parts)
     const storage = await open()
-    const standby = await follow()
+    await follow()
     await settle('standby')
     await waitUntilSynchronous()
     await write(storage, { id: 'a', record: { term: 1 } })
-    const head = await storage.head()
-    link.freezeExisting()
-    const batch = batchAfter(head, [{ id: 'a', record: { term: 1, ended: 'resigned' } }])
-    const outcome = storage.append(head, batch).then(
-      (appended) => appended,
-      () => 'unknown',
-    )
-    await cancelCommit()
-    equal(await outcome, 'unknown')
-    // All who read see it.
-    deepEqual(await storage.head(), batch.head)
-    await primary.kill('SIGKILL')
-    await promote(standby)
-    const successor = await open(standby.url)
-    deepEqual(await successor.head(), head)
-    // Settled by a write: given up.
-    equal(await successor.append(head, batchAfter(head, [])), 'done')
-    equal(await successor.append(head, batch), 'fenced')
-    deepEqual(
-      (await read(successor)).map(({ record }) => record),
-      [{ term: 1 }],
-    )
+    const other = await start(postgres)
+    onTestFinished(() => other.stop())
+    const copy = await copyTo(parts, other.url, table, admin)
+    deepEqual(await copy.head(), await storage.head())
+    equal((await storage.history()).isComplete, true)
+    equal((await copy.history()).isComplete, false)
   },
   async 'a batch that a failover loses just before it is confirmed ends nobody, and is given up'(parts) {
     const { storage, head, journal, terms, deliver } = await openRolledBack(parts)

@@ -53,6 +53,28 @@ function failing(statements: PostgresStatements) {
   return { through, network, deliver }
 }
 
+/** Opens a copy of the data on another server, as a dump that is put back there makes one. */
+export async function copyTo(
+  storages: PostgresStorages,
+  url: string,
+  table: string,
+  from: Pool,
+): Promise<ServerStorage> {
+  const copy = new Client({ connectionString: url })
+  await copy.connect()
+  await openPostgres(storages, url, table).then((made) => made.close())
+  await copy.query(`delete from "${table}_head"`)
+  for (const part of ['head', 'groups']) {
+    const { rows } = await from.query(`select * from "${table}_${part}"`)
+    const name = `"${table}_${part}"`
+    await copy.query(`insert into ${name} select * from json_populate_recordset(null::${name}, $1)`, [
+      JSON.stringify(rows),
+    ])
+  }
+  await copy.end()
+  return openPostgres(storages, url, table)
+}
+
 /** Data of its own on a server. `other` is a server with another history. */
 export async function postgresWorld(
   storages: PostgresStorages,
@@ -100,20 +122,6 @@ export async function postgresWorld(
         deliver: async () => failed?.deliver(),
       }
     },
-    async replaced() {
-      const copy = new Client({ connectionString: other() })
-      await copy.connect()
-      await openPostgres(storages, other(), table).then((made) => made.close())
-      await copy.query(`delete from "${table}_head"`)
-      for (const part of ['head', 'groups']) {
-        const { rows } = await admin.query(`select * from "${table}_${part}"`)
-        const name = `"${table}_${part}"`
-        await copy.query(`insert into ${name} select * from json_populate_recordset(null::${name}, $1)`, [
-          JSON.stringify(rows),
-        ])
-      }
-      await copy.end()
-      return openPostgres(storages, other(), table)
-    },
+    replaced: () => copyTo(storages, other(), table, admin),
   }
 }

@@ -31,6 +31,14 @@ describe('a cursor', () => {
     expect(new Set(cursors.map((cursor) => cursor.slice(0, 12))).size).toBe(200)
   })
 
+  test('differs each time that the same position is asked for, so that equal texts never show that nothing happened', () => {
+    const feed = newFeed()
+    const { position } = feed.add(change(at(2)))
+    const cursors = Array.from({ length: 50 }, () => feed.cursorAt(position))
+    expect(new Set(cursors).size).toBe(50)
+    expect(cursors.map((cursor) => feed.find(cursor))).toEqual(cursors.map(() => position))
+  })
+
   test('is known to every replica, and after a restart', () => {
     const position = at(7, 3)
     expect(newFeed({ seq: 90 }).find(newFeed({ seq: 7 }).cursorAt(position))).toEqual(position)

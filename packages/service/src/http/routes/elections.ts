@@ -1,7 +1,7 @@
 /** Campaign, renew, resign, leader. */
 import { setMaxListeners } from 'node:events'
 import { mayAct, mayAdminister, mayRead, validForMs } from '../../auth/access.ts'
-import { checkNodeId, metadataText } from '../../checks.ts'
+import { checkCarry, checkGroupId, checkNodeId, metadataText } from '../../checks.ts'
 import { ServiceError } from '../../errors.ts'
 import type { HolderClaim, GroupStanding } from '../../groups/groups.ts'
 import { whileHere } from '../connections.ts'
@@ -20,7 +20,7 @@ const here = new AbortController().signal
 setMaxListeners(0, here)
 
 function campaignRoute(app: App, service: Service): void {
-  const { state, clock, metrics, limits } = service
+  const { state, clock, metrics, limits, hub } = service
   const cluster_id = state.clusterId
   app.post(
     '/v1/groups/:group_id/campaign',
@@ -41,6 +41,7 @@ function campaignRoute(app: App, service: Service): void {
       const { body } = request
       mayAct(request.identity, groupId, body.node_id)
       checkNodeId(body.node_id)
+      checkGroupId(groupId, body.group_id)
       const { metadata = {}, instance_start_uuid, request_id, attempt } = body
       const text = metadataText(metadata)
       const claim = {
@@ -48,21 +49,26 @@ function campaignRoute(app: App, service: Service): void {
         nodeId: body.node_id,
         attempt: attempt ?? candidacyOf(instance_start_uuid, request_id) ?? clock.randomId(),
         attemptIsOnce: attempt !== undefined,
+        instance: instance_start_uuid,
         ttlMs: body.lease_ttl_ms,
         metadata: text,
         afterTerm: body.after_term,
+        byAdministrator: request.identity.admin,
         // Nobody wins by a credential that has expired meanwhile.
         waitMs: Math.min(body.wait_ms ?? 0, validForMs(request.identity, clock.wallMs())),
         mark: body.mark,
-        subject: limits.countsNewGroups ? limits.subjectOf(request) : undefined,
+        subject: limits.countsGroups ? limits.subjectOf(request) : undefined,
       }
       const run = (signal: AbortSignal) => state.campaign(claim, signal)
       const waits = claim.waitMs > 0
       const verdict = await (waits ? limits.waiting(request, () => whileHere(service, request, run)) : run(here))
       metrics.campaign(verdict.granted)
+      if (verdict.granted) limits.causes(request, hub.watchersOf(groupId))
       const { retry_after_ms = soonMs, ...leadership } = leadershipOf(verdict, clock.wallMs())
       if (verdict.granted) return { is_leader: true, ...leadership, cluster_id }
-      if (!body.strict) return { is_leader: false, ...leadership, retry_after_ms, cluster_id }
+      const lost = { is_leader: false, ...leadership, retry_after_ms, cluster_id }
+      const already = leadsAlready(groupId, body.node_id, verdict)
+      if (!body.strict) return already === undefined ? lost : { ...lost, message: already }
       const { leader: current_leader, highest_term } = leadership
       throw new ServiceError('CONFLICT', conflictText(groupId, body.node_id, verdict), {
         details: { current_leader, highest_term, retry_after_ms },
@@ -71,7 +77,7 @@ function campaignRoute(app: App, service: Service): void {
   )
 }
 
-function renewRoute(app: App, { state, clock, metrics }: Service): void {
+function renewRoute(app: App, { state, clock, metrics, limits }: Service): void {
   const cluster_id = state.clusterId
   app.post(
     '/v1/groups/:group_id/renew',
@@ -100,13 +106,15 @@ function renewRoute(app: App, { state, clock, metrics }: Service): void {
         if (!verdict.granted || !verdict.lease) throw notLeader(verdict, groupId, wallMs)
         return { ok: true as const, leader: leaderOf(verdict.lease, wallMs), cluster_id }
       }
-      const verdict = state.renew({ ...heldOf(groupId, body), extendByMs: body.extend_by_ms, carry: body.carry })
+      const { extend_by_ms: extendByMs, carry } = body
+      if (carry !== undefined) checkCarry(carry)
+      const verdict = state.renew({ ...heldOf(groupId, body), extendByMs, carry, subject: limits.subjectOf(request) })
       return verdict instanceof Promise ? verdict.then(answer) : answer(verdict)
     },
   )
 }
 
-function resignRoute(app: App, { state, clock }: Service): void {
+function resignRoute(app: App, { state, clock, limits, hub }: Service): void {
   app.post(
     '/v1/groups/:group_id/resign',
     {
@@ -129,6 +137,7 @@ function resignRoute(app: App, { state, clock }: Service): void {
       const held = heldOf(groupId, body)
       const verdict = await (body.force ? state.depose(held) : state.resign(held))
       if (!verdict.granted) throw notLeader(verdict, groupId, clock.wallMs())
+      limits.causes(request, hub.watchersOf(groupId))
       const leader = verdict.lease && { leader: leaderOf(verdict.lease, clock.wallMs()) }
       return { ok: true as const, ...leader, cluster_id: state.clusterId }
     },
@@ -164,8 +173,9 @@ function candidacyOf(instance: string | undefined, request: string | undefined):
 }
 
 function heldOf(groupId: string, body: schema.ResignRequest): HolderClaim {
-  const { node_id: nodeId, term, attempt, version, mark } = body
-  return { groupId, nodeId, term, attempt, version, mark }
+  checkGroupId(groupId, body.group_id)
+  const { node_id: nodeId, term, attempt, instance_start_uuid: instance, version, mark } = body
+  return { groupId, nodeId, term, attempt, instance, version, mark }
 }
 
 function notLeader(verdict: GroupStanding, groupId: string, wallMs: number): ServiceError {
@@ -174,10 +184,18 @@ function notLeader(verdict: GroupStanding, groupId: string, wallMs: number): Ser
   return new ServiceError('NOT_LEADER', text, { details: { current_leader: leader, ...rest } })
 }
 
-function conflictText(groupId: string, nodeId: string, { lease }: GroupStanding): string {
+function conflictText(groupId: string, nodeId: string, standing: GroupStanding): string {
+  const { lease } = standing
   if (!lease || lease.ended) return `Nobody leads group "${groupId}", but this campaign may not lead it now.`
-  if (lease.nodeId !== nodeId) return `Another node leads group "${groupId}".`
-  return `Node "${nodeId}" leads group "${groupId}" already, from another campaign. Renew that lease, or resign first.`
+  return leadsAlready(groupId, nodeId, standing) ?? `Another node leads group "${groupId}".`
+}
+
+/** What a node can do that lost to itself: to another start of it, or to a campaign that it cannot name. */
+function leadsAlready(groupId: string, nodeId: string, { lease }: GroupStanding): string | undefined {
+  if (!lease || lease.ended || lease.nodeId !== nodeId) return undefined
+  const already = `Node "${nodeId}" leads group "${groupId}" already, from another campaign.`
+  const advice = `Renew that lease with term ${lease.term}, resign it first, or wait until it ends.`
+  return `${already} ${advice} A campaign that repeats its instance_start_uuid or request_id gets its own lease back.`
 }
 
 export const electionRoutes = [campaignRoute, renewRoute, resignRoute, leaderRoute]

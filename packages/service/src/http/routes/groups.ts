@@ -2,10 +2,12 @@
 import type { Static } from '@sinclair/typebox'
 import { canRead, mayAct, mayAdminister, mayRead } from '../../auth/access.ts'
 import { keysFrom, Seal } from '../../auth/seal.ts'
-import { checkNodeId, metadataText } from '../../checks.ts'
+import { checkGroupId, checkNodeId, metadataText } from '../../checks.ts'
 import { noMetadata } from '../../groups/group.ts'
+import { Pace } from '../../clock.ts'
 import { ServiceError } from '../../errors.ts'
 import type { Definition, GroupView, MemberView, Policy } from '../../groups/groups.ts'
+import { isAllowed } from '../../groups/rules.ts'
 import { countUnread } from '../connections.ts'
 import { GroupParams, Ok } from '../schemas/common.ts'
 import { bodyFailures } from '../schemas/failures.ts'
@@ -13,7 +15,7 @@ import * as schema from '../schemas/groups.ts'
 import type { App, Service } from '../service.ts'
 import { leaderOf } from '../views.ts'
 
-const response = { 200: schema.GroupAnswer, 201: schema.GroupAnswer }
+const response = { 200: schema.DefinedAnswer, 201: schema.DefinedAnswer }
 
 function createGroupRoute(app: App, service: Service): void {
   app.post(
@@ -47,7 +49,7 @@ function putGroupRoute(app: App, service: Service): void {
         tags: ['groups'],
         summary: 'Define or change a group',
         description:
-          'The bounds hold for campaigns and renewals from then on. The leader keeps its lease and renews it, even if it is no longer allowed.',
+          'The definition holds for campaigns and renewals from then on. A leader that is no longer allowed keeps its lease until it ends, and cannot renew it.',
         params: GroupParams,
         body: schema.PutGroupBody,
         response,
@@ -69,15 +71,19 @@ async function define(
   options: { replace: boolean },
 ) {
   const done = await state.define(groupId, definitionOf(definition, policy), options)
-  const group = viewOf(await state.group(groupId), clock.wallMs())
-  return { status: done === 'created' ? (201 as const) : (200 as const), answer: { ok: true as const, group } }
+  const view = await state.group(groupId)
+  const group = viewOf(view, clock.wallMs())
+  const isRemoved = view.lease && !view.lease.ended && !isAllowed(view.definition, view.lease.nodeId)
+  const removed = isRemoved && group.leader ? { removed_leader: group.leader } : {}
+  const answer = { ok: true as const, group, ...removed }
+  return { status: done === 'created' ? (201 as const) : (200 as const), answer }
 }
 
 /** No name of a group begins with it. */
 const sealMark = '~'
 const longestGroupId = 128
 
-function listGroupsRoute(app: App, { state, secret, clock, limits }: Service): void {
+function listGroupsRoute(app: App, { state, secret, clock, limits, revocations }: Service): void {
   const seal = new Seal(keysFrom(secret, 'pages'), longestGroupId)
   const placeOf = (after: string) => (after.startsWith(sealMark) ? seal.open(after.slice(sealMark.length)) : after)
   app.get(
@@ -108,7 +114,10 @@ function listGroupsRoute(app: App, { state, secret, clock, limits }: Service): v
       const { groups, next, passedOver } = await state.groups({ after, limit: Number(limit), isShown })
       limits.passedOver(request, passedOver)
       const seesAll = identity.reader || identity.admin
+      // Those who see some of the groups hear nothing of the others, nor how many there are.
+      const total = seesAll && sought === '' ? Math.max(0, (await state.count()) - revocations.count) : undefined
       return {
+        ...(total !== undefined && { total }),
         groups: groups.map((group) => viewOf(group, clock.wallMs())),
         // A page can end at a group that the caller may not see. Then its name must not be shown either.
         next: next === undefined ? null : seesAll ? next : sealMark + seal.close(next),
@@ -178,14 +187,19 @@ function heartbeatRoute(app: App, { state }: Service): void {
     },
     async (request) => {
       const { group_id: groupId } = request.params
-      const { node_id: nodeId, metadata = {} } = request.body
+      const { node_id: nodeId, metadata = {}, instance_start_uuid: instance } = request.body
       mayAct(request.identity, groupId, nodeId)
       checkNodeId(nodeId)
-      await state.heartbeat(groupId, nodeId, metadataText(metadata))
+      checkGroupId(groupId, request.body.group_id)
+      await state.heartbeat(groupId, nodeId, metadataText(metadata), instance)
       return { ok: true as const }
     },
   )
 }
+
+/** What a member takes in an answer beside its texts, about. */
+const memberBytes = 100
+const membersPerLook = 64
 
 function membersRoute(app: App, { state, limits }: Service): void {
   app.get(
@@ -205,8 +219,18 @@ function membersRoute(app: App, { state, limits }: Service): void {
     async (request, reply) => {
       mayRead(request.identity, request.params.group_id)
       const members = await state.members(request.params.group_id)
+      limits.making(
+        request,
+        members.reduce((sum, { nodeId, metadata }) => sum + memberBytes + nodeId.length + metadata.length, 0),
+      )
       // One by one: the metadata of all of them as objects would take a hundred megabytes.
-      const answer = `{"members":[${members.map(memberJson).join()}]}`
+      const texts: string[] = []
+      const pace = new Pace()
+      for (const member of members) {
+        texts.push(memberJson(member))
+        if (texts.length % membersPerLook === 0 && pace.isOver) await pace.pause()
+      }
+      const answer = `{"members":[${texts.join()}]}`
       return reply.type('application/json; charset=utf-8').send(answer as never)
     },
   )
@@ -241,12 +265,20 @@ function viewOf(group: GroupView, wallMs: number) {
     // Without its metadata: groups without a leader are many, and a page of them is to stay small.
     ...(lease?.ended && { previous_leader: leaderOf({ ...lease, metadata: noMetadata }, wallMs) }),
     candidates: group.candidates,
+    standbys: group.standbys,
     waiting: group.waiting,
   }
 }
 
-function memberJson({ nodeId, role, lastHeartbeatMs, metadata, waiting }: MemberView): string {
-  const rest = JSON.stringify({ node_id: nodeId, role, last_heartbeat_ms: lastHeartbeatMs ?? null, waiting })
+function memberJson({ nodeId, role, lastHeartbeatMs, instance, metadata, waiting, live }: MemberView): string {
+  const rest = JSON.stringify({
+    node_id: nodeId,
+    role,
+    last_heartbeat_ms: lastHeartbeatMs ?? null,
+    waiting,
+    live,
+    instance_start_uuid: instance,
+  })
   return `${rest.slice(0, -1)},"metadata":${metadata}}`
 }
 

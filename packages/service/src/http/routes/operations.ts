@@ -66,7 +66,9 @@ function metricsRoute(app: App, { metrics }: Service): void {
   )
 }
 
-function documentRoute(app: App): void {
+function documentRoute(app: App, { limits }: Service): void {
+  /** The same for everybody, for as long as the service runs. */
+  let bytes: Buffer | undefined
   app.get(
     '/openapi.json',
     {
@@ -80,7 +82,11 @@ function documentRoute(app: App): void {
         },
       },
     },
-    async () => app.swagger(),
+    async (request, reply) => {
+      bytes ??= Buffer.from(JSON.stringify(app.swagger()))
+      limits.making(request, bytes.length)
+      return reply.type('application/json; charset=utf-8').send(bytes)
+    },
   )
 }
 

@@ -61,6 +61,7 @@ async function renewAll(
   const firsts = new Map<string, Item>()
   const waiting: Promise<void>[] = []
   const pace = new Pace()
+  const subject = service.limits.subjectOf(request)
   let slice: Slice = { places: [], renewals: [] }
   // Ten thousand of them come in one request: nothing is made here that is not needed.
   for (const [index, item] of renewals.entries()) {
@@ -78,7 +79,7 @@ async function renewAll(
     }
     const isLast = index === renewals.length - 1
     if (!isLast && index % itemsPerLook !== itemsPerLook - 1) continue
-    const renewing = renewSome(service, nodeId, slice, results)
+    const renewing = renewSome(service, { nodeId, subject }, slice, results)
     if (renewing) waiting.push(renewing)
     slice = { places: [], renewals: [] }
     if (isLast || !pace.isOver) continue
@@ -94,7 +95,7 @@ async function renewAll(
 /** At once where nothing is to wait for. */
 function renewSome(
   { state, clock }: Service,
-  nodeId: string,
+  { nodeId, subject }: { readonly nodeId: string; readonly subject: string },
   { places, renewals }: Slice,
   results: schema.RenewResult[],
 ): Promise<void> | undefined {
@@ -113,7 +114,7 @@ function renewSome(
     each(([group_id]) => ({ group_id, ok: false, error: error.code, message: error.message }))
   }
   try {
-    const answers = state.renewMany(nodeId, renewals)
+    const answers = state.renewMany(nodeId, renewals, subject)
     if (answers instanceof Promise) return answers.then(answered, failed)
     answered(answers)
   } catch (error) {

@@ -43,6 +43,10 @@ export const GroupId = Type.String({
   description: 'The group.',
   examples: ['payments-coordinator'],
 })
+/** The document's identity of a node names its group too. */
+export const SameGroup = Type.Optional(
+  Type.String({ maxLength: 128, description: 'The group, as in the path.', examples: ['payments-coordinator'] }),
+)
 export const NodeId = Type.String({
   minLength: 1,
   maxLength: 256,
@@ -51,6 +55,7 @@ export const NodeId = Type.String({
     'The node: at most 256 bytes in Unicode form NFC, without invisible characters and without blanks around it.',
   examples: ['node_17'],
 })
+export const Instance = (description: string) => OptionalText(128, description, '7d0c2f2e-6c1b-4f3a-9d60-0a54d6c6f1de')
 /** Not a record, whose keys would be compared with a pattern whenever one is sent. */
 export const Metadata = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
@@ -78,6 +83,9 @@ export const Leader = named(
     metadata: Metadata,
     carry: Type.String({ description: 'A small text that outlives leaders.', examples: [''] }),
     attempt: Type.String({ description: 'The candidacy that won.', examples: ['instance:7d0c'] }),
+    instance_start_uuid: Type.Optional(
+      Type.String({ description: 'The start of the node that won, if it named one.', examples: ['7d0c'] }),
+    ),
     version: Type.String({ description: 'Changes with every write.', examples: ['9f1c.42.0'] }),
     mark: Type.Optional(
       Type.String({ description: 'The `mark` of the request that wrote this version.', examples: ['c4f1'] }),

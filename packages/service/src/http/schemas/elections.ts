@@ -2,6 +2,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import {
   ClusterId,
   GroupId,
+  Instance,
   IsOk,
   Leader,
   leadership,
@@ -10,6 +11,7 @@ import {
   named,
   NodeId,
   OptionalText,
+  SameGroup,
   Sent,
   Term,
   UnixMs,
@@ -23,11 +25,8 @@ export const CampaignBody = Sent(
     node_id: NodeId,
     lease_ttl_ms: Milliseconds('How long the lease lasts unless it is renewed.', 5000),
     metadata: Type.Optional(Metadata),
-    instance_start_uuid: OptionalText(
-      128,
-      'Identifies this start of the node: it gets its own lease back.',
-      '7d0c2f2e-6c1b-4f3a-9d60-0a54d6c6f1de',
-    ),
+    group_id: SameGroup,
+    instance_start_uuid: Instance('Identifies this start of the node: it gets its own lease back.'),
     request_id: OptionalText(128, 'Identifies this request: repeated, it gets the same lease.', 'run-2026-11-15'),
     strict: Type.Optional(Type.Boolean({ description: 'A lost campaign is answered with 409.', examples: [false] })),
     wait_ms: Type.Optional(
@@ -43,7 +42,7 @@ export const CampaignBody = Sent(
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
         description:
-          'No term is granted if a higher one ever was; a granted term is higher. At most 2^32 above the group’s highest term.',
+          'No term is granted if a higher one ever was; a granted term is higher. At most 2^20 above the group’s highest term; 2^32 for an administrator.',
         examples: [41],
       }),
     ),
@@ -57,6 +56,9 @@ export const CampaignAnswer = named(
   {
     is_leader: Type.Boolean({ description: 'Whether the node leads now.', examples: [true] }),
     ...leadership,
+    message: Type.Optional(
+      Type.String({ description: 'What to do, if this node leads already by another campaign: for people.' }),
+    ),
     cluster_id: ClusterId,
   },
   { description: 'The leader: this node, or another.' },
@@ -65,6 +67,8 @@ export const CampaignAnswer = named(
 const Held = {
   node_id: NodeId,
   term: Term,
+  group_id: SameGroup,
+  instance_start_uuid: Instance('This start of the node. If the lease was granted to another one, it is not meant.'),
   attempt: OptionalText(256, 'If given, only a lease of this candidacy is meant.', 'b0b5'),
   version: OptionalText(256, 'If given, only this version of the lease is meant.', '9f1c.42.0'),
   mark: Mark,
@@ -75,7 +79,13 @@ export const RenewBody = Sent(
   {
     ...Held,
     extend_by_ms: ExtendBy,
-    carry: Type.Optional(Type.String({ maxLength: 4096, description: 'Replaces the carry.', examples: ['page 7'] })),
+    carry: Type.Optional(
+      Type.String({
+        maxLength: 4096,
+        description: 'Replaces the carry: at most 4096 bytes in UTF-8.',
+        examples: ['page 7'],
+      }),
+    ),
   },
   { node_id: 'node_17', term: 42, extend_by_ms: 5000 },
 )

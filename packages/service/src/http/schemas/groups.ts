@@ -1,5 +1,20 @@
 import { Type } from '@sinclair/typebox'
-import { Flag, GroupId, IsOk, leadership, Metadata, Milliseconds, named, NodeId, OneOf, Sent, Term } from './common.ts'
+import {
+  Flag,
+  GroupId,
+  Instance,
+  IsOk,
+  Leader,
+  leadership,
+  Metadata,
+  Milliseconds,
+  named,
+  NodeId,
+  OneOf,
+  SameGroup,
+  Sent,
+  Term,
+} from './common.ts'
 
 const definition = {
   policy: Type.Optional(
@@ -48,9 +63,20 @@ const Group = named('Group', {
       examples: [2],
     }),
   ),
+  standbys: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'Those of them that are live: see the members.', examples: [1] }),
+  ),
   waiting: Type.Optional(Type.Integer({ minimum: 0, description: 'Campaigns that wait in line now.', examples: [1] })),
 })
 export const GroupAnswer = named('GroupAnswer', { ok: IsOk, group: Group }, { description: 'The group.' })
+export const DefinedAnswer = named(
+  'DefinedAnswer',
+  { ok: IsOk, group: Group, removed_leader: Type.Optional(Leader) },
+  {
+    description:
+      'The group as it is now. `removed_leader`: it leads, is no longer allowed, and cannot renew its lease.',
+  },
+)
 export const GroupsQuery = Sent({
   after: Type.Optional(
     Type.String({ maxLength: 256, description: '`next` of the page before.', examples: ['orders'] }),
@@ -75,6 +101,9 @@ export const GroupsAnswer = named(
       description: 'Those that the caller may see, by id. Fewer than `limit` if many others are in between.',
     }),
     next: Type.Union([Type.String(), Type.Null()], { description: 'For `after` of the next page. Null: the last.' }),
+    total: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'How many there are: for callers that see all, without `search`.' }),
+    ),
   },
   { description: 'A page of groups.' },
 )
@@ -82,7 +111,15 @@ export const DeleteQuery = Sent({
   force: Type.Optional(Flag('Even while it has a leader, whose lease runs out before anybody else leads.')),
 })
 
-export const HeartbeatBody = Sent({ node_id: NodeId, metadata: Type.Optional(Metadata) }, { node_id: 'node_17' })
+export const HeartbeatBody = Sent(
+  {
+    node_id: NodeId,
+    group_id: SameGroup,
+    instance_start_uuid: Instance('This start of the node. Shown with the member.'),
+    metadata: Type.Optional(Metadata),
+  },
+  { node_id: 'node_17' },
+)
 export const MembersAnswer = named(
   'MembersAnswer',
   {
@@ -98,8 +135,17 @@ export const MembersAnswer = named(
         last_heartbeat_ms: Type.Union([Type.Integer(), Type.Null()], {
           description: 'When it last sent something, as Unix time. Null: not lately.',
         }),
+        instance_start_uuid: Type.Optional(
+          Type.String({ description: 'Its start, if it named one.', examples: ['7d0c'] }),
+        ),
         metadata: Metadata,
         waiting: Type.Optional(Type.Boolean({ description: 'Whether a campaign of it waits in line now.' })),
+        live: Type.Optional(
+          Type.Boolean({
+            description:
+              'Whether it leads, or would take over: a campaign of it waits in line, a watch that names it is open, or it was heard from when it was due.',
+          }),
+        ),
       }),
       { description: 'Nodes that are allowed by name, have campaigned, or send heartbeats.' },
     ),

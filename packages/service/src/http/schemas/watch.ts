@@ -1,14 +1,20 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { ClusterId, Flag, groupPattern, leadership, named, OneOf, Sent, Term, UnixMs } from './common.ts'
+import { ClusterId, Flag, groupPattern, leadership, named, NodeId, OneOf, Sent, Term, UnixMs } from './common.ts'
 
 /** How many groups one request may watch. */
 export const mostWatched = 1_000
 
 /** Those of earlier versions have a point, and are answered with a gap. */
-const cursor = '([A-Za-z0-9_-]{94}|[A-Za-z0-9_-]{8,32}\\.([A-Za-z0-9_-]{59}|0|[1-9][0-9]{0,15}))'
+const cursor = '([A-Za-z0-9_-]{94}|[A-Za-z0-9_-]{266}|[A-Za-z0-9_-]{8,32}\\.([A-Za-z0-9_-]{59}|0|[1-9][0-9]{0,15}))'
 const watchQuery = {
   cursor: Type.Optional(
     Type.String({ pattern: `^${cursor}$`, description: 'Where to go on, from an earlier answer.' }),
+  ),
+  node_id: Type.Optional(
+    Type.String({
+      ...NodeId,
+      description: 'The node that watches, as a standby: it is a live member of these groups while the watch is open.',
+    }),
   ),
   renewals: Type.Optional(Flag('Whether RENEWED is reported too.')),
   wait_ms: Type.Optional(
@@ -90,7 +96,7 @@ export const ChangesAnswer = named(
   { description: 'The newest changes that are kept.' },
 )
 export const watchText =
-  'With `Accept: text/event-stream` the answer is a stream of Server-Sent Events, each of them a WatchEvent with an `id` that is a cursor. Otherwise it is a long poll: without a cursor it answers with the present state, with one it waits for what comes after. It reports at most 256 changes, or about 256 KB of them, at once: the rest comes with the next poll.'
+  'With `Accept: text/event-stream` the answer is a stream of Server-Sent Events, each of them a WatchEvent with an `id` that is a cursor. Otherwise it is a long poll: without a cursor it answers with the present state, with one it waits for what comes after. An answer has at most 256 changes, and about 256 KB of states or changes: the rest comes with the next poll.'
 
 /** A watch answers in one of two ways. */
 export const watchResponses = {

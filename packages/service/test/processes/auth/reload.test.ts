@@ -171,6 +171,7 @@ describe('keys that make no sense', () => {
     ['no keys', { keys: [] }, /no key/],
     ['a private key', jwkOf(one.privateKey), /private/],
     ['a private key in PEM', one.privateKey.export({ type: 'pkcs8', format: 'pem' }), /private/],
+    ['a certificate', makeCertificate().cert, /certificate; give the public key/],
     ['a shared secret', { keys: [{ kty: 'oct', alg: 'HS256', k: 'A'.repeat(43) }] }, /secret/],
     ['a key with alg none', { keys: [{ ...first, alg: 'none' }] }, /unknown kind/],
     ['a key with the alg of another kind', { keys: [{ ...first, alg: 'RS256' }] }, /unknown kind/],
@@ -320,6 +321,48 @@ describe('TLS that is read again', () => {
     service.write('rights.json', { certificates: [] })
     await service.running.reload()
     expect(await look(client, agent)).toBe(401)
+    agent.destroy()
+  })
+
+  test('refuses the renewals of a leader whose right is withdrawn, and its lease ends by itself', async () => {
+    await startTls()
+    service.write('rights.json', {
+      certificates: [
+        { san: 'DNS:node-1.example', groups: ['payments-*'] },
+        { san: 'DNS:node-2.example', groups: ['payments-*'] },
+      ],
+    })
+    await service.running.reload()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const [leader, other] = [authorityOne.issue(wish), authorityOne.issue({ names: [dns('node-2.example')] })]
+    const post = (client: Certificate, verb: string, body: object, through = new Agent()) =>
+      new Promise<{ status: number; body: Record<string, unknown> }>((resolve, reject) => {
+        const options = { ca: [serverOne.cert], ...client, agent: through, method: 'POST' }
+        const headers = { 'content-type': 'application/json' }
+        request(`${service.url}${path}/${verb}`, { ...options, headers }, (response) => {
+          let text = ''
+          response.on('data', (chunk: Buffer) => void (text += chunk.toString()))
+          response.on('end', () =>
+            resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) as Record<string, unknown> }),
+          )
+        })
+          .on('error', reject)
+          .end(JSON.stringify(body))
+      })
+    const claim = { node_id: 'node-1.example', lease_ttl_ms: 3_000 }
+    expect(await post(leader, 'campaign', claim, agent)).toMatchObject({ body: { is_leader: true } })
+    const renew = () => post(leader, 'renew', { node_id: claim.node_id, term: 1, extend_by_ms: 3_000 }, agent)
+    expect(await renew()).toMatchObject({ status: 200 })
+    service.write('rights.json', {
+      certificates: [
+        { san: 'DNS:node-1.example', groups: ['billing-*'] },
+        { san: 'DNS:node-2.example', groups: ['payments-*'] },
+      ],
+    })
+    await service.running.reload()
+    expect(await renew()).toMatchObject({ status: 403, body: { error: 'UNAUTHORIZED' } })
+    const next = { node_id: 'node-2.example', lease_ttl_ms: 3_000, wait_ms: 60_000 }
+    expect(await post(other, 'campaign', next)).toMatchObject({ body: { is_leader: true, leader: { term: 2 } } })
     agent.destroy()
   })
 

@@ -48,7 +48,14 @@ test('members that were not heard of for long are dropped, also where nobody ask
   members.note('jobs', 'new', '{}', 500)
   members.prune(1_000)
   // As of then, when nothing of it was too old.
-  const then = { allowed: [], last: undefined, leaderId: undefined, waiting: new Set<string>(), nowMs: 500 }
+  const then = {
+    allowed: [],
+    last: undefined,
+    leaderId: undefined,
+    waiting: new Set<string>(),
+    nowMs: 500,
+    monotonicMs: 0,
+  }
   expect(members.list('jobs', then).map(({ nodeId }) => nodeId)).toEqual(['new'])
 })
 

@@ -219,6 +219,36 @@ describe('what an answer tells', () => {
     }
   })
 
+  test('does not count the requests of others: every request_id is random', async () => {
+    const ids: unknown[] = []
+    for (let count = 0; count < 5; count += 1) {
+      const answer = await fetch(`${url}/nowhere`)
+      ids.push(((await answer.json()) as Record<string, unknown>)['request_id'])
+    }
+    for (const id of ids) expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
+    expect(new Set(ids.map((id) => String(id).slice(0, 8))).size).toBe(5)
+  })
+
+  test('is kept by no cache where it is JSON, whether it is an answer, a poll, a refusal or no HTTP at all', async () => {
+    const answers = [
+      await ask('GET /v1/groups'),
+      await ask('GET /v1/groups/led/leader'),
+      await ask('GET /v1/groups/led/members'),
+      await ask('GET /v1/groups/led/watch'),
+      await ask('GET /openapi.json'),
+      await ask('GET /nowhere'),
+      await ask('DELETE /healthz'),
+      await ask('GET /v1/groups/%zz/leader'),
+      await ask('GET /v1/groups', 'expect: magic'),
+      await send(url, 'no HTTP\r\n\r\n'),
+    ]
+    for (const answer of answers) {
+      expect(answer?.headers.get('content-type')).toContain('application/json')
+      expect(answer?.headers.get('cache-control'), answer?.text).toBe('no-store')
+    }
+    expect((await ask('GET /'))?.headers.get('cache-control')).toBe('no-cache')
+  })
+
   test('in metrics is bounded, whatever was asked for', async () => {
     const labels = async () => {
       const text = await (await fetch(`${url}/metrics`)).text()

@@ -84,6 +84,26 @@ describe('a subject', () => {
     }
   })
 
+  test('pays for an answer by the work that it takes', async () => {
+    const url = await authenticated({ requestsPerSecond: 10 })
+    const metadata = { text: 'x'.repeat(4_000) }
+    await campaignOf(url, first, 'node-1', 'payments-1')
+    for (const node_id of Array.from({ length: 15 }, (_, at) => `member-${at}`)) {
+      const beat = { node_id, metadata }
+      const beaten = await ask(url, tokenFor(node_id), 'POST', '/v1/groups/payments-1/heartbeat', beat)
+      expect(beaten, JSON.stringify(beaten.body)).toMatchObject({
+        status: 200,
+      })
+    }
+    // Each costs more than half of the twenty requests that a subject has at once.
+    const paths = ['/v1/changes?groups=payments-1', '/openapi.json', '/v1/groups/payments-1/members']
+    for (const [index, path] of paths.entries()) {
+      const token = tokenFor(`payer-${index}`)
+      expect(await ask(url, token, 'GET', path), path).toMatchObject({ status: 200 })
+      expect(await ask(url, token, 'GET', path), path).toMatchObject(tooMany)
+    }
+  })
+
   test('may send a batch that is worth more than it may ever ask at once, and then none for a while', async () => {
     const url = await authenticated({ renewalsPerSecond: 10 })
     const renewals = Array.from({ length: 50 }, () => ({ group_id: 'payments-1', term: 1, extend_by_ms: 1_000 }))
@@ -115,6 +135,19 @@ describe('a subject', () => {
     expect(await tried('payments-1')).toMatchObject({ status: 200 })
     expect(await campaignOf(url, second, 'node-2', 'payments-4')).toMatchObject({ body: { is_leader: true } })
     expect(await tried('payments-4')).toMatchObject({ status: 200, body: { is_leader: false } })
+  })
+
+  test('raises the term of a group by 2^20 per grant at most, unless it is an administrator', async () => {
+    const url = await authenticated({})
+    const rights = { tenure: { admin: true, groups: ['payments-*'] } }
+    const admin = tokenOf({ header, claims: claimsOf('root', rights), key: keys.privateKey })
+    const jump = (token: string, node: string, after_term: number) =>
+      campaignOf(url, token, node, 'payments-far', { after_term })
+    expect(await jump(first, 'node-1', 2 ** 20 + 1)).toMatchObject({
+      status: 400,
+      body: { error: 'INVALID_REQUEST', highest_term: 0, message: expect.stringContaining('administrator') as string },
+    })
+    expect(await jump(admin, 'root', 2 ** 30)).toMatchObject({ status: 200, body: { leader: { term: 2 ** 30 + 1 } } })
   })
 
   test('watches and waits in only so many places, and has them back afterwards', async () => {
@@ -255,7 +288,14 @@ test('bodies that are not sent to their end take a bounded part of the memory', 
 
 test('signs of members take a bounded part of the memory, whatever the number of groups', () => {
   const members = new Members({ memberTtlMs: 1_000, maxMembersPerGroup: 10, maxMemberBytes: 100_000 })
-  const known = { allowed: [], last: undefined, leaderId: undefined, waiting: new Set<string>(), nowMs: 0 }
+  const known = {
+    allowed: [],
+    last: undefined,
+    leaderId: undefined,
+    waiting: new Set<string>(),
+    nowMs: 0,
+    monotonicMs: 0,
+  }
   const metadata = JSON.stringify({ text: 'x'.repeat(4_000) })
   for (let at = 0; at < 1_000; at++) members.note(`group-${at}`, 'a', metadata, 0)
   const counted = Array.from({ length: 1_000 }, (_, at) => members.list(`group-${at}`, known).length)

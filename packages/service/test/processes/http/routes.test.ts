@@ -186,6 +186,88 @@ describe('a campaign', () => {
   })
 })
 
+describe('the identity of a node', () => {
+  const mine = { node_id: 'a', instance_start_uuid: 'one' }
+
+  test('has its start: another one renews nothing and ends nothing, and it is shown with the leader', async () => {
+    const group = newGroup()
+    await campaign(group, 'a', mine)
+    const post = (verb: string, body: object) => ask('POST', `/v1/groups/${group}/${verb}`, body)
+    const renew = (more: object) => post('renew', { ...mine, term: 1, extend_by_ms: 5_000, ...more })
+    const notLeader = {
+      status: 409,
+      body: { error: 'NOT_LEADER', current_leader: { node_id: 'a', instance_start_uuid: 'one' } },
+    }
+    expect(await renew({ instance_start_uuid: 'two' })).toMatchObject(notLeader)
+    expect(await post('resign', { ...mine, instance_start_uuid: 'two', term: 1 })).toMatchObject(notLeader)
+    expect(await renew({})).toMatchObject({ status: 200, body: { leader: { instance_start_uuid: 'one' } } })
+    expect(await ask('GET', `/v1/groups/${group}/leader`)).toMatchObject({
+      body: { leader: { node_id: 'a', instance_start_uuid: 'one' } },
+    })
+    expect(await post('heartbeat', { node_id: 'b', instance_start_uuid: 'three', group_id: group })).toMatchObject({
+      status: 200,
+    })
+    const { body } = await ask('GET', `/v1/groups/${group}/members`)
+    expect(body['members']).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ node_id: 'a', role: 'leader', instance_start_uuid: 'one' }),
+        expect.objectContaining({ node_id: 'b', role: 'candidate', instance_start_uuid: 'three' }),
+      ]),
+    )
+    // What is repeated is the same, and the end of a term belongs to the start that it was granted to.
+    expect(await post('resign', { ...mine, term: 1 })).toMatchObject({ status: 200 })
+    expect(await post('resign', { ...mine, term: 1 })).toMatchObject({ status: 200 })
+    expect(await post('resign', { ...mine, instance_start_uuid: 'two', term: 1 })).toMatchObject({ status: 409 })
+  })
+
+  test('is compared where the grant has one only', async () => {
+    const group = newGroup()
+    await campaign(group, 'a', { request_id: 'first' })
+    const renewal = { ...mine, term: 1, extend_by_ms: 5_000 }
+    expect(await ask('POST', `/v1/groups/${group}/renew`, renewal)).toMatchObject({ status: 200 })
+    const { body } = await ask('GET', `/v1/groups/${group}/leader`)
+    expect(body['leader']).not.toHaveProperty('instance_start_uuid')
+  })
+
+  test('keeps its start beside an attempt', async () => {
+    const group = newGroup()
+    await campaign(group, 'a', { ...mine, attempt: 'of-the-library' })
+    const renewal = { ...mine, term: 1, extend_by_ms: 5_000, instance_start_uuid: 'two' }
+    expect(await ask('POST', `/v1/groups/${group}/renew`, renewal)).toMatchObject({ status: 409 })
+  })
+
+  test('has its group: one that differs from the path is refused', async () => {
+    const group = newGroup()
+    const post = (verb: string, body: object) => ask('POST', `/v1/groups/${group}/${verb}`, body)
+    const own = { ...mine, group_id: group }
+    const other = { ...mine, group_id: 'another' }
+    const refused = {
+      status: 400,
+      body: { error: 'INVALID_REQUEST', message: expect.stringContaining('group_id') as string },
+    }
+    expect(await post('campaign', { ...other, lease_ttl_ms: 5_000 })).toMatchObject(refused)
+    expect(await post('campaign', { ...own, lease_ttl_ms: 5_000 })).toMatchObject({ body: { is_leader: true } })
+    const held = { term: 1, extend_by_ms: 5_000 }
+    expect(await post('renew', { ...other, ...held })).toMatchObject(refused)
+    expect(await post('renew', { ...own, ...held })).toMatchObject({ status: 200 })
+    expect(await post('heartbeat', other)).toMatchObject(refused)
+    expect(await post('heartbeat', own)).toMatchObject({ status: 200 })
+    expect(await post('resign', { ...other, term: 1 })).toMatchObject(refused)
+    expect(await post('resign', { ...own, term: 1 })).toMatchObject({ status: 200 })
+  })
+
+  test('that leads already is told so, and what to do', async () => {
+    const group = newGroup()
+    await campaign(group, 'a', mine)
+    const again = await campaign(group, 'a', { instance_start_uuid: 'two' })
+    expect(again).toMatchObject({ status: 200, body: { is_leader: false, leader: { node_id: 'a', term: 1 } } })
+    expect(again.body['message']).toMatch(/^Node "a" leads group "[^"]+" already, .*Renew .* term 1, .*resign/)
+    const lost = await campaign(group, 'b')
+    expect(lost.body).not.toHaveProperty('message')
+    expect((await campaign(group, 'a', mine)).body).not.toHaveProperty('message')
+  })
+})
+
 describe('a campaign that waits', () => {
   test('is given up with its client, and the next in line wins', async () => {
     const group = newGroup()
@@ -218,17 +300,31 @@ describe('a campaign that waits', () => {
   })
 })
 
-test('a changed definition binds new leases: who leads goes on, within the new bounds, and then campaigns no more', async () => {
+test('a changed definition binds the leader: it renews within the new bounds, and nothing once it is not allowed', async () => {
   const group = newGroup()
   await campaign(group, 'a')
   const policy = { min_ttl_ms: 2_000, max_ttl_ms: 9_000 }
-  expect(await ask('PUT', `/v1/groups/${group}`, { policy, allowed_nodes: ['b'] })).toMatchObject({
-    body: { ok: true },
-  })
+  const put = (allowed_nodes: string[]) => ask('PUT', `/v1/groups/${group}`, { policy, allowed_nodes })
+  const allowed = await put(['a', 'b'])
+  expect(allowed).toMatchObject({ status: 201, body: { ok: true } })
+  expect(allowed.body).not.toHaveProperty('removed_leader')
   const renew = (extend_by_ms: number) =>
     ask('POST', `/v1/groups/${group}/renew`, { node_id: 'a', term: 1, extend_by_ms })
   expect(await renew(9_000)).toMatchObject({ status: 200, body: { leader: { node_id: 'a', term: 1 } } })
   expect(await renew(9_001)).toMatchObject({ status: 400, body: { error: 'INVALID_TTL' } })
+  const removed = { node_id: 'a', term: 1, lease_remaining_ms: expect.any(Number) as number }
+  expect(await put(['b'])).toMatchObject({ status: 200, body: { ok: true, removed_leader: removed } })
+  // Again, it is the same: the lease still runs.
+  expect(await put(['b'])).toMatchObject({ body: { removed_leader: removed } })
+  expect(await renew(9_000)).toMatchObject({
+    status: 403,
+    body: { error: 'UNAUTHORIZED', message: expect.stringContaining('no longer allowed') as string },
+  })
+  const renewals = [{ group_id: group, term: 1, extend_by_ms: 9_000 }]
+  expect(await ask('POST', '/v1/renew', { node_id: 'a', renewals })).toMatchObject({
+    body: { results: [{ group_id: group, ok: false, error: 'UNAUTHORIZED' }] },
+  })
+  expect(await ask('GET', `/v1/groups/${group}/leader`)).toMatchObject({ body: { leader: { node_id: 'a', term: 1 } } })
   await ask('POST', `/v1/groups/${group}/resign`, { node_id: 'a', term: 1 })
   expect(await campaign(group, 'a')).toMatchObject({ status: 403 })
   expect(await campaign(group, 'b')).toMatchObject({ body: { is_leader: true, leader: { term: 2 } } })

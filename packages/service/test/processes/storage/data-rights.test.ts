@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import {
   chmodSync,
   chownSync,
+  lchownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -123,6 +124,21 @@ describe.skipIf(!isRoot)('another user (needs root to be one)', () => {
     for (const path of [directory, join(directory, 'elections.mdb')]) chownSync(path, stranger, stranger)
     return directory
   }
+
+  test('cannot lead the data of root elsewhere by a link, and nothing is made where it leads', async () => {
+    const folder = newFolder()
+    const target = join(folder, 'theirs')
+    mkdirSync(target, { mode: 0o700 })
+    for (const leads of [target, join(target, 'missing')]) {
+      const link = join(folder, `link-${leads.length}`)
+      symlinkSync(leads, link)
+      lchownSync(link, stranger, stranger)
+      await expect(use(link)).rejects.toThrow(new RegExp(`${link} is a link of the user with the number ${stranger}`))
+      expect(readdirSync(target)).toEqual([])
+      lchownSync(link, 0, 0)
+    }
+    expect(await use(join(folder, `link-${target.length}`))).toEqual([])
+  })
 
   test.each<[string, (data: string) => Promise<void>]>([
     ['restore', (data) => restoreData({ data })],

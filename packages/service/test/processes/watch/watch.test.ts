@@ -210,6 +210,17 @@ test('a long poll waits for a renewal if it is asked to, and its cursor leaves n
   expect(events).toMatchObject([{ type: 'LEADER_LOST', term }])
 })
 
+test('polls without news get different cursors, so that nobody can count the changes of other groups', async () => {
+  const quiet = newGroup()
+  const begin = await poll(quiet, {})
+  const polls = [begin]
+  for (let count = 0; count < 5; count += 1) {
+    polls.push(await poll(quiet, { cursor: String(begin['cursor']), wait_ms: '0' }))
+  }
+  expect(polls.slice(1).map(({ events }) => events)).toEqual([[], [], [], [], []])
+  expect(new Set(polls.map(({ cursor }) => cursor)).size).toBe(6)
+})
+
 test('a long poll without news moves on with the feed', async () => {
   const [quiet, busy] = [newGroup(), newGroup()]
   const { cursor } = await poll(quiet, {})
@@ -246,7 +257,36 @@ test('a poll of much that was missed answers with a part of it, and the next one
 })
 
 // From another process they come in pieces, and the first one answers the poll.
-test.skipIf(!isOneProcess())('a poll is not told of more renewals at once than of anything else', async () => {
+test('a poll of groups with long texts comes in pages, and shows each group once', { timeout: 60_000 }, async () => {
+  const many = Array.from({ length: 150 }, newGroup)
+  const metadata = { text: 'x'.repeat(4_000) }
+  for (const group of many) await campaign(group, { metadata })
+  const shown: string[] = []
+  const pages: number[] = []
+  let cursor: string | undefined
+  let isChanged = false
+  while (shown.length < many.length) {
+    const query = new URLSearchParams({ groups: many.join(), wait_ms: '0', ...(cursor && { cursor }) })
+    const response = await fetch(`${service.url}/v1/watch?${query.toString()}`)
+    const text = await response.text()
+    pages.push(text.length)
+    const answer = JSON.parse(text) as { events: { type: string; group_id: string }[]; cursor: string }
+    shown.push(...answer.events.filter(({ type }) => type === 'STATE').map(({ group_id }) => group_id))
+    cursor = answer.cursor
+    // A change of a group that was shown comes with the next page.
+    if (isChanged) continue
+    isChanged = true
+    await resign(shown[0] ?? '', 1)
+    const next = new URLSearchParams({ groups: many.join(), wait_ms: '0', cursor })
+    const { events } = await ask('GET', `/v1/watch?${next.toString()}`)
+    expect((events as object[])[0]).toMatchObject({ type: 'LEADER_LOST', group_id: shown[0] })
+  }
+  expect(pages.length).toBeGreaterThan(2)
+  expect(Math.max(...pages)).toBeLessThan(600_000)
+  expect(shown.toSorted()).toEqual(many.toSorted())
+})
+
+test.skipIf(!isOneProcess())('a thousand renewals of a group within a second are one event', async () => {
   const group = newGroup()
   const term = await campaign(group)
   const { cursor } = await poll(group, {})
@@ -257,8 +297,62 @@ test.skipIf(!isOneProcess())('a poll is not told of more renewals at once than o
   await ask('POST', '/v1/renew', { node_id: 'a', renewals })
   const { events, cursor: next } = (await polled) as { events: { type: string }[]; cursor: string }
   expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['RENEWED']))
-  expect(events).toHaveLength(256)
-  expect(next).toBe(cursor)
+  expect(events).toHaveLength(1)
+  await resign(group, term)
+  expect((await poll(group, { cursor: next, wait_ms: '0' }))['events']).toMatchObject([{ type: 'LEADER_LOST', term }])
+})
+
+interface Member {
+  readonly node_id: string
+  readonly live: boolean
+  readonly last_heartbeat_ms: number
+}
+const memberOf = async (group: string, node: string) => {
+  const { members } = (await ask('GET', `/v1/groups/${group}/members`)) as { members: Member[] }
+  return members.find(({ node_id }) => node_id === node)
+}
+
+test('a standby whose open stream names it is live, is heard from again and again, and is not live once it has gone', async () => {
+  const group = newGroup()
+  await campaign(group)
+  const standby = watch(`/v1/groups/${group}/watch?node_id=b`)
+  await vi.waitFor(async () => expect(await memberOf(group, 'b')).toMatchObject({ live: true }), patienceMs)
+  const before = (await memberOf(group, 'b'))?.last_heartbeat_ms ?? Infinity
+  // Each on a connection of its own: of several replicas, all answer alike.
+  await vi.waitFor(async () => {
+    const now = await memberOf(group, 'b')
+    expect(now?.live).toBe(true)
+    expect(now?.last_heartbeat_ms).toBeGreaterThan(before)
+  }, 2 * patienceMs)
+  expect(await ask('GET', `/v1/groups/${group}`)).toMatchObject({ group: { candidates: 1, standbys: 1 } })
+  standby.close()
+  await vi.waitFor(async () => expect(await memberOf(group, 'b')).toMatchObject({ live: false }), 3 * patienceMs)
+  expect(await ask('GET', `/v1/groups/${group}`)).toMatchObject({ group: { candidates: 1, standbys: 0 } })
+}, 90_000)
+
+test('a standby is live in all groups of a long poll that names it, and who names nobody is no member', async () => {
+  const before = await watchers()
+  const [one, two] = [newGroup(), newGroup()]
+  await campaign(one)
+  await campaign(two)
+  const { cursor } = await ask('GET', `/v1/watch?groups=${one},${two}`)
+  const end = new AbortController()
+  onTestFinished(() => end.abort())
+  for (const query of ['&node_id=b', '']) {
+    const url = `${service.url}/v1/watch?groups=${one},${two}&wait_ms=60000&cursor=${String(cursor)}${query}`
+    void fetch(url, { signal: end.signal }).catch(() => {})
+  }
+  for (const group of [one, two]) {
+    await vi.waitFor(async () => expect(await memberOf(group, 'b')).toMatchObject({ live: true }), patienceMs)
+    const { members } = (await ask('GET', `/v1/groups/${group}/members`)) as { members: Member[] }
+    expect(members.map(({ node_id, live }) => [node_id, live]).toSorted()).toEqual([
+      ['a', true],
+      ['b', true],
+    ])
+  }
+  expect(await ask('GET', `/v1/groups/${one}/watch?node_id=%20b`)).toMatchObject({ error: 'INVALID_REQUEST' })
+  end.abort()
+  await vi.waitFor(async () => expect(await watchers()).toBe(before), patienceMs)
 })
 
 test('who has gone is forgotten at once', async () => {

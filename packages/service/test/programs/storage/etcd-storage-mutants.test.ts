@@ -86,8 +86,8 @@ const mutations: readonly (Mutation & { readonly by: string; readonly says?: Reg
   {
     ...storage,
     name: 'another history is not noticed',
-    find: 'isComplete: isSame ||',
-    replace: 'isComplete: isSame || head.incarnation !== incarnation ||',
+    find: 'isComplete = isSame ||',
+    replace: 'isComplete = isSame || head.incarnation !== incarnation ||',
     by: 'the same data in another history of the server are noticed',
   },
   {

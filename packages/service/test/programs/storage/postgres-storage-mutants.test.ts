@@ -18,8 +18,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...tables,
     name: 'the head is not compared',
-    find: ' and kept.head = cast($2 as text) returning',
-    replace: ' and length(cast($2 as text)) > 0 returning',
+    find: ' and kept.head = cast($3 as text) returning',
+    replace: ' and length(cast($3 as text)) > 0 returning',
     by: 'an append that arrives after another was done changes nothing',
   },
   {
@@ -99,6 +99,21 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     find: 'if (cancelled !== undefined) throw',
     replace: "if (cancelled === '') throw",
     by: 'a commit whose wait for the replica was cancelled is not known to be done, and a failover may lose it',
+  },
+  {
+    package: 'service',
+    file: 'storage/server-storage.ts',
+    name: 'a server with another system identifier is taken for the replica that was waited for',
+    find: '(isSynced && systemOf(incarnation) === systemOf(head.incarnation))',
+    replace: '(isSynced && systemOf(incarnation) !== undefined)',
+    by: 'a server with another system identifier does not vouch for what was confirmed, even where a replica was waited for',
+  },
+  {
+    ...tables,
+    name: 'a commit is taken for done that was released from its wait for a replica',
+    find: 'from swapped) as text) as written, ${waited}, ',
+    replace: 'from swapped) as text) as written, ',
+    by: 'a commit that was released from its wait for the replica is not known to be done, and a failover may lose it',
   },
 ]
 

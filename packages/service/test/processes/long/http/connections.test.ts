@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../../../../../tenure/test/kubernetes/certificate.ts'
 import type { ServiceOptions } from '../../../../src/index.ts'
-import { answers, campaign, closed, expectRefused, json, open, renewing, request, send } from '../../../attacks.ts'
+import { answers, campaign, closed, expectRefused, json, open, renewing, request } from '../../../attacks.ts'
 import { serve } from '../../../served.ts'
 
 const limits = { headersTimeoutMs: 1_000, requestTimeoutMs: 2_000 }
@@ -142,16 +142,45 @@ describe.each(schemes)('connections over %s', (_name, begin) => {
 
   test.each([
     ['from one address', { maxConnectionsPerAddress: 20 }],
+    ['without an identity from one address', { maxUnidentifiedPerAddress: 20 }],
     ['in all', { maxConnections: 20 }],
-  ])('are bounded %s, and their places are free again afterwards', async (_which, bound) => {
+    ['without an identity in all', { maxConnections: 80 }],
+  ])('are bounded %s: the oldest without an identity makes room, and known callers stay', async (_which, bound) => {
     const url = await begin(bound)
-    const first = Array.from({ length: 20 }, () => open(url))
-    await Promise.all(first.map((socket) => once(socket, 'connect')))
-    const refused = open(url)
-    refused.write(request(url, 'GET /healthz'))
-    expect(await answered(refused)).toBe(false)
-    for (const socket of first) socket.write(request(url, 'GET /healthz'))
-    expect(await Promise.all(first.map(answered))).toEqual(first.map(() => true))
-    await expect.poll(() => send(url, request(url, 'GET /healthz'))).toMatchObject({ status: 200 })
+    const ask = (socket: Socket) => {
+      socket.write(request(url, 'GET /v1/groups/none/leader'))
+      return answered(socket)
+    }
+    const known = await connected(url, 4)
+    for (const socket of known) socket.write(request(url, 'GET /v1/groups/none/leader'))
+    await Promise.all(known.map((socket) => once(socket, 'data')))
+    const idle = await connected(url, 40)
+    const last = await connected(url, 1)
+    await Promise.all(idle.slice(0, 20).map(closed))
+    expect(await Promise.all([...known, ...last].map(ask))).toEqual([true, true, true, true, true])
+  })
+
+  test('that nobody authenticates on are closed when they are idle, and others are not', async () => {
+    const url = await begin({ unidentifiedTimeoutMs: 300 })
+    const [known, probe, silent] = (await connected(url, 3)) as [Socket, Socket, Socket]
+    known.write(request(url, 'GET /v1/groups/none/leader'))
+    await once(known, 'data')
+    probe.write(request(url, 'GET /healthz'))
+    await Promise.all([once(probe, 'data'), closed(silent)])
+    probe.resume()
+    await closed(probe)
+    known.write(request(url, 'GET /v1/groups/none/leader'))
+    expect(await answered(known)).toBe(true)
   })
 })
+
+/** Connections that were accepted, one after the other. */
+async function connected(url: string, count: number): Promise<Socket[]> {
+  const sockets: Socket[] = []
+  for (let index = 0; index < count; index++) {
+    const socket = open(url)
+    sockets.push(socket)
+    await once(socket, url.startsWith('https') ? 'secureConnect' : 'connect')
+  }
+  return sockets
+}

@@ -1,0 +1,66 @@
+import type { Clock, Timer } from 'tenure'
+import type { GroupLease } from './group.ts'
+
+/** Renewals of one group are reported this often at most. */
+const everyMs = 1_000
+/** Leases that are looked at before others may run. */
+const perLook = 512
+
+interface Reported {
+  readonly atMs: number
+  /** It was renewed again since. */
+  isOutdated: boolean
+}
+
+/**
+ * Reports renewals, of each lease once a second at most. A lease that was renewed more often is reported once more at the
+ * end of the second, as it is then: whoever listens knows the newest state after a second.
+ */
+export class RenewalNews {
+  readonly #clock: Clock
+  readonly #report: (lease: GroupLease) => void
+  /** Of the last second, in the order of their times. */
+  readonly #reported = new Map<GroupLease, Reported>()
+  #timer: Timer | undefined
+
+  constructor(clock: Clock, report: (lease: GroupLease) => void) {
+    this.#clock = clock
+    this.#report = report
+  }
+
+  /** A lease was renewed. */
+  note(lease: GroupLease): void {
+    const reported = this.#reported.get(lease)
+    if (reported) reported.isOutdated = true
+    else this.#tell(lease)
+  }
+
+  stop(): void {
+    this.#timer?.cancel()
+    this.#reported.clear()
+  }
+
+  #tell(lease: GroupLease): void {
+    this.#reported.set(lease, { atMs: this.#clock.monotonicMs(), isOutdated: false })
+    this.#arm(everyMs)
+    this.#report(lease)
+  }
+
+  #arm(delayMs: number): void {
+    this.#timer ??= this.#clock.setTimer(delayMs, () => this.#look(), { background: true })
+  }
+
+  #look(): void {
+    this.#timer = undefined
+    const untilMs = this.#clock.monotonicMs() - everyMs
+    let looked = 0
+    for (const [lease, { atMs, isOutdated }] of this.#reported) {
+      if (atMs > untilMs) return this.#arm(atMs - untilMs)
+      if (looked === perLook) return this.#arm(0)
+      looked += 1
+      this.#reported.delete(lease)
+      // The end of a lease is reported by itself.
+      if (isOutdated && !lease.ended) this.#tell(lease)
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import { systemClock } from '@tenure/internal/clock'
+import type { FairQueue, Lane } from '../fair-queue.ts'
+
+/** How long one piece of delivering may take. */
+const pieceMs = 2
+/** Deliveries between two looks at the clock. */
+const perLook = 16
+/** Deliveries in one piece: a stream or a poll that is woken by one goes on after the piece, which takes longer. */
+const mostPerPiece = 128
+/** All deliveries take turns with the callers as one of them. */
+const lane: Lane = { name: 'deliveries' }
+
+/** Something to tell many, one after another. */
+export interface Delivery<Target> {
+  readonly targets: Iterator<Target>
+  tell(target: Target): void
+  /** Called once all of them were told. */
+  done(): void
+}
+
+/**
+ * Delivers one thing after another, each to all its targets, in pieces that are short enough for others to be answered in
+ * between. Nobody who causes a delivery waits for it.
+ */
+export class Deliveries<Target> {
+  readonly #fairQueue: Pick<FairQueue, 'runLater'>
+  readonly #nowMs: () => number
+  readonly #waiting: Delivery<Target>[] = []
+  #isScheduled = false
+
+  constructor(fairQueue: Pick<FairQueue, 'runLater'>, nowMs: () => number = systemClock.monotonicMs) {
+    this.#fairQueue = fairQueue
+    this.#nowMs = nowMs
+  }
+
+  /** How many are not delivered to all of their targets yet. */
+  get length(): number {
+    return this.#waiting.length
+  }
+
+  add(delivery: Delivery<Target>): void {
+    this.#waiting.push(delivery)
+    this.#schedule()
+  }
+
+  /** Those that nobody was told of are not delivered. */
+  drop(): readonly Delivery<Target>[] {
+    return this.#waiting.splice(1)
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    const deliver = () => {
+      this.#isScheduled = false
+      this.#deliver()
+      if (this.#waiting.length > 0) this.#schedule()
+    }
+    if (!this.#fairQueue.runLater(lane, deliver)) setImmediate(deliver)
+  }
+
+  #deliver(): void {
+    const untilMs = this.#nowMs() + pieceMs
+    let told = 0
+    for (let [delivery] = this.#waiting; delivery; [delivery] = this.#waiting) {
+      for (let next = delivery.targets.next(); !next.done; next = delivery.targets.next()) {
+        delivery.tell(next.value)
+        told += 1
+        if (told === mostPerPiece || (told % perLook === 0 && this.#nowMs() >= untilMs)) return
+      }
+      this.#waiting.shift()
+      delivery.done()
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import type { Clock, Timer } from 'tenure'
+import type { Groups, Present } from '../groups/groups.ts'
+import { mostPresent } from '../groups/members.ts'
+
+/** Well below how long an open watch counts as a sign of life, so that one lost message changes nothing. */
+const everyMs = 5_000
+
+/**
+ * The watches of this replica that name their node. A standby that waits for an event sends nothing for hours: without
+ * this it would look dead. The groups may be on another replica, so they are told of open watches again and again, and
+ * forget those of which they are told no more. Nothing else depends on it, and a message that is lost is not repeated.
+ */
+export class Presence {
+  readonly #groups: Pick<Groups, 'present'>
+  readonly #clock: Clock
+  /** How many watches each node has open, by group. */
+  readonly #open = new Map<string, Map<string, number>>()
+  #timer: Timer | undefined
+
+  constructor(groups: Pick<Groups, 'present'>, clock: Clock) {
+    this.#groups = groups
+    this.#clock = clock
+  }
+
+  /** A watch was opened. Returns what ends its presence, which may be called again. */
+  enter(groupIds: readonly string[], nodeId: string): () => void {
+    for (const groupId of groupIds) {
+      const nodes = this.#open.get(groupId) ?? new Map<string, number>()
+      this.#open.set(groupId, nodes.set(nodeId, (nodes.get(nodeId) ?? 0) + 1))
+    }
+    void this.#tell(groupIds.map((groupId) => [groupId, nodeId]))
+    if (!this.#timer) this.#timer = this.#later()
+    let hasLeft = false
+    return () => {
+      if (hasLeft) return
+      hasLeft = true
+      for (const groupId of groupIds) this.#leave(groupId, nodeId)
+    }
+  }
+
+  #leave(groupId: string, nodeId: string): void {
+    const nodes = this.#open.get(groupId)
+    const others = (nodes?.get(nodeId) ?? 1) - 1
+    if (others > 0) nodes?.set(nodeId, others)
+    else nodes?.delete(nodeId)
+    if (nodes?.size === 0) this.#open.delete(groupId)
+  }
+
+  #later(): Timer {
+    return this.#clock.setTimer(everyMs, () => void this.#tellAll(), { background: true })
+  }
+
+  async #tellAll(): Promise<void> {
+    const open: Present[] = []
+    for (const [groupId, nodes] of this.#open) for (const nodeId of nodes.keys()) open.push([groupId, nodeId])
+    await this.#tell(open)
+    this.#timer = this.#open.size > 0 ? this.#later() : undefined
+  }
+
+  /** In parts, one after another: others are answered in between. */
+  async #tell(open: readonly Present[]): Promise<void> {
+    for (let from = 0; from < open.length; from += mostPresent) {
+      try {
+        await this.#groups.present(open.slice(from, from + mostPresent))
+      } catch {
+        // Nobody is active, or cannot be reached. The next round is in a few seconds.
+      }
+    }
+  }
+}
