@@ -1,3 +1,4 @@
+import { contain } from '@tenure/internal/contain'
 import { createHash } from 'node:crypto'
 import { systemClock } from '@tenure/internal/clock'
 import { Elector, type Clock, type LeaseStore } from 'tenure'
@@ -21,7 +22,7 @@ export interface ControllerOptions {
   readonly client?: AnyClient | undefined
   /** Serves the resources of this namespace. Default: all of them. */
   readonly namespace?: string | undefined
-  /** Who this is among the controllers of the cluster. Default: POD_NAME, else the host's name and a random part. */
+  /** Who this is among the controllers of the cluster. Default: POD_NAME, else the host's name, the process id and a random part. */
   readonly identity?: string | undefined
   /** Where the Lease is that says who answers first. Default: POD_NAMESPACE, else `default`. */
   readonly leaseNamespace?: string | undefined
@@ -94,13 +95,13 @@ export function startController(options: ControllerOptions): Controller {
     report: (error) => tell((one) => one.onError?.(error, 'writing an Event')),
   })
   const observers: readonly RelayObserver[] = [metrics, { onLeadership: write }, options.observer ?? {}]
-  const tell = (call: (one: RelayObserver) => void) => {
+  const tell = (call: (one: RelayObserver) => unknown) => {
     for (const one of observers) {
-      try {
-        call(one)
-      } catch {
-        // An observer's own mistake must not cost a renewal.
-      }
+      // An observer's own mistake must not cost a renewal, nor end the process.
+      contain(
+        () => call(one),
+        () => undefined,
+      )
     }
   }
   const observer: RelayObserver = {

@@ -2,8 +2,10 @@ import { familyText, prometheusType, type Sample } from '@tenure/internal/promet
 import type { GlobalCallReport, RelayObserver } from './observer.ts'
 import type { RelayLoad } from './relay.ts'
 
+type WholeRelayObserver = { readonly [Name in keyof RelayObserver]-?: NonNullable<RelayObserver[Name]> }
+
 /** An observer that counts, and what it has counted. */
-export interface ControllerMetrics extends Required<RelayObserver> {
+export interface ControllerMetrics extends WholeRelayObserver {
   /** For the header `content-type`. */
   readonly contentType: string
   /** The figures as they are now, in the text format of Prometheus. */

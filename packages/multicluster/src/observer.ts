@@ -21,14 +21,16 @@ export interface LeadershipReport extends ResourceKey {
 
 /** What a relay reports. Nothing waits for it, and what it throws is contained. */
 export interface RelayObserver {
-  onCall?(report: GlobalCallReport): void
+  readonly onCall?: ((report: GlobalCallReport) => void) | undefined
   /** A status was written, with this many answers. */
-  onWritten?(report: ResourceKey & { readonly answers: number; readonly durationMs: number }): void
+  readonly onWritten?:
+    | ((report: ResourceKey & { readonly answers: number; readonly durationMs: number }) => void)
+    | undefined
   /** A status had changed meanwhile, so that it is judged again. */
-  onConflict?(resource: ResourceKey): void
-  onLeadership?(report: LeadershipReport): void
+  readonly onConflict?: ((resource: ResourceKey) => void) | undefined
+  readonly onLeadership?: ((report: LeadershipReport) => void) | undefined
   /** The global store answered after it had failed, or fails. */
-  onBackend?(report: { readonly healthy: boolean; readonly error?: unknown }): void
+  readonly onBackend?: ((report: { readonly healthy: boolean; readonly error?: unknown }) => void) | undefined
   /** Watching or writing resources failed. It is tried again. */
-  onError?(error: unknown, during: string): void
+  readonly onError?: ((error: unknown, during: string) => void) | undefined
 }

@@ -113,7 +113,14 @@ export class Relay {
   #take(change: ResourceChange): void {
     if (change.type === 'all') return this.#takeAll(change.resources)
     if (change.type === 'put') this.#see(change.resource, false)
-    else this.#drop(idOf(change.resource))
+    else this.#takeDeletion(change.resource)
+  }
+
+  /** A deletion may be shown twice. The second time it must not end the relay of a resource that was created since. */
+  #takeDeletion(resource: MultiClusterLease): void {
+    const id = idOf(resource)
+    const uid = this.#relays.get(id)?.uid
+    if (uid === undefined || uid === resource.uid) this.#drop(id)
   }
 
   #takeAll(resources: readonly MultiClusterLease[]): void {

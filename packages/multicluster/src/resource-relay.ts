@@ -61,10 +61,16 @@ export class ResourceRelay {
       current: () => this.#resource,
       judge: (current) => this.#judge(current),
       boundMs: () => Math.min(writeMs, Math.max(1, this.#heartbeats.leftMs(this.#now()))),
-      adopt: (found, isCurrent) => (found ? this.see(found, isCurrent) : this.#lose()),
+      adopt: (found, isCurrent) => this.see(found, isCurrent),
+      lose: () => this.#lose(),
       onWritten: (before, after) => this.#reportLeadership(before, after),
     })
     this.see(resource, true)
+  }
+
+  /** Of the resource that is known; undefined if it was found to be gone. */
+  get uid(): string | undefined {
+    return this.#resource?.uid
   }
 
   /** The resource as it is, or as an event shows it, which may be older than what was seen already. */

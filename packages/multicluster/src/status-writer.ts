@@ -14,7 +14,9 @@ export interface Written {
    * The resource was read or written. It is current if nothing was seen since it was asked for: what is older then comes
    * from a backup that was restored. Otherwise the answer may be late.
    */
-  adopt(found: MultiClusterLease | undefined, isCurrent: boolean): void
+  adopt(found: MultiClusterLease, isCurrent: boolean): void
+  /** The resource that is known is not there any more. */
+  lose(): void
   onWritten(before: MultiClusterLease, after: MultiClusterLease): void
 }
 
@@ -96,7 +98,7 @@ export class StatusWriter {
     const durationMs = clock.monotonicMs() - startedAtMs
     const answers = Object.values(patch.answers ?? {}).filter((answer) => answer !== null).length
     report(() => observer.onWritten?.({ namespace, name, answers, durationMs }))
-    this.#of.adopt(after, false)
+    if (this.#isKnown(before)) this.#of.adopt(after, false)
     this.#of.onWritten(before, after)
     return 'written'
   }
@@ -107,9 +109,22 @@ export class StatusWriter {
     if (!before) return false
     const { namespace, name, uid } = before
     const found = await this.#bounded(readMs, (call) => this.#shared.resources.get({ namespace, name }, call))
-    const isSame = found?.uid === uid
-    this.#of.adopt(isSame ? found : undefined, this.#of.current() === before)
-    return isSame
+    const isCurrent = this.#of.current() === before
+    if (found?.uid !== uid) {
+      if (isCurrent) this.#of.lose()
+      return false
+    }
+    if (this.#isKnown(before)) this.#of.adopt(found, isCurrent)
+    return true
+  }
+
+  /**
+   * Whether an answer about this resource still concerns the one that is known. The watch may have shown another one of
+   * that name while the call was in flight. A late answer must not replace it: nothing would show it again until it
+   * changes.
+   */
+  #isKnown({ uid }: MultiClusterLease): boolean {
+    return this.#of.current()?.uid === uid
   }
 
   /** A call of its own that ends with the writer. */

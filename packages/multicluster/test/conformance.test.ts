@@ -24,6 +24,7 @@ describe('the lock conforms on a relay', () => {
       open,
       remove: (election: string) => server.delete(`jobs/${leaseNameOf(election)}`),
       pass: clock.advance,
+      longestHolderBytes: 192,
       close: () => relay.stop(),
     }
   }

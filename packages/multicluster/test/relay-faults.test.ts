@@ -1,61 +1,10 @@
 /** What candidates, operators and global stores may do to a relay, and what must not come of it. */
-import { expect, onTestFinished, test } from 'vitest'
-import type { LeaseRecord, LeaseStore } from 'tenure'
-import { memoryResources } from '../../tenure/src/multicluster/memory-resources.ts'
-import type { MultiClusterRequest } from '../../tenure/src/multicluster/resource.ts'
+import { expect, test } from 'vitest'
+import type { LeaseRecord } from 'tenure'
 import { simulatedKv } from '../../tenure/src/simulation/simulated-kv.ts'
-import { simulatedSwap } from '../../tenure/src/simulation/simulated-swap.ts'
 import { casStore } from '../../tenure/src/stores/cas.ts'
-import { swapStore } from '../../tenure/src/stores/swap.ts'
-import { fakeClock, type FakeClock } from '../../tenure/src/testing/fake-clock.ts'
-import { Relay, type RelayOptions } from '../src/relay.ts'
-
-const key = { namespace: 'jobs', name: 'nightly' }
-const election = 'jobs/nightly'
-const call = { signal: new AbortController().signal }
-
-function acquire(id: string, claim: object = {}): MultiClusterRequest {
-  return {
-    id,
-    verb: 'acquire',
-    renewTime: '2030-01-01T00:00:00.000000Z',
-    timeoutMs: 5_000,
-    claim: { holder: 'a', attempt: id, leaseDurationMs: 15_000, afterTerm: 0, metadata: '{}', ...claim },
-  }
-}
-
-/** One cluster. Relays are started by the test. */
-function oneCluster(clock: FakeClock, store: LeaseStore) {
-  const memory = memoryResources(() => clock.randomId())
-  const start = (options: Partial<RelayOptions> = {}) => {
-    const relay = new Relay({ resources: memory, store, cluster: 'east', clock, isFirst: () => true, ...options })
-    relay.start()
-    onTestFinished(() => relay.stop())
-    return relay
-  }
-  const put = async (requests: Record<string, MultiClusterRequest>, fields: object = {}) =>
-    (await memory.patchSpec(key, { requests, ...fields }, call)) ??
-    (await memory.create(key, { requests, ...fields }, undefined, call))
-  let beats = 0
-  const beat = (holderIdentity: string) =>
-    put(
-      {},
-      {
-        holderIdentity,
-        leaseDurationSeconds: 15,
-        renewTime: `2030-01-01T00:00:00.${String(++beats).padStart(6, '0')}Z`,
-      },
-    )
-  const shown = async () => (await memory.get(key, call))?.status
-  return { memory, start, put, beat, shown }
-}
-
-/** A global store that remembers its highest term, and whose changes nobody is told of. */
-function quietStore(clock: FakeClock) {
-  const server = simulatedSwap()
-  const { watch: _, ...store } = swapStore(server, clock)
-  return { server, store }
-}
+import { fakeClock } from '../../tenure/src/testing/fake-clock.ts'
+import { acquire, call, election, key, oneCluster, quietStore } from './one-cluster.ts'
 
 test('a term that was granted and removed unseen is waited for, though no record was seen for long', async () => {
   const clock = fakeClock()

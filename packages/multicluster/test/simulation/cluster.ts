@@ -1,7 +1,7 @@
 import type { TimingOptions } from '../../../tenure/src/timings.ts'
 import { latestDeadlineMs } from '../../../tenure/src/timings.ts'
 import { memoryResources, type MemoryResources } from '../../../tenure/src/multicluster/memory-resources.ts'
-import type { MultiClusterLease } from '../../../tenure/src/multicluster/resource.ts'
+import type { MultiClusterLease, MultiClusterLeaseStatus } from '../../../tenure/src/multicluster/resource.ts'
 import { relayedStore } from '../../../tenure/src/multicluster/relayed-store.ts'
 import { Candidate } from '../../../tenure/src/simulation/candidate.ts'
 import { type Link, Server } from '../../../tenure/src/simulation/link.ts'
@@ -136,19 +136,26 @@ export class Cluster {
     }
   }
 
-  /** No status may show a lower term after a higher one. */
+  /** No status may show a lower term after a higher one, nor a lease as held after its release. */
   #checked(resources: MemoryResources): MemoryResources {
     return {
       ...resources,
       patchStatus: async (key, patch, over, call) => {
         const before = await resources.get(key, call)
         const after = await resources.patchStatus(key, patch, over, call)
-        if (before && after && before.uid === after.uid && (after.status.term ?? 0) < (before.status.term ?? 0)) {
-          const terms = `${after.status.term} after term ${before.status.term}`
-          this.#scene.checker.violate('status', `${this.name} shows term ${terms}`)
-        }
+        if (before && after && before.uid === after.uid) this.#compare(before.status, after.status)
         return after
       },
+    }
+  }
+
+  #compare(before: MultiClusterLeaseStatus, after: MultiClusterLeaseStatus): void {
+    const { checker } = this.#scene
+    if ((after.term ?? 0) < (before.term ?? 0)) {
+      checker.violate('status', `${this.name} shows term ${after.term} after term ${before.term}`)
+    }
+    if (after.term === before.term && before.record?.released && after.record?.released === false) {
+      checker.violate('status', `${this.name} shows term ${after.term} as held after its release`)
     }
   }
 

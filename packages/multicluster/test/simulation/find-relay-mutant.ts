@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
 import { loadMutant } from '../../../../test/mutants/mutant.ts'
-import type { RelayMutant } from './relay-mutants.ts'
+import type { ClustersMutant } from './relay-mutants.ts'
 
 /** The simulation must find every planted mistake within so many worlds. */
 const seeds = 60
 
 /** Lets clusters run with a mistake in them until an invariant breaks, which it must. */
-export async function expectClustersFind(mutation: RelayMutant): Promise<void> {
+export async function expectClustersFind(mutation: ClustersMutant): Promise<void> {
   const { simulation } = await loadMutant<{ simulation: typeof import('./index.ts') }>(mutation, {
     simulation: '../../multicluster/test/simulation/index.ts',
   })

@@ -1,9 +1,17 @@
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 import type { ClustersOptions } from './index.ts'
 
-/** A planted mistake of the relay, or of what it works with, and the circumstances that bring it to light. */
-export interface RelayMutant extends Mutation {
+/** A planted mistake of the relay, or of what it works with, and what must notice it. */
+export type RelayMutant = ClustersMutant | CheckedMutant
+
+/** Simulated clusters must notice it in these circumstances. */
+export interface ClustersMutant extends Mutation {
   readonly in?: Omit<ClustersOptions, 'seed'>
+}
+
+/** It takes an order of events that is too rare for simulated clusters, so a check makes that order. */
+export interface CheckedMutant extends Mutation {
+  readonly caughtBy: string
 }
 
 const relay = { package: 'multicluster' as const }
@@ -11,7 +19,7 @@ const documentOnly = { document: 1, candidates: 1 }
 /** With enough quiet after each that somebody must lead again. */
 const rareDeaths = { faults: ['candidate-gone'], faultEveryMs: 200_000, minutes: 30, clusters: 4 } as const
 
-export const relayMutants: readonly RelayMutant[] = [
+export const clustersMutants: readonly ClustersMutant[] = [
   {
     ...relay,
     name: 'confirm before the global call',
@@ -117,3 +125,64 @@ export const relayMutants: readonly RelayMutant[] = [
     in: { relays: 2, faults: ['relay-lossy', 'candidate-crash', 'candidate-stop'] },
   },
 ]
+
+export const checkedMutants: readonly CheckedMutant[] = [
+  {
+    ...relay,
+    name: 'lose a recreated resource when a read of the deleted one is answered late',
+    file: 'status-writer.ts',
+    find: 'if (isCurrent) this.#of.lose()',
+    replace: 'this.#of.lose()',
+    caughtBy: 'a recreated resource is served when a read of the deleted one is answered late',
+  },
+  {
+    ...relay,
+    name: 'go back to a deleted resource when a read of it is answered late',
+    file: 'status-writer.ts',
+    find: 'if (this.#isKnown(before)) this.#of.adopt(found, isCurrent)',
+    replace: 'this.#of.adopt(found, isCurrent)',
+    caughtBy: 'a recreated resource is served when a read of the deleted one is answered late',
+  },
+  {
+    ...relay,
+    name: 'go back to a deleted resource when a write to it is answered late',
+    file: 'status-writer.ts',
+    find: 'if (this.#isKnown(before)) this.#of.adopt(after, false)',
+    replace: 'this.#of.adopt(after, false)',
+    caughtBy: 'a recreated resource is served when a write to the deleted one is answered late',
+  },
+  {
+    ...relay,
+    name: 'drop a recreated resource when the deletion before it is shown twice',
+    file: 'relay.ts',
+    find: 'if (uid === undefined || uid === resource.uid) this.#drop(id)',
+    replace: 'void uid\n    this.#drop(id)',
+    caughtBy: 'a recreated resource is served when the deletion before it is shown twice',
+  },
+  {
+    ...relay,
+    name: 'show a released lease as held again',
+    file: 'status.ts',
+    find: 'return term === status.term && status.record?.released === true && !released',
+    replace: 'void released\n  return false',
+    caughtBy: 'a status that shows a release does not show the lease as held again when a read is answered late',
+  },
+  {
+    ...relay,
+    name: 'write a confirmation however old it is',
+    file: 'resource-relay.ts',
+    find: 'const heard = this.#heartbeats.heard(this.#now())',
+    replace: 'const heard = this.#heartbeats.confirmation',
+    caughtBy: 'a confirmation that waited for its turn to be written while the machine slept is discarded',
+  },
+  {
+    ...relay,
+    name: 'let a write that confirms take as long as any other',
+    file: 'resource-relay.ts',
+    find: 'Math.min(writeMs, Math.max(1, this.#heartbeats.leftMs(this.#now())))',
+    replace: 'writeMs',
+    caughtBy: 'a write that confirms is given up a tenth of the lease after its call was sent',
+  },
+]
+
+export const relayMutants: readonly RelayMutant[] = [...clustersMutants, ...checkedMutants]

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { expectClustersFind } from '../../simulation/find-relay-mutant.ts'
 import { simulateClusters } from '../../simulation/index.ts'
-import { relayMutants } from '../../simulation/relay-mutants.ts'
+import { clustersMutants } from '../../simulation/relay-mutants.ts'
 
 test.each([2, 14, 27, 520])(
   'clusters of seed %i never have two leaders, and one again after every fault',
@@ -11,4 +11,4 @@ test.each([2, 14, 27, 520])(
   },
 )
 
-test.each(relayMutants.slice(0, 3))('the clusters find the mutant that would $name', expectClustersFind)
+test.each(clustersMutants.slice(0, 3))('the clusters find the mutant that would $name', expectClustersFind)
