@@ -6,6 +6,7 @@ import { completionCommand } from './completion/command.ts'
 import { controllerCommand } from './controller/command.ts'
 import { demoCommand } from './demo/command.ts'
 import { doctorCommand } from './doctor/command.ts'
+import { forgetCommand } from './forget/command.ts'
 import { groupsCommand } from './groups/command.ts'
 import { jobsCommand } from './jobs/command.ts'
 import { leaderCommand } from './leader/command.ts'
@@ -48,6 +49,7 @@ const declarations = [
   resignCommand,
   membersCommand,
   groupsCommand,
+  forgetCommand,
   demoCommand,
   completionCommand,
 ]

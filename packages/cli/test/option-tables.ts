@@ -4,6 +4,7 @@ import { certSettings } from '../src/cert/settings.ts'
 import { controllerSettings } from '../src/controller/settings.ts'
 import { demoSettings } from '../src/demo/settings.ts'
 import { doctorSettings } from '../src/doctor/settings.ts'
+import { forgetSettings } from '../src/forget/settings.ts'
 import { groupsSettings } from '../src/groups/settings.ts'
 import { jobsSettings } from '../src/jobs/settings.ts'
 import { leaderSettings } from '../src/leader/settings.ts'
@@ -31,6 +32,7 @@ export const tables: Readonly<Record<string, Table>> = {
   sidecar: sidecarSettings,
   controller: controllerSettings,
   doctor: doctorSettings,
+  forget: forgetSettings,
   campaign: campaignSettings,
   resign: resignSettings,
   members: membersSettings,

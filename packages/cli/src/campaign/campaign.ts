@@ -6,6 +6,7 @@ import { now, randomId, setTimer } from '../shared/clock.ts'
 import { print, printJson, shortTime } from '../shared/output.ts'
 import { leaderOf, type Fields } from '../shared/service-answers.ts'
 import { asking, groupPath, holderText, type Ask } from '../shared/service.ts'
+import { nodeForService } from '../shared/store.ts'
 import { campaignSettings } from './settings.ts'
 
 /** The service holds a request in line for no longer. */
@@ -16,7 +17,7 @@ const shortestRoundMs = 1_000
 export async function campaign(name: string, flags: Sources['flags']): Promise<void> {
   const group = argument('GROUP', name, nameOf)
   const settings = settingsFrom(campaignSettings, flags)
-  const { identity: node_id = hostname(), ttl, wait, metadata } = settings
+  const { identity: node_id = nodeForService(settings.url, settings) ?? hostname(), ttl, wait, metadata } = settings
   await asking(settings, async (ask) => {
     const answer = await campaignFor(ask, groupPath(group), wait, {
       node_id,

@@ -10,7 +10,7 @@ import { within } from '../shared/calls.ts'
 import { codeOfSignal } from '../shared/ending.ts'
 import { inWords } from '../shared/failures.ts'
 import { counted, print, printable, printJson, shortTime } from '../shared/output.ts'
-import { isKubernetes, openChosenStore } from '../shared/store.ts'
+import { isKubernetes, nodeForService, openChosenStore } from '../shared/store.ts'
 import { diagnose, diagnoseReads, type Diagnosis } from './diagnosis.ts'
 import {
   clockRate,
@@ -60,8 +60,9 @@ async function examine(
   if (rights) tell('rights', rightsText(rights))
   if (rights?.enough === false) throw forbidden(rights, settings)
   const patients = names.map((election) => {
-    const holder = settings.identity ?? hostname()
-    return new Patient(store, { election, holder, timings, timeoutMs: settings.timeout })
+    const holder = settings.identity ?? nodeForService(settings.store, settings) ?? hostname()
+    const forgets = settings.election === undefined
+    return new Patient(store, { election, holder, timings, timeoutMs: settings.timeout, forgets })
   })
   releaseOnSignals(patients)
   const onConnected = (tookMs: number) => tell('connect', shortTime(tookMs))
@@ -128,8 +129,8 @@ async function lookOn(patient: Patient, leader: LeaseRecord, examined: Examined)
 }
 
 /**
- * Always the same few, each for one doctor at a time: what stays behind does not grow with every run, and a name can be
- * given the right or the definition that it needs.
+ * Always the same few, each for one doctor at a time: a name can be given the right or the definition that it needs, and
+ * what stays behind where a store cannot forget does not grow with every run.
  */
 function elections({ election }: Settings): string[] {
   if (election !== undefined) return [election]

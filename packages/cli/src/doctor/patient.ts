@@ -11,6 +11,15 @@ export interface Timed<T> {
   readonly tookMs: number
 }
 
+interface PatientOptions {
+  readonly election: string
+  readonly holder: string
+  readonly timings: Timings
+  readonly timeoutMs: number
+  /** Whether the election is the doctor's alone, so that nothing of it is to stay. */
+  readonly forgets: boolean
+}
+
 /** An election of the doctor's own, in the store that is examined. */
 export class Patient {
   readonly election: string
@@ -18,6 +27,7 @@ export class Patient {
   readonly #holder: string
   readonly #timings: Timings
   readonly #timeoutMs: number
+  readonly #forgets: boolean
   #held: HeldClaim | undefined
   #record: LeaseRecord | undefined
   #renewedAtMs = 0
@@ -25,12 +35,13 @@ export class Patient {
   #last: Promise<unknown> = Promise.resolve()
   #isLeft = false
 
-  constructor(store: LeaseStore, options: { election: string; holder: string; timings: Timings; timeoutMs: number }) {
+  constructor(store: LeaseStore, options: PatientOptions) {
     this.store = store
     this.election = options.election
     this.#holder = options.holder
     this.#timings = options.timings
     this.#timeoutMs = options.timeoutMs
+    this.#forgets = options.forgets
   }
 
   get renewIntervalMs(): number {
@@ -98,7 +109,15 @@ export class Patient {
     const held = this.#held
     if (!held) return
     this.#held = undefined
-    await this.#time('release', () => within(this.#timeoutMs, (call) => this.store.release(held, call)))
+    const release = () => within(this.#timeoutMs, (call) => this.store.release(held, call))
+    const { answer } = await this.#time('release', release)
+    if (answer.ok && this.#forgets) await this.#forget(answer.record)
+  }
+
+  /** A store that cannot, or a user who may not, leaves a released record, which does no harm. */
+  async #forget({ election, version }: LeaseRecord): Promise<void> {
+    const claim = { election, version, withTerm: true }
+    await within(this.#timeoutMs, async (call) => this.store.forget?.(claim, call)).catch(() => {})
   }
 
   /** Releases in the middle of everything. All other calls of this patient wait for ever. */

@@ -1,13 +1,15 @@
+import { finishedIn } from '@tenure/page/model/jobs'
 import type { LeaseRecord, LeaseStore } from 'tenure'
 import type { ServiceStore } from 'tenure/stores/service'
 import { usageError } from '../shared/arguments/errors.ts'
 import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import type { Credentials } from '../shared/arguments/store-settings.ts'
 import { within } from '../shared/calls.ts'
-import { endWithReader, print, shortTime, table, tell } from '../shared/output.ts'
+import { endWithReader, print, printTable, shortTime, table, tell } from '../shared/output.ts'
 import { everyPage, pageSize } from '../shared/pages.ts'
 import { leaderOf, listOf, type Fields } from '../shared/service-answers.ts'
-import { aboutRemainingMs, standingOf } from '../shared/standing.ts'
+import { wallMs } from '../shared/clock.ts'
+import { aboutRemainingMs, standingOf, type Standing } from '../shared/standing.ts'
 import { isService, noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
 import { groupsSettings } from './settings.ts'
 
@@ -42,6 +44,10 @@ async function showGroups(service: ServiceStore, settings: Settings): Promise<vo
 async function showElections(store: LeaseStore, settings: Settings): Promise<void> {
   if (!store.list) throw usageError(['This store cannot list its elections.'])
   const shown = (record: LeaseRecord) => standingOf(record.election, record, aboutRemainingMs(record))
+  const finished = ({ leader, previousLeader }: Standing) => {
+    if (leader || !previousLeader) return undefined
+    return finishedIn({ carry: previousLeader.carry, ttlMs: previousLeader.leaseDurationMs }, wallMs())
+  }
   const listed = await everyPage(settings, async (after) => {
     const page = await within(settings.timeout, async (call) => store.list?.({ limit: pageSize, after }, call))
     for (const problem of page?.problems ?? []) tell(problem)
@@ -50,11 +56,13 @@ async function showElections(store: LeaseStore, settings: Settings): Promise<voi
   if (listed.length === 0) await noteMissingNamespace(store, settings.timeout)
   if (settings.json) return
   if (listed.length === 0) return print('There is no election.')
-  const rows = listed.map(({ election, leader, previousLeader }) => {
+  const ends = listed.map(finished)
+  const rows = listed.map(({ election, leader, previousLeader }, index) => {
     const left = leader ? shortTime(leader.remainingMs ?? 0) : '-'
-    return [election, leader?.holder ?? '-', String((leader ?? previousLeader)?.term ?? 0), left]
+    const end = ends[index] === undefined ? '-' : `- (${ends[index]})`
+    return [election, leader?.holder ?? end, String((leader ?? previousLeader)?.term ?? 0), left]
   })
-  print(table(['ELECTION', 'LEADER', 'TERM', 'LEASE LEFT'], rows))
+  printTable(['ELECTION', 'LEADER', 'TERM', 'LEASE LEFT'], rows, (row) => ends[row] !== undefined)
 }
 
 /** A service shows only what the caller may see. Without authentication that is everything. */

@@ -1,10 +1,13 @@
+import { finishedIn } from '@tenure/page/model/jobs'
+import type { LeaseRecord } from 'tenure'
 import { jobStatus, type JobRun, type JobStatus } from 'tenure/jobs'
 import { usageError } from '../shared/arguments/errors.ts'
 import { settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { within } from '../shared/calls.ts'
 import { wallMs } from '../shared/clock.ts'
-import { endWithReader, print, shortTime, table, tell } from '../shared/output.ts'
+import { endWithReader, print, printTable, shortTime, tell } from '../shared/output.ts'
 import { everyPage, pageSize } from '../shared/pages.ts'
+import { aboutRemainingMs } from '../shared/standing.ts'
 import { noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
 import { jobsSettings } from './settings.ts'
 
@@ -19,16 +22,27 @@ export async function jobs(flags: Sources['flags']): Promise<void> {
   endWithReader()
   await whileOpen(store, async () => {
     if (!store.list) throw usageError(['This store cannot list its elections.'])
+    const ends = new Map<JobStatus, string>()
+    const statusOf = (record: LeaseRecord) => {
+      const job = jobStatus(record)
+      const last = { carry: record.carry, ttlMs: record.leaseDurationMs }
+      const end = record.released || aboutRemainingMs(record) <= 0 ? finishedIn(last, wallMs()) : undefined
+      if (job && end !== undefined) ends.set(job, end)
+      return job ?? []
+    }
     const listed = await everyPage<JobStatus>(settings, async (after) => {
       const page = await within(settings.timeout, async (call) => store.list?.({ limit: pageSize, after }, call))
       for (const problem of page?.problems ?? []) tell(problem)
-      return { items: page?.records.flatMap((record) => jobStatus(record) ?? []) ?? [], next: page?.next }
+      return { items: page?.records.flatMap(statusOf) ?? [], next: page?.next }
     })
     if (listed.length === 0) await noteMissingNamespace(store, settings.timeout)
     if (settings.json) return
     if (listed.length === 0) return print('There is no job.')
     const head = ['JOB', 'SCHEDULE', 'NEXT', 'LAST', 'RESULT', 'TOOK', 'BY', 'TERM', 'ERROR']
-    print(table(head, listed.toSorted(byName).map(rowOf)))
+    const sorted = listed.toSorted(byName)
+    const rows = sorted.map((job) => rowOf(job, ends.get(job)))
+    const over = sorted.map((job) => ends.has(job))
+    printTable(head, rows, (row) => over[row] ?? false)
   })
 }
 
@@ -36,13 +50,13 @@ function byName(one: JobStatus, other: JobStatus): number {
   return one.name < other.name ? -1 : 1
 }
 
-function rowOf(job: JobStatus): string[] {
+function rowOf(job: JobStatus, end: string | undefined): string[] {
   const run = job.running ?? job.runs[0]
   const schedule = [job.schedule ?? '-', job.timezone].filter(Boolean).join(' ')
   return [
     job.name,
     schedule,
-    job.nextRun ? nextText(job.nextRun) : '-',
+    end ?? (job.nextRun ? nextText(job.nextRun) : '-'),
     (run?.scheduledAt ?? job.doneAt ?? job.lastRun)?.toISOString() ?? '-',
     job.running ? 'running' : (run?.result ?? '-'),
     durationText(run),

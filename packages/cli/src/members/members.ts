@@ -12,13 +12,14 @@ export async function members(name: string, flags: Sources['flags']): Promise<vo
   await asking(settings, async (ask) => {
     const listed = listOf(await ask({ method: 'GET', path: `${groupPath(group)}/members` }), 'members')
     if (settings.json) return listed.forEach(printJson)
-    const rows = listed.map(({ node_id, role, last_heartbeat_ms, metadata }) => [
+    const rows = listed.map(({ node_id, role, live, last_heartbeat_ms, metadata }) => [
       String(node_id),
       String(role),
+      typeof live === 'boolean' ? (live ? 'yes' : 'no') : 'unknown',
       typeof last_heartbeat_ms === 'number' ? timestamp(last_heartbeat_ms) : 'never',
       metadataText(metadata),
     ])
     const sorted = rows.toSorted(([one = ''], [other = '']) => (one < other ? -1 : 1))
-    print(table(['NODE', 'ROLE', 'LAST HEARD OF', 'METADATA'], sorted))
+    print(table(['NODE', 'ROLE', 'LIVE', 'LAST HEARD OF', 'METADATA'], sorted))
   })
 }

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { formatAddress, listenFailure, type Address } from '../shared/arguments/addresses.ts'
 import { every } from '../shared/clock.ts'
+import { makeRoom } from '../shared/connection-room.ts'
 import { failureOf } from '../shared/failures.ts'
 import { Hosts } from '../shared/hosts.ts'
 import type { StoreAnswers } from './store-answers.ts'
@@ -52,9 +53,12 @@ export class PageServer {
     const hosts = new Hosts(address.host, [])
     const expected = digest(`Bearer ${token}`)
     const server = createServer(limits, (request, response) => {
-      answer(request, response, { hosts, expected, answers }).catch((error: unknown) => refuse(response, error))
+      const identify = () => room.identify(request.socket)
+      answer(request, response, { hosts, expected, answers, identify }).catch((error: unknown) =>
+        refuse(response, error),
+      )
     })
-    server.maxConnections = maxConnections
+    const room = makeRoom(server, maxConnections, { mostUnknown: maxConnections / 2 })
     server.listen(address.port, address.host)
     await once(server, 'listening').catch((error: unknown) => {
       throw listenFailure(error, address) ?? error
@@ -73,6 +77,8 @@ interface Guarded {
   readonly hosts: Hosts
   readonly expected: Buffer
   readonly answers: StoreAnswers
+  /** The caller has shown the token. */
+  identify(): void
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, guarded: Guarded): Promise<void> {
@@ -86,6 +92,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, guarde
   if (!timingSafeEqual(digest(headers.authorization ?? ''), guarded.expected)) {
     throw new Refused(401, 'UNAUTHORIZED', 'Open the address that "tenure page" printed when it was started.')
   }
+  guarded.identify()
   if (path === '/v1/watch') return watch(request, response, guarded.answers, namesIn(query))
   const body = await answerOf(path, query, response, guarded.answers)
   sendJson(response, 200, body)

@@ -5,13 +5,14 @@ import { nameOf } from '../shared/arguments/values.ts'
 import { print, printJson } from '../shared/output.ts'
 import { leaderOf } from '../shared/service-answers.ts'
 import { asking, groupPath, holderText, type Ask } from '../shared/service.ts'
+import { nodeForService } from '../shared/store.ts'
 import { resignSettings } from './settings.ts'
 
 /** Gives the lease back. Without a term it is that of the running lease; the service compares both. */
 export async function resign(name: string, flags: Sources['flags']): Promise<void> {
   const group = argument('GROUP', name, nameOf)
   const settings = settingsFrom(resignSettings, flags)
-  const { identity: node_id = hostname() } = settings
+  const { identity: node_id = nodeForService(settings.url, settings) ?? hostname() } = settings
   await asking(settings, async (ask) => {
     const path = groupPath(group)
     const term = settings.term ?? (await runningTerm(ask, path))

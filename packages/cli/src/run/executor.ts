@@ -1,5 +1,5 @@
 import { messageOf } from '@tenure/internal/message'
-import type { Leadership, LeadershipLostError } from 'tenure'
+import type { Leadership } from 'tenure'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
 import { now, setTimer } from '../shared/clock.ts'
@@ -11,7 +11,7 @@ import type { Plan } from './plan.ts'
 import { endText, hasSucceeded, type RunEnd } from './run-end.ts'
 import type { StopRequest } from './stop-request.ts'
 import type { Supervision } from './supervision.ts'
-import { deadlinesOf } from './timings.ts'
+import { deadlinesOf, isVoluntary } from './timings.ts'
 
 /** How one run of the command went. */
 export interface Executed {
@@ -64,7 +64,11 @@ export class Executor {
     const work = { command, args, environment, stdin, mark } as const
     const run = await this.#supervision.start(work, deadlinesOf(leadership, timings), timings.graceMs)
     this.#run = run
-    const onAbort = () => this.#end(run, leadership)
+    let isAborted = false
+    const onAbort = () => {
+      isAborted = true
+      this.#end(run, leadership)
+    }
     if (leadership.signal.aborted) onAbort()
     else leadership.signal.addEventListener('abort', onAbort, { once: true })
     let hasTimedOut = false
@@ -74,7 +78,7 @@ export class Executor {
     this.#run = undefined
     leadership.signal.removeEventListener('abort', onAbort)
     // The supervisor may have ended it at the deadline before this process noticed that.
-    const loss = leadership.signal.aborted ? undefined : lossOf(leadership)
+    const loss = isAborted ? undefined : lossOf(leadership)
     if (loss) this.#narrator.tell(loss)
     if (hasSucceeded(end)) this.#narrator.note(endText(end))
     else this.#narrator.tell(endText(end))
@@ -135,11 +139,6 @@ function lossOf(leadership: Leadership): string | undefined {
   } catch (error) {
     return messageOf(error)
   }
-}
-
-function isVoluntary({ signal }: Leadership): boolean {
-  const { reason } = signal.reason as LeadershipLostError
-  return reason === 'stopped' || reason === 'released'
 }
 
 function fenceTrouble(error: unknown): string {

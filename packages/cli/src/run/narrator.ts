@@ -5,7 +5,7 @@ import { Troubles } from '../shared/troubles.ts'
 import type { Messages } from './messages.ts'
 import type { Plan } from './plan.ts'
 
-/** A candidate that was granted a lease has the answer by then, or does not lead. */
+/** A candidate that leads was reported as elected by then. */
 const twinAfterMs = 2_000
 
 /** Reports how the campaign goes: what matters, once. */
@@ -52,7 +52,7 @@ export class Narrator {
     const waits = `${printable(holder)} leads "${this.#plan.election}" in term ${term}; waits`
     this.#cancelTwin()
     if (!isOwnName) return this.note(waits)
-    // Our own grant may be seen before its answer comes. Otherwise two candidates have the same name.
+    // Our own grant is reported as a new leader right before we are elected. Otherwise two candidates have the same name.
     this.#cancelTwin = setTimer(twinAfterMs, () => {
       this.tell(`${waits}. It has the same name as this one. Give each its own --identity.`)
     })

@@ -5,7 +5,7 @@ import { Refusal } from '../shared/arguments/refusal.ts'
 import { argument } from '../shared/arguments/settings.ts'
 import { serveMetrics } from '../shared/metrics-server.ts'
 import type { RunningServer } from '../shared/small-server.ts'
-import { openChosenStore } from '../shared/store.ts'
+import { nodeForService, openChosenStore } from '../shared/store.ts'
 import type { Mode } from './conductor.ts'
 import { atMostOncePer, scheduled, service } from './modes.ts'
 import type { RunSettings } from './settings.ts'
@@ -41,7 +41,7 @@ export function planOf(election: string, words: readonly string[], settings: Run
   const [command = '', ...args] = words
   return {
     election,
-    identity: settings.identity,
+    identity: settings.identity ?? nodeForService(settings.store, settings),
     metadata: settings.metadata,
     command,
     args,

@@ -31,7 +31,10 @@ export const runSettings = {
     parseDuration,
     30_000,
   ),
-  identity: { ...identity, shownDefault: 'the name of this host and a random part' },
+  identity: {
+    ...identity,
+    shownDefault: 'the node of the token, else the name of this host, the process id and a random part',
+  },
   metadata,
   once: toggle('run it once and end with its exit code, or with 75 if leadership was lost'),
   restart: setting(

@@ -1,3 +1,4 @@
+import { isAnswer } from '@tenure/internal/store-answers'
 import type { CallReport } from 'tenure'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { setTimer } from '../shared/clock.ts'
@@ -13,8 +14,7 @@ interface StoreHealthOptions {
 }
 
 /**
- * Decides when a store counts as one that cannot be used. A store that shows its records and takes no write looks
- * healthy to a reader, so after a failed write only a write that succeeds, or a running lease, counts as an answer.
+ * Decides when a store counts as one that cannot be used. What counts as an answer of it: {@link isAnswer}.
  *
  * - `unknown`: it has not answered yet, and the time runs from the start.
  * - `usable`: it has answered.
@@ -44,7 +44,8 @@ export class StoreHealth {
   note({ verb, result }: Pick<CallReport, 'verb' | 'result'>, trouble: string | undefined): void {
     const isWrite = verb !== 'read'
     if (result !== 'failed') {
-      if ((isWrite && result === 'ok') || this.#writeTrouble === undefined || this.#options.isHeld()) this.#works()
+      const known = { hasWriteFailed: this.#writeTrouble !== undefined, isHeld: this.#options.isHeld() }
+      if (isAnswer({ isWrite, isOk: result === 'ok' }, known)) this.#works()
     } else if (isWrite) {
       this.#writeTrouble = trouble ?? 'A write got no answer.'
       if (this.#state === 'usable') this.#state = 'away'

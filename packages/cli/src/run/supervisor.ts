@@ -30,6 +30,7 @@
  * start.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import type { Server } from 'node:net'
 import { untilMs } from '../shared/clock.ts'
 import { Enforcer } from './enforcer.ts'
@@ -86,10 +87,11 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
   if (run) return refuse('another command still runs')
   if (untilMs(deadlines.termAt) <= 0) return refuse('its time was over before it began')
   const child = spawnChild(command, args, environment, stdin)
-  if (child instanceof Error) return refuse(child.message, (child as NodeJS.ErrnoException).code)
+  const refuseFor = (error: NodeJS.ErrnoException) => refuse(startFailure(command, error), error.code)
+  if (child instanceof Error) return refuseFor(child)
   const { pid } = child
   if (pid === undefined) {
-    child.once('error', (error: NodeJS.ErrnoException) => refuse(error.message, error.code))
+    child.once('error', refuseFor)
     return
   }
   let exit: { code: number | null; signal: NodeJS.Signals | null } | undefined
@@ -143,6 +145,14 @@ function spawnChild(
   } catch (error) {
     return error as Error
   }
+}
+
+/** Why a command did not start, in words. A file that is there is not found if its interpreter is not. */
+function startFailure(command: string, { code, message }: NodeJS.ErrnoException): string {
+  if (code === 'EACCES') return `permission denied: ${command}`
+  if (code !== 'ENOENT') return message
+  const isThere = command.includes('/') && existsSync(command)
+  return isThere ? `${command} names an interpreter that was not found` : `command not found: ${command}`
 }
 
 function hold(sign: string, server: Server): void {

@@ -1,4 +1,4 @@
-import { resolveTimings, type Leadership } from 'tenure'
+import { resolveTimings, type Leadership, type LeadershipLostError } from 'tenure'
 import { formatDuration } from '../shared/arguments/durations.ts'
 import { usageError } from '../shared/arguments/errors.ts'
 import { later, now } from '../shared/clock.ts'
@@ -42,12 +42,20 @@ export function divideLease(ttlMs: number, chosenGraceMs: number | undefined): R
   return { leaseDurationMs: ttlMs, renewDeadlineMs, graceMs, marginMs }
 }
 
+/** Whether leadership has ended on request: its lease is renewed until the command has ended. */
+export function isVoluntary({ signal }: Leadership): boolean {
+  if (!signal.aborted) return false
+  const { reason } = signal.reason as LeadershipLostError
+  return reason === 'stopped' || reason === 'released'
+}
+
 /** The deadlines by the lease as it is now. The clocks are read first: time that passes meanwhile makes them earlier. */
 export function deadlinesOf(leadership: Leadership, { graceMs, marginMs }: RunTimings): Deadlines {
   const at = now()
   const lastMs = Math.max(0, leadership.drainMs() - marginMs)
   // A leader that stops by itself still renews, and has no deadline to stop at.
-  const termMs = leadership.signal.aborted ? lastMs : Math.min(leadership.remainingMs(), lastMs)
-  const killMs = leadership.signal.aborted ? lastMs : Math.min(termMs + graceMs, lastMs)
+  const hasYielded = isVoluntary(leadership)
+  const termMs = hasYielded ? lastMs : Math.min(leadership.remainingMs(), lastMs)
+  const killMs = hasYielded ? lastMs : Math.min(termMs + graceMs, lastMs)
   return { termAt: later(at, termMs), killAt: later(at, killMs) }
 }

@@ -24,5 +24,6 @@ export const serveCommand: Declaration = {
   ],
   exitCodes:
     '0, 2 for wrong settings, 69 if the data or the address is not available, 137 (SIGKILL, by itself) if stopping failed or took too long',
+  logs: true,
   run: async (flags, _, program) => (await import('./serve.ts')).serve(flags, program),
 }

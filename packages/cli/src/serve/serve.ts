@@ -4,7 +4,7 @@ import type { ErrorDetails } from 'tenure'
 import { formatAddress, listenFailure } from '../shared/arguments/addresses.ts'
 import { readConfigFile } from '../shared/arguments/config-file.ts'
 import { CommandError, exitCodes, unavailable } from '../shared/arguments/errors.ts'
-import { choose, mistypedVariables } from '../shared/arguments/settings.ts'
+import { choose, mistypedVariables, shownPasswords } from '../shared/arguments/settings.ts'
 import { checkServeSettings, defaultData, serveSettings, type ServeSettings } from './settings.ts'
 import { stopOnSignals } from './stopping.ts'
 import { welcome } from './welcome.ts'
@@ -17,6 +17,7 @@ export async function serve(flags: Readonly<Record<string, unknown>>, program: C
   const { redactedUrl } = await import('tenure/stores')
   const logger = createLogger({ level: settings.logLevel, json: settings.json })
   for (const text of mistypedVariables(serveSettings, process.env, program)) logger.warn(text)
+  for (const text of shownPasswords(flags)) logger.warn(text)
   const options = optionsOf(settings)
   const place = options.store === undefined ? (options.data ?? '') : redactedUrl(options.store)
   let service: RunningService
@@ -85,16 +86,20 @@ const ownNames = ['localhost', '127.0.0.1', '[::1]']
 const countLimits = [
   'maxConnections',
   'maxConnectionsPerAddress',
+  'maxUnidentifiedPerAddress',
   'maxWaiting',
   'maxBodyBytes',
   'maxAnswerBytes',
   'requestsPerSecond',
   'renewalsPerSecond',
+  'maxGroupBytes',
   'newGroupsPerHour',
+  'groupBytesPerSubject',
   'watchesPerSubject',
+  'deliveriesPerSecond',
   'waitingPerSubject',
 ] as const
-const timeLimits = ['headersTimeout', 'requestTimeout', 'answerTimeout'] as const
+const timeLimits = ['unidentifiedTimeout', 'headersTimeout', 'requestTimeout', 'answerTimeout'] as const
 
 function limitsOf(settings: ServeSettings): NonNullable<ServiceOptions['limits']> {
   const counts = countLimits.map((name) => [name, settings[name]] as const)

@@ -1,4 +1,5 @@
 import { exitCodes } from './arguments/errors.ts'
+import { color } from './terminal.ts'
 
 /** Characters that move the cursor, end a line, or turn the direction of the text after them. */
 // oxlint-disable-next-line no-control-regex
@@ -66,6 +67,17 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
         .trimEnd(),
     )
     .join('\n')
+}
+
+/** Prints a table. On a terminal, rows of what is over are grey. */
+export function printTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  isOver: (row: number) => boolean,
+): void {
+  const lines = table(head, rows).split('\n')
+  const colored = lines.map((line, index) => (index > 0 && isOver(index - 1) ? color('dim', line) : line))
+  writeOut(`${(process.stdout.isTTY ? colored : lines).join('\n')}\n`)
 }
 
 /** Text of others must not move the cursor or end a line. */

@@ -1,14 +1,17 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { formatAddress, listenFailure, type Address } from './arguments/addresses.ts'
+import { formatAddress, listenFailure, type Address, type SocketPath } from './arguments/addresses.ts'
 import { isLoopback } from '@tenure/internal/loopback'
+import { makeRoom, unknownIdleMs } from './connection-room.ts'
 import { Hosts } from './hosts.ts'
+import { listenOnPath } from './socket-path.ts'
 
 const limits = {
   headersTimeout: 5_000,
   requestTimeout: 5_000,
-  keepAliveTimeout: 30_000,
+  // Callers are told of it, so that they use no connection that is about to be closed.
+  keepAliveTimeout: unknownIdleMs - 1_000,
   maxHeaderSize: 8_192,
   // Half a minute by default, for which a caller that sends nothing would be kept.
   connectionsCheckingInterval: 1_000,
@@ -40,7 +43,7 @@ export function failure(status: number, error: string, message: string): Reply {
 export interface SmallServerOptions {
   /** As messages name it, such as `sidecar`. */
   readonly what: string
-  readonly listen: Address
+  readonly listen: Address | SocketPath
   /** What chose the address. */
   readonly flag?: '--listen' | '--metrics'
   readonly allowedHost: readonly string[]
@@ -55,26 +58,32 @@ export async function listen({
   allowedHost,
   replies,
 }: SmallServerOptions): Promise<RunningServer> {
-  const hosts = new Hosts(address.host, allowedHost)
+  const isPath = 'path' in address
+  const hosts = new Hosts(isPath ? 'localhost' : address.host, allowedHost)
   const server = createServer(limits, (request, response) => {
     send(request, response, hosts.allows(request) ? replyTo(request, replies) : stranger(what))
   })
-  server.maxConnections = maxConnections
+  makeRoom(server, maxConnections)
   server.timeout = unreadMs
-  server.listen(address.port, address.host)
-  await once(server, 'listening').catch((error: unknown) => {
-    throw listenFailure(error, address, flag) ?? error
-  })
-  const { address: host, port } = server.address() as AddressInfo
+  if (isPath) await listenOnPath(server, address)
+  else await listenOn(server, address, flag)
+  const bound = server.address() as AddressInfo
   return {
-    url: `http://${formatAddress({ host, port })}`,
-    isLoopback: isLoopback(host),
+    url: isPath ? `unix:${address.path}` : `http://${formatAddress({ host: bound.address, port: bound.port })}`,
+    isLoopback: isPath || isLoopback(bound.address),
     async close() {
       server.close()
       server.closeAllConnections()
       await once(server, 'close')
     },
   }
+}
+
+async function listenOn(server: Server, address: Address, flag: SmallServerOptions['flag']): Promise<void> {
+  server.listen(address.port, address.host)
+  await once(server, 'listening').catch((error: unknown) => {
+    throw listenFailure(error, address, flag) ?? error
+  })
 }
 
 function stranger(what: string): Reply {

@@ -13,6 +13,7 @@ import { didYouMean } from './arguments/suggestions.ts'
 import { within } from './calls.ts'
 import { failureOf } from './failures.ts'
 import { tell } from './output.ts'
+import { nodeOfToken } from './token-claims.ts'
 
 /** Opens the store that was chosen. Its code is loaded only now; nothing connects yet. */
 export async function openChosenStore(
@@ -96,6 +97,11 @@ async function open(url: string, credentials: Credentials, file?: OpenStoreOptio
   } catch (error) {
     throw failureOf(error)
   }
+}
+
+/** The node that the token for a service names. The service takes no other identity, so it is the default. */
+export function nodeForService(url: string | undefined, credentials: Credentials): string | undefined {
+  return isAddress(url) ? nodeOfToken(environmentOf(credentials)) : undefined
 }
 
 /** Flags replace what the environment says. */

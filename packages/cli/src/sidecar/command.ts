@@ -11,6 +11,7 @@ export const sidecarCommand: Declaration = {
     'tenure sidecar nightly-report --store kubernetes://jobs',
     'curl http://127.0.0.1:4040/leader      who leads, and for how long unless renewed',
     'curl -f http://127.0.0.1:4040/is-leader  200 if this one leads, 503 if not',
+    'tenure sidecar nightly-report --listen unix:/run/tenure/jobs.sock',
   ],
   notes: [
     'The caller counts lease_remaining_ms from the moment of asking, and stops then unless it has asked again.',

@@ -1,4 +1,4 @@
-import { parseAddress } from '../shared/arguments/addresses.ts'
+import { parseListen } from '../shared/arguments/addresses.ts'
 import { setting } from '../shared/arguments/settings.ts'
 import {
   allowedHost,
@@ -13,13 +13,20 @@ import {
 export const sidecarSettings = {
   ...campaignedStoreSettings,
   listen: setting(
-    { placeholder: 'address', help: 'where to answer; :4040 is every address', shownDefault: '127.0.0.1:4040' },
-    parseAddress,
+    {
+      placeholder: 'address',
+      help: 'where to answer; :4040 is every address, unix:PATH a Unix socket',
+      shownDefault: '127.0.0.1:4040',
+    },
+    parseListen,
     { host: '127.0.0.1', port: 4040 },
   ),
   metrics,
   allowedHost,
-  identity: { ...identity, shownDefault: 'POD_NAME, else the name of this host and a random part' },
+  identity: {
+    ...identity,
+    shownDefault: 'the node of the token, else POD_NAME, else the name of this host, the process id and a random part',
+  },
   ttl,
   metadata,
   json: jsonLog,

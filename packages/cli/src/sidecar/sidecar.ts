@@ -1,5 +1,4 @@
 import { electionMetrics, Elector, type ElectionEvent, type Observer } from 'tenure'
-import { formatAddress } from '../shared/arguments/addresses.ts'
 import { argument, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { nameOf } from '../shared/arguments/values.ts'
 import { isFollowing } from '../shared/elector.ts'
@@ -8,7 +7,7 @@ import { failureOf, inWords } from '../shared/failures.ts'
 import { makeLog, type Log } from '../shared/log.ts'
 import { serveMetrics } from '../shared/metrics-server.ts'
 import { listen } from '../shared/small-server.ts'
-import { openChosenStore } from '../shared/store.ts'
+import { nodeForService, openChosenStore } from '../shared/store.ts'
 import { Troubles } from '../shared/troubles.ts'
 import { Promised } from './promised.ts'
 import { sidecarReplies } from './replies.ts'
@@ -43,7 +42,8 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
     },
   }
   const { ttl: leaseDurationMs, metadata } = settings
-  const identity = settings.identity ?? (process.env['POD_NAME'] || undefined)
+  const identity =
+    settings.identity ?? nodeForService(settings.store, settings) ?? (process.env['POD_NAME'] || undefined)
   // What was promised lasts no longer than a lease.
   const timings = { leaseDurationMs, drainTimeoutMs: leaseDurationMs }
   const elector = inWords(() => new Elector({ store, election, identity, metadata, ...timings, observer }))
@@ -58,7 +58,7 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
   const text = `answers on ${server.url}, and campaigns as ${elector.identity}`
   log.info({ url: server.url, election, identity: elector.identity }, text)
   if (!server.isLoopback) {
-    log.warn({}, `everybody who reaches ${formatAddress(settings.listen)} may ask who leads`)
+    log.warn({}, `everybody who reaches ${server.url} may ask who leads`)
   }
   elector.start()
   endOnSignals(log, async () => {

@@ -5,6 +5,7 @@ import { unavailable, usageError } from '../shared/arguments/errors.ts'
 import { argument, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
 import { textOf } from '../shared/arguments/values.ts'
 import { print, printJson, timestamp } from '../shared/output.ts'
+import { claimsOf } from '../shared/token-claims.ts'
 import { showSettings } from './settings.ts'
 
 /** Prints what a token says of itself, and nothing by which it could be used. Only a service can say whether it is valid. */
@@ -25,16 +26,11 @@ export async function show(text: string, flags: Sources['flags']): Promise<void>
 function claimsIn(path: string): Readonly<Record<string, unknown>> {
   let token: string
   try {
-    token = readFileSync(path, 'utf8').trim()
+    token = readFileSync(path, 'utf8')
   } catch (error) {
     throw unavailable(error, `${path} cannot be read: ${messageOf(error)}`)
   }
-  const [, payload = ''] = token.split('.')
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString())
-    if (isObject(claims)) return claims
-  } catch {
-    // Below.
-  }
+  const claims = claimsOf(token)
+  if (claims) return claims
   throw usageError([`There is no token in ${path}.`])
 }

@@ -68,6 +68,20 @@ export class Api {
     return this.#json('v1/replicas')
   }
 
+  /** Resolves as soon as the server says anything at all, and rejects if it says nothing for a while. */
+  async ping(withinMs: number): Promise<void> {
+    const ended = new AbortController()
+    const cancel = after(withinMs, () => ended.abort())
+    try {
+      await this.#ask('healthz', ended.signal, {})
+    } catch (error) {
+      if (error instanceof Refused && error.status > 0) return
+      throw new Refused(0, ended.signal.aborted ? 'The server does not answer.' : 'The server cannot be reached.')
+    } finally {
+      cancel()
+    }
+  }
+
   async resign(id: string, node_id: string, term: number): Promise<void> {
     await this.#send('POST', `v1/groups/${encodeURIComponent(id)}/resign`, { node_id, term, force: true })
   }

@@ -1,6 +1,5 @@
 import type { IdentityAnswer, MemberAnswer, ReplicasAnswer, WatchEvent } from '../model/answers.ts'
 import { listed, looked, noElections, remembered, told, unfollowed, type Elections } from '../model/elections.ts'
-import { Palette } from '../model/palette.ts'
 import { Api, Refused } from './api.ts'
 import { after, every, now } from './clock.ts'
 import { follow } from './stream.ts'
@@ -14,6 +13,9 @@ const healthEveryMs = 15_000
 /** While all elections are on this page a new one would be, too; otherwise hardly ever. */
 const listEveryMs = { empty: 2_000, short: 8_000, long: 20_000 }
 const membersEveryMs = 5_000
+/** A server that stands still keeps its connections open: within the sum of the two it is noticed. */
+const pingEveryMs = 1_000
+const pingWithinMs = 1_500
 /** A page that nobody looks at gives its connection back: browsers have six for all tabs together. */
 const hiddenMs = 30_000
 
@@ -33,6 +35,8 @@ export interface State {
   /** Where the pages before this one began; the last is this one. */
   readonly pages: readonly (string | undefined)[]
   readonly next: string | undefined
+  /** How many elections there are in all. Undefined: the server does not say. */
+  readonly total: number | undefined
   readonly isListed: boolean
   /** The election whose page is shown; undefined: the list. */
   readonly shown: string | undefined
@@ -51,6 +55,7 @@ const start: State = {
   isSearching: false,
   pages: [undefined],
   next: undefined,
+  total: undefined,
   isListed: false,
   shown: undefined,
   isMissing: false,
@@ -60,13 +65,15 @@ const start: State = {
 
 /** Everything between the server and what is drawn. */
 export class Controller {
-  readonly palette = new Palette()
   readonly #api = new Api()
   readonly #onChange: () => void
   #state = start
   /** Of the stream that is open, and of what it follows. */
   #following: { readonly ids: readonly string[]; readonly end: AbortController } | undefined
   #isOpen = false
+  #isPinging = false
+  /** When the server last said anything, on the monotonic clock. */
+  #heardAtMs = now().monotonicMs
   #listing: AbortController | undefined
   #cancelTyping = () => {}
   #cancelRest = () => {}
@@ -80,6 +87,13 @@ export class Controller {
     return this.#api.token !== undefined
   }
 
+  /** Up to when it is known how things stand, on the server's wall clock: now, unless the page is behind. */
+  get knownMs(): number {
+    const { link, elections } = this.#state
+    const { wallMs, monotonicMs } = now()
+    return wallMs + elections.aheadMs - (link.kind === 'behind' ? monotonicMs - link.sinceMs : 0)
+  }
+
   get state(): State {
     return this.#state
   }
@@ -89,6 +103,7 @@ export class Controller {
     this.#api.token = token
     every(healthEveryMs, () => void (this.#isAwake() && this.#askHealth()))
     every(membersEveryMs, () => void (this.#isAwake() && this.#askMembers()))
+    every(pingEveryMs, () => void (this.#isAwake() && this.#ping()))
     document.addEventListener('visibilitychange', () => this.#onVisibility())
     void this.#begin()
   }
@@ -182,11 +197,12 @@ export class Controller {
     this.#cancelList()
     const listing = (this.#listing = new AbortController())
     try {
-      const { groups, next } = await this.#find(listing.signal)
+      const { groups, next, total } = await this.#find(listing.signal)
       if (listing.signal.aborted) return
       this.#set({
         elections: listed(this.#state.elections, groups, now()),
         next,
+        total,
         isListed: true,
         isSearching: false,
         ...(this.#isOpen && { link: { kind: 'live' } }),
@@ -209,16 +225,18 @@ export class Controller {
     const { search, pages } = this.#state
     const groups = []
     let next = pages.at(-1)
+    let total: number | undefined
     for (let questions = 0; questions < mostQuestions; questions += 1) {
       const page = await this.#api.groups(
         { search: search.trim(), after: next, limit: pageSize - groups.length },
         signal,
       )
       groups.push(...page.groups)
+      total = page.total
       next = page.next ?? undefined
       if (next === undefined || groups.length >= pageSize) break
     }
-    return { groups, next }
+    return { groups, next, total }
   }
 
   #follow(ids: readonly string[]): void {
@@ -231,6 +249,7 @@ export class Controller {
     const events = {
       onOpen: () => {
         this.#isOpen = true
+        this.#heardAtMs = now().monotonicMs
         this.#set({ link: { kind: 'live' } })
         void this.#remember(ids, end.signal)
         if (this.#state.health === 'unreachable') void this.#askHealth()
@@ -251,6 +270,7 @@ export class Controller {
   }
 
   #onEvent(event: WatchEvent): void {
+    this.#heard()
     this.#set({ elections: told(this.#state.elections, event, now()) })
     const isChange = event.type === 'LEADER_CHANGED' || event.type === 'LEADER_LOST'
     if (isChange && event.group_id === this.#state.shown) void this.#askMembers()
@@ -284,6 +304,26 @@ export class Controller {
     }
   }
 
+  /** One at a time. A stream alone is silent for 15 s even while all is well. */
+  async #ping(): Promise<void> {
+    if (this.#isPinging || this.#state.link.kind === 'resting') return
+    this.#isPinging = true
+    try {
+      await this.#api.ping(pingWithinMs)
+      this.#heard()
+    } catch (error) {
+      this.#failed(error)
+    } finally {
+      this.#isPinging = false
+    }
+  }
+
+  /** The server lives. What it has to say comes by the stream, if that is open. */
+  #heard(): void {
+    this.#heardAtMs = now().monotonicMs
+    if (this.#isOpen && this.#state.link.kind === 'behind') this.#set({ link: { kind: 'live' } })
+  }
+
   async #askMembers(): Promise<void> {
     const { shown, isMissing, identity } = this.#state
     if (shown === undefined || isMissing || !identity) return
@@ -304,7 +344,7 @@ export class Controller {
       return
     }
     const { link } = this.#state
-    const sinceMs = link.kind === 'behind' ? link.sinceMs : now().monotonicMs
+    const sinceMs = link.kind === 'behind' ? link.sinceMs : this.#heardAtMs
     this.#set({ link: { kind: 'behind', sinceMs, why: message } })
   }
 

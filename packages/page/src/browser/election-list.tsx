@@ -1,24 +1,27 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Election } from '../model/elections.ts'
+import { failureOf, finishedIn, jobIn } from '../model/jobs.ts'
 import { visible } from '../model/text.ts'
 import type { Shown } from './app.tsx'
+import { now } from './clock.ts'
 import { LeaseBar } from './lease-bar.tsx'
 import { Name, Node } from './name.tsx'
 import { SmallTimeLine, spans } from './time-line.tsx'
 
 /** All elections, a page of them at a time. */
 export function ElectionList({ controller }: Shown) {
-  const { elections, isListed, isSearching, search, pages, next, identity } = controller.state
+  const { elections, isListed, isSearching, search, pages, next, total, identity } = controller.state
   const [spanMs, setSpan] = useState<number>(900_000)
   const shown = [...elections.byId.values()]
-  const leaderless = shown.filter(({ leader }) => !leader).length
+  const nowMs = now().wallMs + elections.aheadMs
+  const leaderless = shown.filter(({ leader, previous }) => !leader && !finishedIn(previous, nowMs)).length
   return (
     <section aria-label="Elections">
       <div class="tools">
         <h1>Elections</h1>
         <Search controller={controller} />
         <p class="count" role="status">
-          {isListed && countText(shown.length, pages.length > 1 || next !== undefined, leaderless)}
+          {isListed && countText(shown.length, pages.length > 1 || next !== undefined, total, leaderless)}
         </p>
         <Span of={spanMs} onChange={setSpan} />
       </div>
@@ -36,7 +39,7 @@ export function ElectionList({ controller }: Shown) {
               </th>
               <th scope="col">Lease left</th>
               <th scope="col" class="number">
-                Candidates
+                Standbys
               </th>
               <th scope="col" class="lines">
                 Who led
@@ -65,29 +68,33 @@ export function ElectionList({ controller }: Shown) {
   )
 }
 
-function countText(count: number, isPart: boolean, leaderless: number): string {
-  const all = `${count} ${count === 1 ? 'election' : 'elections'}${isPart ? ' on this page' : ''}`
+function countText(count: number, isPart: boolean, total: number | undefined, leaderless: number): string {
+  const elections = (number: number) => `${number} ${number === 1 ? 'election' : 'elections'}`
+  const ofAll = total === undefined ? '' : `${elections(total)}, `
+  const all = isPart ? `${ofAll}${total === undefined ? elections(count) : count} on this page` : elections(count)
   return leaderless === 0 ? all : `${all}, ${leaderless} without a leader`
 }
 
 function Row({ controller, election, spanMs }: Shown & { readonly election: Election; readonly spanMs: number }) {
   const { id, leader, previous, highestTerm, terms } = election
   const isBehind = controller.state.link.kind === 'behind'
+  const finished = leader ? undefined : finishedIn(previous, now().wallMs + controller.state.elections.aheadMs)
   // Renewals are many: a row whose election has not changed is not drawn again.
   return useMemo(
     () => (
-      <tr class={leader ? '' : 'free'}>
+      <tr class={leader ? '' : finished ? 'finished' : 'free'}>
         <th scope="row">
           <a class="to" href={`#/groups/${encodeURIComponent(id)}`}>
             <Name of={id} />
           </a>
+          <FailedRun election={election} />
         </th>
         <td class="leader">
           {leader ? (
-            <Node of={leader.node} colour={controller.palette.of(leader.node)} />
+            <Node of={leader.node} />
           ) : (
-            <span class="nobody" title={previous && `${visible(previous.node)} led last`}>
-              nobody leads
+            <span class={finished ? 'quiet' : 'nobody'} title={previous && `${visible(previous.node)} led last`}>
+              {finished ?? 'nobody leads'}
             </span>
           )}
         </td>
@@ -97,27 +104,38 @@ function Row({ controller, election, spanMs }: Shown & { readonly election: Elec
         </td>
         <td class="lease-cell">{leader ? <LeaseBar lease={leader} isBehind={isBehind} /> : ''}</td>
         <td class="number members">
-          <Waiting election={election} />
+          <Standbys election={election} />
         </td>
         <td class="lines">
           <SmallTimeLine controller={controller} terms={terms} spanMs={spanMs} />
         </td>
       </tr>
     ),
-    [election, spanMs, isBehind],
+    [election, spanMs, isBehind, finished],
   )
 }
 
-/** Candidates beside the leader; of these, those that wait in line this very moment. */
-function Waiting({ election: { candidates, waiting } }: { readonly election: Election }) {
-  if (candidates === undefined) return <span class="quiet">–</span>
-  const text = `${candidates} ${candidates === 1 ? 'candidate' : 'candidates'} beside the leader, ${waiting ?? 0} in line now`
+/** Says that the last run of a job went wrong. */
+function FailedRun({ election: { leader, previous } }: { readonly election: Election }) {
+  const job = jobIn((leader ?? previous)?.carry ?? '')
+  const failure = job && failureOf(job, leader?.term)
+  if (failure === undefined) return null
+  const text = { failed: 'last run failed', 'timed-out': 'last run timed out', lost: 'last run was cut off' }[failure]
+  return <span class="failed-run">{text ?? failure}</span>
+}
+
+/** Nodes that would take over from the leader, and those that were heard from lately and may not. */
+function Standbys({ election: { candidates, standbys } }: { readonly election: Election }) {
+  if (candidates === undefined || standbys === undefined) return <span class="quiet">–</span>
+  const silent = Math.max(0, candidates - standbys)
+  const text = `${standbys} live ${standbys === 1 ? 'standby' : 'standbys'}${silent > 0 ? `, ${silent} silent` : ''}`
   return (
     <span title={text}>
       <span class="heard">{text}</span>
       <span aria-hidden="true">
-        {candidates}
-        {waiting ? <span class="in-line"> · {waiting} in line</span> : ''}
+        {standbys}
+        <span class="label"> {standbys === 1 ? 'standby' : 'standbys'}</span>
+        {silent > 0 ? <span class="silent"> · {silent} silent</span> : ''}
       </span>
     </span>
   )

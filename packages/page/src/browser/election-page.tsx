@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { leftOf, type Election } from '../model/elections.ts'
-import { jobIn } from '../model/jobs.ts'
+import { finishedIn, jobIn } from '../model/jobs.ts'
 import { ago, duration, endings, visible } from '../model/text.ts'
 import type { Terms } from '../model/terms.ts'
 import { Actions } from './actions.tsx'
@@ -56,7 +56,7 @@ export function ElectionPage({ controller, id }: Props) {
               <Members controller={controller} election={election} />
               <Told election={election} nowMs={nowMs} />
             </div>
-            <Changes controller={controller} terms={election.terms} nowMs={nowMs} />
+            <Changes terms={election.terms} nowMs={nowMs} />
           </div>
         </>
       )}
@@ -67,22 +67,24 @@ export function ElectionPage({ controller, id }: Props) {
 function Standing({ controller, election }: Shown & { readonly election: Election }) {
   useTicks(1_000)
   const { leader, previous, freeAtMs, policy, allowedNodes, highestTerm } = election
-  const { elections, link } = controller.state
+  const { elections, link, members } = controller.state
   const nowMs = now().wallMs + elections.aheadMs
+  const finished = leader ? undefined : finishedIn(previous, nowMs)
+  const standbys = members?.filter(({ live, node_id }) => live && node_id !== leader?.node).length
   const heldMs = freeAtMs === undefined ? 0 : freeAtMs - now().monotonicMs
   return (
-    <section class={leader ? 'standing' : 'standing free'} aria-label="How it stands">
+    <section class={leader || finished ? 'standing' : 'standing free'} aria-label="How it stands">
       <p class="who" aria-live="polite">
         {leader ? (
           <>
-            <Node of={leader.node} colour={controller.palette.of(leader.node)} /> <span class="verb">leads</span>
+            <Node of={leader.node} /> <span class="verb">leads</span>
           </>
         ) : (
           <>
-            <span class="nobody">Nobody leads</span>
+            <span class={finished ? 'quiet' : 'nobody'}>{finishedText(finished)}</span>
             {previous && (
               <span class="verb">
-                ; <Name of={previous.node} /> did last
+                ; <Node of={previous.node} /> did last
               </span>
             )}
           </>
@@ -94,7 +96,7 @@ function Standing({ controller, election }: Shown & { readonly election: Electio
         {leader && (
           <>
             <Fact name="Leads since" title={exactly(leader.sinceMs)}>
-              {moment(leader.sinceMs, nowMs)} ({duration(Math.max(0, nowMs - leader.sinceMs))})
+              {moment(leader.sinceMs, nowMs)} ({duration(Math.max(0, controller.knownMs - leader.sinceMs))})
             </Fact>
             <Fact name="Last renewed" title={exactly(leader.renewedMs)}>
               {ago(nowMs - leader.renewedMs)}
@@ -102,6 +104,7 @@ function Standing({ controller, election }: Shown & { readonly election: Electio
             <Fact name="Lease">{duration(leader.ttlMs)}</Fact>
           </>
         )}
+        {standbys !== undefined && <Fact name="Live standbys">{standbys}</Fact>}
         {heldMs > 0 && <Fact name="Nobody may lead for">{duration(heldMs)}</Fact>}
         {policy && (
           <Fact name="Leases allowed">
@@ -117,6 +120,11 @@ function Standing({ controller, election }: Shown & { readonly election: Electio
   )
 }
 
+function finishedText(finished: ReturnType<typeof finishedIn>): string {
+  if (finished === undefined) return 'Nobody leads'
+  return finished === 'done' ? 'Done, so nobody leads' : 'No longer scheduled, so nobody leads'
+}
+
 function Fact(props: { readonly name: string; readonly title?: string; readonly children: preact.ComponentChildren }) {
   return (
     <div title={props.title}>
@@ -127,7 +135,7 @@ function Fact(props: { readonly name: string; readonly title?: string; readonly 
 }
 
 /** The last changes, the newest first, in words: what the time-line shows to those who see it. */
-function Changes({ controller, terms, nowMs }: Shown & { readonly terms: Terms; readonly nowMs: number }) {
+function Changes({ terms, nowMs }: { readonly terms: Terms; readonly nowMs: number }) {
   const changes = terms
     .flatMap(({ term, node, fromMs, toMs, end }) => [
       ...(fromMs === undefined ? [] : [{ atMs: fromMs, order: term * 2, node, term, end: undefined }]),
@@ -148,7 +156,7 @@ function Changes({ controller, terms, nowMs }: Shown & { readonly terms: Terms; 
                 {moment(atMs, nowMs)}
               </time>
               <span class={`what ${end ?? 'elected'}`}>{wordOf(end)}</span>
-              <Node of={node} colour={controller.palette.of(node)} />
+              <Node of={node} />
               <span class="quiet" title={end && endings[end]}>
                 term {term}
               </span>

@@ -1,6 +1,6 @@
 import type { JobNote } from '../model/jobs.ts'
 import { duration, visible } from '../model/text.ts'
-import { Name } from './name.tsx'
+import { Name, Node } from './name.tsx'
 import { exactly, moment } from './times.ts'
 
 interface Props {
@@ -61,7 +61,7 @@ export function Job({ job, nowMs, leaderTerm }: Props) {
                     {error !== undefined && <p class="failure">{visible(error)}</p>}
                   </td>
                   <td class="number">{durationMs === undefined ? '–' : duration(durationMs)}</td>
-                  <td>{by === undefined ? '–' : <Name of={by} />}</td>
+                  <td>{by === undefined ? '–' : <Node of={by} />}</td>
                 </tr>
               )
             })}

@@ -21,24 +21,26 @@ export function Members({ controller, election }: Shown & { readonly election: E
       ) : sorted.length === 0 ? (
         <p class="quiet">Nobody takes part at the moment.</p>
       ) : (
-        <table>
+        <table class="takes-part">
           <caption class="heard">Members and who waits</caption>
           <thead>
             <tr>
               <th scope="col">Node</th>
               <th scope="col">Role</th>
+              <th scope="col">Live</th>
               <th scope="col" class="number">
                 Last heard
               </th>
             </tr>
           </thead>
           <tbody>
-            {sorted.map(({ node_id, role, waiting, last_heartbeat_ms: heardMs, metadata }) => (
+            {sorted.map(({ node_id, role, waiting, live, last_heartbeat_ms: heardMs, metadata }) => (
               <tr key={node_id} title={visible(JSON.stringify(metadata))}>
                 <td>
-                  <Node of={node_id} colour={controller.palette.of(node_id)} />
+                  <Node of={node_id} />
                 </td>
                 <td>{waiting ? 'waits in line' : role}</td>
+                <td class={live === false ? 'quiet' : ''}>{live === undefined ? '–' : live ? 'yes' : 'no'}</td>
                 <td class="number">{heardMs === null ? 'not lately' : ago(nowMs - heardMs)}</td>
               </tr>
             ))}

@@ -1,3 +1,4 @@
+import { colourOf } from '../model/palette.ts'
 import { visible } from '../model/text.ts'
 
 /** A name or a text of somebody else. Whatever is in it, it stays in its place. */
@@ -11,10 +12,10 @@ export function Name({ of, class: kind = '' }: { readonly of: string; readonly c
 }
 
 /** A node, with the colour that it has in the time-lines. */
-export function Node({ of, colour }: { readonly of: string; readonly colour: number }) {
+export function Node({ of }: { readonly of: string }) {
   return (
     <span class="node">
-      <span class={`dot c${colour}`} aria-hidden="true" />
+      <span class={`dot c${colourOf(of)}`} aria-hidden="true" />
       <Name of={of} />
     </span>
   )

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { colourOf } from '../model/palette.ts'
 import { standingText, termText, visible } from '../model/text.ts'
 import type { Terms } from '../model/terms.ts'
 import { bandsIn, marksIn, type Band } from '../model/time-line.ts'
@@ -32,12 +33,12 @@ function useRange({ controller, spanMs }: Props) {
 /** Who led when, small: in a row of the list. */
 export function SmallTimeLine(props: Props) {
   const range = useRange(props)
-  const bands = bandsIn(props.terms, range)
+  const bands = bandsIn(props.terms, range, props.controller.knownMs)
   const last = bands.at(-1)?.term
   const label = `${bands.length} ${bands.length === 1 ? 'term' : 'terms'}; ${standingText(last?.end === undefined ? last : undefined)}`
   return (
     <span class="line small" role="img" aria-label={label}>
-      <Bands {...props} bands={bands} toMs={range.toMs} />
+      <Bands {...props} bands={bands} knownMs={props.controller.knownMs} />
     </span>
   )
 }
@@ -46,11 +47,11 @@ export function SmallTimeLine(props: Props) {
 export function TimeLine(props: Props) {
   const range = useRange(props)
   const [told, tell] = useState<string | undefined>(undefined)
-  const bands = bandsIn(props.terms, range)
+  const bands = bandsIn(props.terms, range, props.controller.knownMs)
   return (
     <div class="time-line">
       <div class="line large" role="group" aria-label="Terms, the oldest first">
-        <Bands {...props} bands={bands} toMs={range.toMs} onTell={tell} />
+        <Bands {...props} bands={bands} knownMs={props.controller.knownMs} onTell={tell} />
       </div>
       <div class="marks" aria-hidden="true">
         {marksIn(range, zoneMs(range.toMs)).map(({ atMs, x }) => (
@@ -80,16 +81,16 @@ function Legend() {
 
 interface BandsProps extends Props {
   readonly bands: readonly Band[]
-  readonly toMs: number
+  readonly knownMs: number
   readonly onTell?: (text: string | undefined) => void
 }
 
-function Bands({ controller, bands, toMs, onTell }: BandsProps) {
+function Bands({ bands, knownMs, onTell }: BandsProps) {
   return (
     <>
       {bands.map(({ term, x, width, endsHere }) => {
-        const text = termText(term, toMs, clockTime)
-        const kind = `band c${controller.palette.of(term.node)} ${endsHere ? `ended ${term.end}` : ''}`
+        const text = termText(term, knownMs, clockTime)
+        const kind = `band c${colourOf(term.node)} ${endsHere ? `ended ${term.end}` : ''}`
         const style = { left: `${x * 100}%`, width: `${width * 100}%` }
         if (!onTell) return <span key={term.term} class={kind} style={style} title={text} />
         const tell = () => onTell(text)

@@ -26,12 +26,15 @@ export interface GroupAnswer extends StandingAnswer {
   readonly policy?: { readonly min_ttl_ms: number; readonly max_ttl_ms: number }
   readonly allowed_nodes?: readonly string[] | null
   readonly candidates?: number
+  readonly standbys?: number
   readonly waiting?: number
 }
 
 export interface GroupsAnswer {
   readonly groups: readonly GroupAnswer[]
   readonly next: string | null
+  /** How many there are in all, where the server says so. */
+  readonly total?: number
 }
 
 export type EndReason = 'expired' | 'resigned' | 'deleted'
@@ -55,6 +58,7 @@ export interface MemberAnswer {
   readonly last_heartbeat_ms: number | null
   readonly metadata: Readonly<Record<string, unknown>>
   readonly waiting?: boolean
+  readonly live?: boolean
 }
 
 export interface MembersAnswer {

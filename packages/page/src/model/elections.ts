@@ -31,6 +31,8 @@ export interface Election {
   readonly freeAtMs: number | undefined
   readonly terms: Terms
   readonly candidates: number | undefined
+  /** Those of them that would take over. Undefined: this is not known. */
+  readonly standbys: number | undefined
   readonly waiting: number | undefined
   readonly policy: GroupAnswer['policy']
   readonly allowedNodes: readonly string[] | undefined
@@ -61,6 +63,7 @@ function seen({ byId }: Elections, group: GroupAnswer, now: Moment): Election {
   const shown = {
     ...known,
     candidates: group.candidates,
+    standbys: group.standbys,
     waiting: group.waiting,
     policy: group.policy,
     allowedNodes: group.allowed_nodes ?? undefined,
@@ -169,6 +172,7 @@ function unknown(id: string): Election {
     freeAtMs: undefined,
     terms: [],
     candidates: undefined,
+    standbys: undefined,
     waiting: undefined,
     policy: undefined,
     allowedNodes: undefined,

@@ -45,6 +45,32 @@ export function jobIn(carry: string): JobNote | undefined {
   }
 }
 
+/** A candidate runs what is due within a lease or two. After this many leases there is none. */
+const overdueLeases = 10
+
+/**
+ * Why it is in order that nobody leads an election, by what its last lease carries; undefined if it is not known to be.
+ * The next time is by the clock of another machine: this is shown to people, and nothing is decided by it.
+ */
+export function finishedIn(
+  last: { readonly carry: string; readonly ttlMs: number } | undefined,
+  nowMs: number,
+): 'done' | 'no longer scheduled' | undefined {
+  const job = last && jobIn(last.carry)
+  if (!job) return undefined
+  const { doneMs, schedule, nextMs } = job
+  if (doneMs !== undefined) return 'done'
+  if (schedule === undefined || nextMs === undefined) return undefined
+  return nowMs - nextMs > overdueLeases * last.ttlMs ? 'no longer scheduled' : undefined
+}
+
+/** How the newest run went wrong; undefined if it did not, or goes on. `leaderTerm`: of the term that leads now. */
+export function failureOf({ runs: [last] }: JobNote, leaderTerm: number | undefined): string | undefined {
+  if (!last) return undefined
+  const result = last.result ?? (last.term === leaderTerm ? undefined : 'lost')
+  return result === 'failed' || result === 'timed-out' || result === 'lost' ? result : undefined
+}
+
 function runOf(fields: unknown): JobRun | undefined {
   if (!isFields(fields)) return undefined
   const atMs = momentOf(fields['at'])

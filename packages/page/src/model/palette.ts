@@ -1,15 +1,13 @@
 /** How many colours there are for nodes; the style sheet has them. */
-export const colours = 8
+const colours = 8
 
-/** A node keeps its colour for as long as the page is open, in all elections: in the order in which they are seen. */
-export class Palette {
-  readonly #indexes = new Map<string, number>()
-
-  of(node: string): number {
-    const known = this.#indexes.get(node)
-    if (known !== undefined) return known
-    const index = this.#indexes.size % colours
-    this.#indexes.set(node, index)
-    return index
-  }
+/**
+ * The colour of a node, from its name alone: the same in every election, on every page and for every viewer. Two nodes may
+ * share one; their names are always beside it.
+ */
+export function colourOf(node: string): number {
+  let hash = 0x81_1c_9d_c5
+  for (const character of node) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01_00_01_93)
+  // The lowest bits alone would give names that count up neighbouring colours in turn.
+  return ((hash ^ (hash >>> 15)) >>> 0) % colours
 }

@@ -21,12 +21,13 @@ export interface Band {
 /** A band is never thinner than this part of the whole: a short term is still to be seen. */
 const thinnest = 1 / 400
 
-export function bandsIn(terms: Terms, { fromMs, toMs }: Range): Band[] {
+/** A term that goes on is drawn up to `knownMs`: after that nobody knows whether it does. */
+export function bandsIn(terms: Terms, { fromMs, toMs }: Range, knownMs = toMs): Band[] {
   const lengthMs = toMs - fromMs
   return terms.flatMap((term, index) => {
     const startMs = term.fromMs ?? terms[index - 1]?.toMs ?? fromMs
     const goesOn = term.end === undefined
-    const endMs = goesOn ? toMs : (term.toMs ?? toMs)
+    const endMs = goesOn ? Math.min(toMs, Math.max(knownMs, startMs)) : (term.toMs ?? toMs)
     if (endMs < fromMs || startMs > toMs) return []
     const x = Math.min(Math.max(0, (startMs - fromMs) / lengthMs), 1 - thinnest)
     const end = Math.min(1, (endMs - fromMs) / lengthMs)

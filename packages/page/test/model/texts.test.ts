@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { EventLines } from '../../src/model/event-lines.ts'
-import { jobIn } from '../../src/model/jobs.ts'
-import { Palette } from '../../src/model/palette.ts'
+import { finishedIn, jobIn } from '../../src/model/jobs.ts'
+import { colourOf } from '../../src/model/palette.ts'
 import { ago, duration, leftText, termText, visible } from '../../src/model/text.ts'
 
 test('events are put together from whatever pieces they come in', () => {
@@ -71,7 +71,23 @@ test('a carry that a job has written is read, and any other is left alone', () =
   }
 })
 
-test('a node keeps its colour, and others get the next one', () => {
-  const palette = new Palette()
-  expect(['a', 'b', 'a', 'c', 'b'].map((node) => palette.of(node))).toEqual([0, 1, 0, 2, 1])
+test('a node has one colour, which follows from its name alone, and all colours are used', () => {
+  const names = Array.from({ length: 64 }, (_, index) => `node-${index}`)
+  const colours = names.map(colourOf)
+  expect(names.toReversed().map(colourOf)).toEqual(colours.toReversed())
+  expect(new Set(colours)).toEqual(new Set([0, 1, 2, 3, 4, 5, 6, 7]))
+  // A change of it would change what people know: it is the same for ever.
+  expect(['node-1', 'node-2', 'node-3', 'ä', ''].map(colourOf)).toEqual([3, 6, 1, 5, 4])
+})
+
+test('an election that nobody leads is finished if its job is done, or is not scheduled anymore', () => {
+  const nextMs = Date.UTC(2026, 0, 1)
+  const scheduled = JSON.stringify({ nextRun: new Date(nextMs).toISOString(), schedule: 'every hour', runs: [] })
+  const ttlMs = 15_000
+  expect(finishedIn({ carry: scheduled, ttlMs }, nextMs + 10 * ttlMs)).toBeUndefined()
+  expect(finishedIn({ carry: scheduled, ttlMs }, nextMs + 10 * ttlMs + 1)).toBe('no longer scheduled')
+  expect(finishedIn({ carry: '{"done":"2026-01-01T00:00:00.000Z","runs":[]}', ttlMs }, nextMs)).toBe('done')
+  expect(finishedIn({ carry: '{"lastRun":"2026-01-01T00:00:00.000Z"}', ttlMs }, Infinity)).toBeUndefined()
+  expect(finishedIn({ carry: '', ttlMs }, Infinity)).toBeUndefined()
+  expect(finishedIn(undefined, Infinity)).toBeUndefined()
 })

@@ -44,3 +44,14 @@ test('marks are round moments of the viewer’s place, a few of them', () => {
   expect(marksIn({ fromMs: 0, toMs: 900_000 }, 0).length).toBeLessThanOrEqual(7)
   expect(marksIn({ fromMs: 0, toMs: 30 * 24 * hour }, 0).length).toBeGreaterThan(0)
 })
+
+test('a band that goes on stops growing at what is known, and keeps its place while time goes on', () => {
+  const terms = [{ term: 1, node: 'a', fromMs: 100, toMs: undefined, end: undefined }]
+  const widthAt = (toMs: number, knownMs?: number) => {
+    const [band] = bandsIn(terms, { fromMs: toMs - 1_000, toMs }, knownMs)
+    return band && { fromMs: Math.round(toMs - 1_000 + band.x * 1_000), lastsMs: Math.round(band.width * 1_000) }
+  }
+  expect(widthAt(600)).toEqual({ fromMs: 100, lastsMs: 500 })
+  expect(widthAt(600, 400)).toEqual({ fromMs: 100, lastsMs: 300 })
+  expect(widthAt(900, 400)).toEqual({ fromMs: 100, lastsMs: 300 })
+})

@@ -30,6 +30,29 @@ function guess(text: string): string | undefined {
   return rest
 }
 
+/** A Unix socket to listen on. */
+export interface SocketPath {
+  readonly path: string
+  /** Who may connect: those who may write to it. */
+  readonly mode: number
+}
+
+/** The shortest bound of the systems: that of macOS. */
+const longestPathBytes = 103
+const pathRule = 'must be unix:PATH, such as unix:/run/tenure/jobs.sock, or unix:PATH?mode=0660'
+
+/** Reads an address as {@link parseAddress} does, and `unix:PATH`. */
+export function parseListen(text: string): Address | SocketPath {
+  if (!text.startsWith('unix:')) return parseAddress(text)
+  const [, path, digits = '600'] = /^unix:([^?\0]+)(?:\?mode=0?([0-7]{3}))?$/.exec(text) ?? []
+  if (path === undefined) throw new Refusal(pathRule)
+  if (process.platform === 'win32') throw new Refusal('must be HOST:PORT on Windows')
+  if (Buffer.byteLength(path) > longestPathBytes) {
+    throw new Refusal(`must have a path of at most ${longestPathBytes} bytes`)
+  }
+  return { path, mode: Number.parseInt(digits, 8) }
+}
+
 /** Reads an address as {@link parseAddress} does; a port alone is on this machine only. */
 export function parseOwnAddress(text: string): Address {
   return parseAddress(/^\d{1,5}$/.test(text) ? `127.0.0.1:${text}` : text)

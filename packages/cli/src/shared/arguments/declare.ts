@@ -1,5 +1,6 @@
 import { Command } from 'commander'
-import { addFlags, variableOf, type Sources, type Table } from './settings.ts'
+import { tell } from '../output.ts'
+import { addFlags, shownPasswords, variableOf, type Sources, type Table } from './settings.ts'
 
 /** A command as its help shows it, and what it does. */
 export interface Declaration {
@@ -13,6 +14,8 @@ export interface Declaration {
   readonly notes?: readonly string[]
   /** For scripts to compare. */
   readonly exitCodes: string
+  /** Standard error is a log of its own, in which the command itself warns. */
+  readonly logs?: boolean
   /** Loads what the command needs only now. `argument` is what was given without a flag. */
   run(flags: Sources['flags'], argument: string, program: Command): Promise<void>
 }
@@ -34,9 +37,10 @@ export function declare({ name, argument, summary, settings, ...rest }: Declarat
     ...(variables ? [variables] : []),
     `Exit codes: ${rest.exitCodes}.`,
   ]
-  return command
-    .addHelpText('after', text.join('\n'))
-    .action(() => rest.run(command.opts(), command.args[0] ?? '', command.parent ?? command))
+  return command.addHelpText('after', text.join('\n')).action(() => {
+    if (!rest.logs) for (const text of shownPasswords(command.opts())) tell(text)
+    return rest.run(command.opts(), command.args[0] ?? '', command.parent ?? command)
+  })
 }
 
 /** Commands with a first word in common, such as `tenure token sign`. */

@@ -243,6 +243,22 @@ export function mistypedVariables(
     })
 }
 
+/** Flags whose URL has a password in it: while the command runs, every user of the machine can read it. */
+export function shownPasswords(flags: Sources['flags']): string[] {
+  return Object.entries(flags)
+    .filter(([, value]) => typeof value === 'string' && hasPassword(value))
+    .map(([key]) => {
+      const better = `Set ${variableOf(key)} instead, or give the password in TENURE_STORE_PASSWORD_FILE.`
+      return `The password in ${flagOf(key)} can be read by every user of this machine, in the list of processes. ${better}`
+    })
+}
+
+/** The address of a service has none: one that is given there is refused. */
+function hasPassword(url: string): boolean {
+  if (/^https?:/i.test(url)) return false
+  return /^[a-z][a-z0-9+.-]*:\/\/(?:[^@]*:[^@]+@|.*[?&]\w*password=.)/is.test(url)
+}
+
 /** What was chosen for a command without a configuration file. */
 export function settingsFrom<T extends Table>(table: T, flags: Sources['flags']): Chosen<T> {
   return choose(table, { flags, environment: process.env, file: undefined, from: { directory: process.cwd() } })

@@ -66,7 +66,7 @@ export const metrics = setting(
 
 export const identity = setting({ placeholder: 'name', help: 'the name that others see' }, nameOf)
 
-export const hostIdentity = { ...identity, shownDefault: 'the name of this host' }
+export const hostIdentity = { ...identity, shownDefault: 'the node of the token, else the name of this host' }
 
 export const metadata: Setting<Metadata | undefined> = {
   ...setting(

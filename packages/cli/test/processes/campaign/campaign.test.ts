@@ -23,7 +23,7 @@ describe('the commands for a service', () => {
       /^1 b does not lead jobs: a does, in term 1, for \d+\.\ds unless it is renewed\.\n$/,
     )
     expect(await say('members', 'jobs')).toMatch(
-      /^0 NODE +ROLE +LAST HEARD OF +METADATA\na +leader +\S+Z +\{"zone":"x"\}\nb +candidate +\S+Z\n$/,
+      /^0 NODE +ROLE +LIVE +LAST HEARD OF +METADATA\na +leader +yes +\S+Z +\{"zone":"x"\}\nb +candidate +yes +\S+Z\n$/,
     )
     expect(await say('groups')).toMatch(/^0 GROUP +LEADER .*\njobs +a +1 +\d+\.\ds +no\n$/)
     expect(await say('resign', 'jobs', '--identity', 'b')).toMatch(/^1 b does not lead jobs: a does, in term 1, /)
@@ -88,7 +88,7 @@ describe('the commands for a service', () => {
     // Where both variables are set, each command goes by its own.
     const env = { TENURE_URL: url, TENURE_STORE: 'memory:' }
     expect(await run(['members', 'jobs'], { env })).toMatchObject({ code: 0 })
-    expect(await run(['leader', 'jobs'], { env })).toMatchObject({ code: 1, out: 'Nobody leads jobs.\n' })
+    expect(await run(['leader', 'jobs'], { env })).toMatchObject({ code: 1, out: 'Nobody leads "jobs".\n' })
     const file = await run(['members', 'jobs', '--store', 'file:///leases'])
     expect(file).toMatchObject({
       code: 2,

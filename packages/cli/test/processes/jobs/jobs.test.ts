@@ -32,7 +32,7 @@ test('shows what became of jobs that were run in code and by the command, and no
   expect(rows).toEqual([
     expect.stringMatching(/^hourly +- +- +20\S+Z +succeeded +\S+ +m1 +1$/),
     expect.stringMatching(/^import +- +- +20\S+Z +failed +\S+ +node-17 +1 +no such table: x+…$/),
-    expect.stringMatching(/^migrate +- +- +20\S+Z +succeeded +\S+ +node-17 +1$/),
+    expect.stringMatching(/^migrate +- +done +20\S+Z +succeeded +\S+ +node-17 +1$/),
     expect.stringMatching(/^yearly +0 3 1 1 \* Europe\/Zurich +20\S+T02:00:00.000Z +- +- +- +- +-$/),
   ])
   const listed = linesOf((await run(['jobs', ...url, '--json'])).out)
@@ -41,6 +41,35 @@ test('shows what became of jobs that were run in code and by the command, and no
     runs: [{ result: 'failed', by: 'node-17', error: expect.stringContaining('no such table') }],
   })
   expect(listed.map(({ name }) => name)).not.toContain('not-a-job')
+  await jobs.close()
+  await store.close?.()
+})
+
+test('shows a finished one-time job and a schedule that no process has anymore as what they are', async () => {
+  const directory = folder()
+  const store = fileStore({ directory })
+  const jobs = createJobs({ store })
+  await jobs.once('migrate', () => undefined)
+  const call = { signal: new AbortController().signal }
+  // As its last process left it, hours ago.
+  const nextRun = new Date(Date.now() - 3_600_000).toISOString()
+  const carry = JSON.stringify({ lastRun: '2026-01-01T00:00:00.000Z', nextRun, schedule: 'every hour', runs: [] })
+  const lease = { election: 'removed', holder: 'm1', attempt: 'a', leaseDurationMs: 15_000 }
+  const grant = await store.acquire({ ...lease, afterTerm: 0, metadata: {} }, call)
+  const { version = '', term = 0 } = grant.record ?? {}
+  const renewed = await store.renew({ ...lease, term, version, carry }, call)
+  await store.release({ ...lease, term, version: renewed.record?.version ?? '' }, call)
+  const url = ['--store', `file://${directory}`]
+  const { out: listed } = await run(['jobs', ...url])
+  expect(listed.trimEnd().split('\n').slice(1)).toEqual([
+    expect.stringMatching(/^migrate +- +done +20/),
+    expect.stringMatching(/^removed +every hour +no longer scheduled +/),
+  ])
+  const { out: elections } = await run(['groups', ...url])
+  expect(elections.trimEnd().split('\n').slice(1)).toEqual([
+    expect.stringMatching(/^migrate +- \(done\) +1 +-$/),
+    expect.stringMatching(/^removed +- \(no longer scheduled\) +1 +-$/),
+  ])
   await jobs.close()
   await store.close?.()
 })

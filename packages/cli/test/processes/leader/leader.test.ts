@@ -37,7 +37,7 @@ describe('tenure leader', () => {
     await store.release({ election: 'jobs', holder, attempt, term, version, leaseDurationMs }, call)
     expect(await run(['leader', 'jobs', '--store', url])).toMatchObject({
       code: 1,
-      out: 'Nobody leads jobs. node-a did last, in term 1.\n',
+      out: 'Nobody leads "jobs". node-a did last, in term 1.\n',
     })
     expect(linesOf((await run(['leader', 'jobs', '--store', url, '--json'])).out)).toEqual([
       { election: 'jobs', leader: null, previousLeader: shown },
@@ -46,7 +46,7 @@ describe('tenure leader', () => {
 
   test('shows who leads in a service, which a token in a file lets in', async () => {
     const { url } = await serve(temporaryFolder())
-    expect(await run(['leader', 'jobs', '--store', url])).toMatchObject({ code: 1, out: 'Nobody leads jobs.\n' })
+    expect(await run(['leader', 'jobs', '--store', url])).toMatchObject({ code: 1, out: 'Nobody leads "jobs".\n' })
     await campaign(url, 'jobs', 'node-b')
     const token = join(temporaryFolder(), 'token')
     writeFileSync(token, 'a.b.c')
@@ -64,7 +64,7 @@ describe('tenure leader', () => {
     const ended = record.renewedAt + record.leaseDurationMs
     await expect.poll(() => Date.now() > ended).toBe(true)
     const { code, out } = await run(['leader', 'jobs', '--store', pathToFileURL(directory).href])
-    expect({ code, out }).toEqual({ code: 1, out: 'Nobody leads jobs. node-a did last, in term 1.\n' })
+    expect({ code, out }).toEqual({ code: 1, out: 'Nobody leads "jobs". node-a did last, in term 1.\n' })
     await store.close?.()
   })
 })

@@ -43,10 +43,10 @@ describe('what the command is given', () => {
     expect(large.output.error).toMatch(/^tenure: --metadata .*must be a plain JSON object of at most \d+ bytes/)
   })
 
-  test('an identity with the name of the host, if nobody chose one', async () => {
-    const { ended, output } = scene().run(['--once', ...sh('echo $TENURE_IDENTITY')])
+  test('an identity with the name of the host and the id of the process, if nobody chose one', async () => {
+    const { child, ended, output } = scene().run(['--once', ...sh('echo $TENURE_IDENTITY')])
     expect(await ended).toBe(0)
-    expect(output.out.startsWith(`${hostname()}-`)).toBe(true)
+    expect(output.out.startsWith(`${hostname()}-${child.pid}-`)).toBe(true)
   })
 
   test('that file is replaced at each renewal, and goes with the run', async () => {
@@ -129,13 +129,19 @@ describe('the exit code', () => {
   test('is 127 for a command that is not there, whatever the rules for restarts', async () => {
     const { ended, output } = scene().run(['--', 'no-such-command'])
     expect(await ended).toBe(127)
-    expect(output).toMatchObject({ out: '', error: expect.stringContaining('no-such-command') as string })
+    expect(output).toMatchObject({
+      out: '',
+      error: expect.stringContaining('command not found: no-such-command') as string,
+    })
+    expect(output.error).not.toContain('ENOENT')
   })
 
   test('is 126 for one that cannot be executed', async () => {
     const on = scene()
     writeFileSync(on.file, 'true', { mode: 0o600 })
-    expect(await on.run(['--', on.file]).ended).toBe(126)
+    const { ended, output } = on.run(['--', on.file])
+    expect(await ended).toBe(126)
+    expect(output.error).toContain(`permission denied: ${on.file}`)
   })
 
   test('is 75 if leadership was lost with --once', async () => {

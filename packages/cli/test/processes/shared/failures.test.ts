@@ -220,7 +220,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     ['hunter2\nhunter2\n', /^tenure: The token in \S+token holds blanks, line breaks or letters beyond ASCII\.\n$/],
   ] as const)('a file with %j instead of a token', async ([text, message]) => {
     const file = join(temporaryFolder(), 'token')
-    writeFileSync(file, text)
+    writeFileSync(file, text, { mode: 0o600 })
     const error = await ask('http://127.0.0.1:1', ['--token-file', file])
     expect(error).toMatch(message)
     expect(error).not.toContain('hunter2')
@@ -302,4 +302,33 @@ test('no command but serve loads what the service needs', async () => {
   expect(await ended).toBe(1)
   expect(loaded).toContain('tenure/dist/stores/index.js')
   expect(loaded).not.toMatch(/fastify|lmdb|stores\/(kubernetes|file|service)\.js/)
+})
+
+test('a password on the command line is warned of, and not shown; in the environment it is not', async () => {
+  const urls = {
+    shown: ['postgres://me:hunter2@127.0.0.1:1/app', 'redis://127.0.0.1:1/0?sentinel=x&sentinelPassword=hunter2'],
+    plain: ['postgres://me@127.0.0.1:1/app', 'file:///nowhere'],
+  }
+  const warning = 'can be read by every user of this machine'
+  for (const url of urls.shown) {
+    const { error } = await run(['leader', 'jobs', '--store', url, '--timeout', '1s'])
+    expect(error).toContain(`The password in --store ${warning}`)
+    expect(error).not.toContain('hunter2')
+    const quiet = await run(['leader', 'jobs', '--timeout', '1s'], { env: { TENURE_STORE: url } })
+    expect(quiet.error).not.toContain(warning)
+  }
+  for (const url of urls.plain) {
+    expect((await run(['leader', 'jobs', '--store', url, '--timeout', '1s'])).error).not.toContain(warning)
+  }
+  const served = await run([
+    'serve',
+    '--store',
+    'etcd://me:hunter2@127.0.0.1:1',
+    '--advertise',
+    'http://127.0.0.1:1',
+    '--json',
+  ])
+  const [line = '{}'] = served.error.split('\n')
+  expect(JSON.parse(line)).toMatchObject({ level: 'warn', msg: expect.stringContaining(warning) as string })
+  expect(served.error).not.toContain('hunter2')
 })

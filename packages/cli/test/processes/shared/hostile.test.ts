@@ -44,7 +44,7 @@ describe('what others wrote does nothing to a terminal', () => {
   test('nor who led last', async () => {
     const url = await strange((_, answer) => answer({ leader: null, previous_leader: leader(), highest_term: 3 }))
     const { out } = await run(['leader', 'jobs', '--store', url])
-    expect(out).toMatch(/^Nobody leads jobs\. x.*title.* did last, in term 3\.\n$/)
+    expect(out).toMatch(/^Nobody leads "jobs"\. x.*title.* did last, in term 3\.\n$/)
     expect(out).not.toMatch(unprintable)
   })
 

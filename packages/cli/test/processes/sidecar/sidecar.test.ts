@@ -1,6 +1,8 @@
 import { once } from 'node:events'
-import { createServer as createHttpServer } from 'node:http'
+import { existsSync, statSync } from 'node:fs'
+import { createServer as createHttpServer, get, type IncomingMessage } from 'node:http'
 import { createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { fileStore } from 'tenure/stores/file'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -23,6 +25,13 @@ async function sidecar(store: string, identity: string, ...more: string[]): Prom
 
 const leads = (one: Sidecar) => expect.poll(async () => (await one.ask('/is-leader')).status, patience).toBe(200)
 const patience = { timeout: 20_000, interval: 20 }
+
+/** The status of an answer on a Unix socket. */
+async function statusOn(socketPath: string, path: string): Promise<number | undefined> {
+  const [answer] = (await once(get({ socketPath, path, agent: false }), 'response')) as [IncomingMessage]
+  answer.resume()
+  return answer.statusCode
+}
 
 const held = {
   node_id: 'pod-b',
@@ -74,6 +83,33 @@ describe('tenure sidecar', () => {
     expect(await second.ask('/leader')).toMatchObject({ body: { leader: { node_id: 'pod-b', term: 2 } } })
     expect(first.output.out).toBe('')
   })
+
+  test.skipIf(process.platform === 'win32')(
+    'answers on a Unix socket for its own user alone, and replaces one that a killed sidecar left behind',
+    async () => {
+      const store = pathToFileURL(temporaryFolder()).href
+      const path = join(temporaryFolder(), 'jobs.sock')
+      const first = await sidecar(store, 'pod-a', '--listen', `unix:${path}`, '--ttl', '3s')
+      expect(first.url).toBe(`unix:${path}`)
+      expect(statSync(path).mode & 0o777).toBe(0o600)
+      await expect.poll(() => statusOn(path, '/is-leader'), patience).toBe(200)
+      const beside = run(['sidecar', 'other', '--store', store, '--listen', `unix:${path}`])
+      expect(await beside).toMatchObject({
+        code: 69,
+        error: expect.stringContaining('another program listens there') as string,
+      })
+      expect(await statusOn(path, '/healthz')).toBe(200)
+      first.child.kill('SIGKILL')
+      await first.ended
+      expect(existsSync(path)).toBe(true)
+      const second = await sidecar(store, 'pod-b', '--listen', `unix:${path}?mode=0660`, '--ttl', '3s')
+      expect(statSync(path).mode & 0o777).toBe(0o660)
+      await expect.poll(() => statusOn(path, '/is-leader'), patience).toBe(200)
+      second.child.kill('SIGTERM')
+      expect(await second.ended).toBe(0)
+      expect(existsSync(path)).toBe(false)
+    },
+  )
 
   test('shows its metrics at an address of their own too, where nothing else is answered', async () => {
     const one = await sidecar(pathToFileURL(temporaryFolder()).href, 'pod-a', '--metrics', '0')

@@ -172,3 +172,25 @@ test('a machine with its token and the certificate of the service takes part ove
   expect(mistaken).toMatchObject({ code: 2, error: expect.stringContaining('not what looks like a secret') })
   expect(output.error).not.toContain(secret.split('.')[2])
 })
+
+test('a command takes part as the node of its token, unless --identity is set', async () => {
+  const { folder, sign, path } = await withKey()
+  expect((await run(['cert', '--host', '127.0.0.1', '--out', '.'], { cwd: folder })).code).toBe(0)
+  await sign('--node', 'm-2', '--groups', 'my-job', '--out', 'm-2.token')
+  const files = ['--tls-cert', 'service.pem', '--tls-key', 'service.key', '--token-key', 'tenure.key.pub']
+  const { url } = await serve(join(folder, 'data'), files, { cwd: folder })
+  const ask = (args: string[], env: Record<string, string> = {}) =>
+    run([...args, '--url', url, '--ca-file', 'service.pem'], { cwd: folder, env })
+  const byFile = ['--token-file', 'm-2.token']
+  const byVariable = { TENURE_TOKEN: readFileSync(path('m-2.token'), 'utf8').trim() }
+  const leads = { code: 0, out: expect.stringContaining('m-2 leads my-job') }
+  const resigned = { code: 0, out: expect.stringContaining('m-2 no longer leads my-job') }
+  expect(await ask(['campaign', 'my-job', ...byFile])).toMatchObject(leads)
+  expect(await ask(['resign', 'my-job'], byVariable)).toMatchObject(resigned)
+  const other = await ask(['campaign', 'my-job', '--identity', 'm-3', ...byFile])
+  expect(other).toMatchObject({ code: 69, error: expect.stringContaining('403') })
+  const store = ['--store', url, '--ca-file', 'service.pem', ...byFile]
+  const command = ['--', 'sh', '-c', 'echo "as $TENURE_IDENTITY"']
+  const ran = await run(['run', 'my-job', ...store, '--once', ...command], { cwd: folder })
+  expect(ran).toMatchObject({ code: 0, out: 'as m-2\n' })
+})

@@ -95,7 +95,7 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
     const pool = new Pool({ connectionString: server().url })
     onTestFinished(() => pool.end())
     await pool.query('truncate emptied')
-    const told = /no longer shows this grant\. The command gets SIGKILL at once/
+    const told = /deleted or overwritten in the store\. The command gets SIGKILL at once/
     await vi.waitUntil(() => told.test(job.output.error), { timeout: 20_000 })
     expect(job.output.error).not.toContain('SIGTERM')
     job.child.kill('SIGTERM')

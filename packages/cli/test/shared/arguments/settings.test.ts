@@ -177,10 +177,14 @@ describe('the table', () => {
   })
 
   test('shows the defaults that the service has', () => {
-    const { headersTimeoutMs, requestTimeoutMs, answerTimeoutMs, ...counts } = limitsFrom(undefined, true)
+    const { headersTimeoutMs, requestTimeoutMs, answerTimeoutMs, unidentifiedTimeoutMs, maxGroupBytes, ...counts } =
+      limitsFrom(undefined, true)
     const shown = (key: string) => (serveSettings as Record<string, { shownDefault?: string }>)[key]?.shownDefault
+    expect(maxGroupBytes).toBeGreaterThan(2 ** 20)
+    expect(shown('maxGroupBytes')).toBe('half of the heap')
     for (const [key, limit] of Object.entries(counts)) expect(shown(key), key).toBe(String(limit))
     const durations = {
+      unidentifiedTimeout: unidentifiedTimeoutMs,
       headersTimeout: headersTimeoutMs,
       requestTimeout: requestTimeoutMs,
       answerTimeout: answerTimeoutMs,

@@ -1,8 +1,10 @@
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { buildMutant, type Mutation } from '../../../../../../test/mutants/mutant.ts'
+import { passes } from '../../../../../../test/mutants/passes.ts'
 import { startProxy } from '../../../../../../test/servers/proxy.ts'
 import { overlaps, scene, signal, stopBetweenRenewals, type Scene } from '../../../run/scene.ts'
+import { slowStartChecks, startChecks } from '../../../run/start-checks.ts'
 import { program, serve, temporaryFolder } from '../../../tenure.ts'
 
 const lease = ['--ttl', '3s']
@@ -125,4 +127,44 @@ describe.each(Object.entries(scenarios))('when %s', (name, scenario) => {
     for (let tries = 0; tries < 3 && found.length === 0; tries++) found = overlaps((await scenario(command)).lines())
     expect(found).toMatchObject([{ term: 2 }])
   })
+})
+
+interface StartMutant extends Mutation {
+  readonly caughtBy: string
+}
+
+const startMutants: readonly StartMutant[] = [
+  {
+    name: 'the supervisor starts a command whose deadline has passed',
+    file: 'run/supervisor.ts',
+    find: "  if (untilMs(deadlines.termAt) <= 0) return refuse('its time was over before it began')\n",
+    replace: '',
+    caughtBy: 'the supervisor starts nothing when the deadline of the order has passed on one of the two clocks',
+  },
+  {
+    name: 'tenure does not look once more before it orders a start',
+    file: 'run/executor.ts',
+    find: '    if (!leadership.isLeader() || this.#stop.signal) return undefined\n',
+    replace: '',
+    caughtBy: 'tenure run orders no start when it was asked to end after it had decided to run the command',
+  },
+  {
+    name: 'tenure does not look at its lease once more before it orders a start',
+    file: 'run/executor.ts',
+    find: '    if (!leadership.isLeader() || this.#stop.signal) return undefined\n',
+    replace: '    if (this.#stop.signal) return undefined\n',
+    caughtBy: 'tenure run orders no start when it was stalled past its lease after it had decided to run the command',
+  },
+]
+
+const allStartChecks = { ...startChecks, ...slowStartChecks }
+
+test.each(Object.entries(slowStartChecks))('%s', { timeout: 90_000 }, async (_, check) => {
+  await check(join(import.meta.dirname, '../../../..'))
+})
+
+test.each(startMutants)('it is noticed if $name', { timeout: 90_000 }, async (mutant) => {
+  const folder = await buildMutant('cli', [mutant])
+  const check = allStartChecks[mutant.caughtBy] ?? expect.unreachable(`There is no check "${mutant.caughtBy}".`)
+  expect(await passes(() => check(folder))).toBe(false)
 })

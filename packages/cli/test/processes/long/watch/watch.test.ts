@@ -37,7 +37,7 @@ describe('tenure watch', () => {
     const store = pathToFileURL(directory).href
     const note = `tenure: There is no folder ${directory} yet: nobody has campaigned there, or the name is wrong.\n`
     const asked = await run(['leader', 'jobs', '--store', store])
-    expect(asked).toEqual({ code: 1, out: 'Nobody leads jobs.\n', error: note })
+    expect(asked).toEqual({ code: 1, out: 'Nobody leads "jobs".\n', error: note })
     const watching = tenure(['watch', 'jobs', '--store', store, '--json'])
     await untilShown(() => typesOf(watching).length === 1)
     expect(existsSync(directory)).toBe(false)

@@ -1,0 +1,60 @@
+import { isTenureError, type CallOptions, type Forgotten, type LeaseRecord, type LeaseStore } from 'tenure'
+import { redactedUrl } from 'tenure/stores'
+import { CommandError, exitCodes } from '../shared/arguments/errors.ts'
+import { argument, settingsFrom, type Sources } from '../shared/arguments/settings.ts'
+import { nameOf } from '../shared/arguments/values.ts'
+import { within } from '../shared/calls.ts'
+import { print, printable, printJson } from '../shared/output.ts'
+import { isService, openChosenStore, whileOpen } from '../shared/store.ts'
+import { forgetSettings } from './settings.ts'
+
+const termStays = ' If it was forgotten before, its highest term stays.'
+
+/** Removes the record of a released election, and its highest term if that is asked for. */
+export async function forget(name: string, flags: Sources['flags']): Promise<void> {
+  const election = argument('ELECTION', name, nameOf)
+  const settings = settingsFrom(forgetSettings, flags)
+  const { withTerm } = settings
+  const store = await openChosenStore(settings)
+  const { record, answer } = await whileOpen(store, () => {
+    if (!store.forget) throw cannotForget(store, redactedUrl(settings.store ?? ''))
+    return within(settings.timeout, (call) => removeRelease(store, { election, withTerm }, call))
+  })
+  const isForgotten = record !== undefined && (answer?.ok ?? false)
+  const seen = answer && !answer.ok ? answer.record : record
+  const { holder, term } = seen ?? {}
+  if (seen && !isForgotten) {
+    const text = seen.released
+      ? `Another process has led "${election}" just now, up to term ${term}. Nothing was removed; try again.`
+      : `"${holder}" holds "${election}" in term ${term}. Only a released election can be forgotten.`
+    throw new CommandError(printable(text), exitCodes.failed)
+  }
+  if (settings.json) printJson({ election, forgotten: isForgotten, ...(isForgotten && { term, withTerm }) })
+  else if (!isForgotten) print(printable(`There is no record of "${election}".${withTerm ? termStays : ''}`))
+  else if (withTerm)
+    print(printable(`"${election}" is forgotten. Its terms begin again at 1; the highest was ${term}.`))
+  else print(printable(`"${election}" is forgotten. Its next term is above ${term}.`))
+}
+
+async function removeRelease(
+  store: LeaseStore,
+  { election, withTerm }: { readonly election: string; readonly withTerm: boolean },
+  call: CallOptions,
+): Promise<{ readonly record: LeaseRecord | undefined; readonly answer?: Forgotten | undefined }> {
+  const record = await store.read(election, call)
+  if (!record?.released) return { record }
+  const { version } = record
+  const answer = await store.forget?.({ election, version, withTerm }, call).catch((error: unknown) => {
+    if (withTerm || !isTenureError(error) || error.code !== 'INVALID_REQUEST') throw error
+    const text = `This store keeps the highest term in the record: "${election}" can be forgotten only with --with-term.`
+    throw new CommandError(printable(text), exitCodes.failed, { cause: error })
+  })
+  // Gone by now, perhaps by this very call, whose first answer was lost.
+  if (answer && !answer.ok && !answer.record) return { record: undefined }
+  return { record, answer }
+}
+
+function cannotForget(store: LeaseStore, url: string): CommandError {
+  const instead = isService(store) ? ' An administrator of a service removes a group with DELETE /v1/groups/{id}.' : ''
+  return new CommandError(`The store ${url} cannot forget elections.${instead}`, exitCodes.failed)
+}

@@ -1,0 +1,33 @@
+import { ConnectionRoom } from '@tenure/internal/connection-room'
+import { systemClock } from '@tenure/internal/clock'
+import type { Server } from 'node:http'
+import { after } from './clock.ts'
+
+/** How long a connection of a small server may be idle before its caller has shown who it is. */
+export const unknownIdleMs = 5_000
+const lookMs = 1_000
+
+/**
+ * Lets the connections of a small server make room for each other: nobody can hold all of them. They come from one
+ * machine, so an address says nothing about the caller.
+ */
+export function makeRoom(server: Server, most: number, { mostUnknown = most } = {}): ConnectionRoom {
+  const room = new ConnectionRoom({
+    most,
+    mostUnknown,
+    mostPerAddress: most,
+    mostUnknownPerAddress: most,
+    unknownIdleMs,
+    nowMs: () => systemClock.monotonicMs(),
+  })
+  room.guard(server)
+  let isOver = false
+  server.once('close', () => (isOver = true))
+  const look = () => {
+    if (isOver) return
+    room.closeIdle()
+    after(lookMs, look)
+  }
+  after(lookMs, look)
+  return room
+}

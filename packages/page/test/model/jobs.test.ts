@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { failureOf, jobIn } from '../../src/model/jobs.ts'
+
+const noteOf = (...runs: object[]) =>
+  jobIn(JSON.stringify({ runs: runs.map((run) => ({ at: '2026-11-15T03:00:00Z', term: 3, ...run })) }))
+
+test.each([
+  ['failed', { result: 'failed' }, 'failed'],
+  ['timed out', { result: 'timed-out' }, 'timed-out'],
+  ['was cut off by the end of its term', { term: 2 }, 'lost'],
+  ['goes on', {}, undefined],
+  ['succeeded', { result: 'succeeded' }, undefined],
+  ['was stopped', { result: 'stopped' }, undefined],
+  ['has a result that nobody knows', { result: '<b>' }, undefined],
+])('a job whose last run %s is shown as it is', (_what, run, shown) => {
+  const note = noteOf(run, { result: 'failed' })
+  expect(note && failureOf(note, 3)).toBe(shown)
+})
+
+test('a job without a run has not failed', () => {
+  const note = noteOf()
+  expect(note && failureOf(note, 3)).toBeUndefined()
+})
