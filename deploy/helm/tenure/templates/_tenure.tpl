@@ -39,9 +39,14 @@ metadata:
   name: {{ include "tenure.name" . }}
   namespace: {{ .Release.Namespace }}
 rules:
+  # The API server decides on a creation before it knows the name.
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
-    verbs: [get, create, update{{ if .Values.tenure.watch }}, watch{{ end }}]
+    verbs: [create]
+  - apiGroups: [coordination.k8s.io]
+    resources: [leases]
+    resourceNames: [{{ include "tenure.name" . | quote }}]
+    verbs: [get, update{{ if .Values.tenure.watch }}, watch{{ end }}]
   {{- if .Values.tenure.events }}
   - apiGroups: ['']
     resources: [events]
