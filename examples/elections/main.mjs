@@ -8,7 +8,13 @@ import { memoryTtlStorage } from 'tenure/stores'
 /** @type {import('tenure').TtlStorage<string, string>} */
 const storage = memoryTtlStorage()
 const first = createElections({ storage })
-const second = createElections({ storage, log: (remark) => console.log(`second remarks: ${remark}`) })
+// console or a logger of pino would do as well.
+const log = {
+  info() {},
+  warn: (/** @type {string} */ line) => console.log(`second remarks: ${line}`),
+  error: (/** @type {string} */ line) => console.log(`second reports: ${line}`),
+}
+const second = createElections({ storage, log })
 
 // A value belongs to one acquisition: a late delete of an equal one would free a successor.
 const value = () => `service:${randomUUID()}`

@@ -13,6 +13,9 @@ const groups = {
   endpointslices: 'discovery.k8s.io',
 }
 
+/** The one that the manifests are limited to. */
+const ownLease = 'my-app'
+
 /** A namespace of its own, and the service account of the manifests in it. */
 export interface Tenant {
   readonly namespace: string
@@ -21,7 +24,7 @@ export interface Tenant {
   readonly token: string
   /** Creates an object here, and fails if the API server finds any fault with it. */
   create(manifest: Manifest): Promise<void>
-  /** Waits until the API server lets the service account do this. */
+  /** Waits until the API server lets the service account do this, with the Lease of the manifests unless one is named. */
   hasRight(verb: string, resource: keyof typeof groups, name?: string): Promise<void>
   remove(): void
 }
@@ -51,7 +54,7 @@ export async function newTenant(
     folder,
     token,
     create,
-    async hasRight(verb, resource, name = '') {
+    async hasRight(verb, resource, name = resource === 'leases' && verb !== 'create' ? ownLease : '') {
       const review = { spec: { resourceAttributes: { namespace, verb, group: groups[resource], resource, name } } }
       const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
       // The authorizer learns of a new Role by a watch.

@@ -48,6 +48,17 @@ test('the rights of a controller are the same in one namespace and in all', () =
   expect(limited['rules']).toEqual(find('ClusterRole')['rules'])
 })
 
+test('the network policy is for the controllers, by the port that their probes ask', () => {
+  const policy = readManifest('components/network-policy/networkpolicy.yaml')
+  expect(policy.metadata).toMatchObject({ namespace: find('Namespace').metadata.name, labels })
+  expect(policy['spec']).toMatchObject({
+    podSelector: { matchLabels: labels },
+    policyTypes: ['Ingress', 'Egress'],
+    ingress: [{ ports: [{ port: 'health' }] }],
+  })
+  expect(JSON.stringify(find('Deployment'))).toContain('"ports":[{"name":"health"')
+})
+
 test('the README names every component', () => {
   for (const component of components) expect(readme).toContain(`\`${component}\``)
 })

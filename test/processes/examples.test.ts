@@ -184,7 +184,7 @@ test('elections: one of two leads a key until it releases it', async () => {
     'first leads: true',
     'second leads: false',
     'first still leads, for it was renewed: true',
-    expect.stringMatching(/^second remarks: .*invoices is not held/),
+    expect.stringMatching(/^second remarks: .*invoices" is not held/),
     'first was told to stop: true',
     'second leads: true',
     'after close nobody leads: true',

@@ -30,6 +30,14 @@ describe('the image', () => {
     expect(copied).toEqual(expect.arrayContaining(workspaces))
   })
 
+  test('has one base, which can be given by its digest when it is built', () => {
+    expect(all('ARG')).toEqual(['NODE_IMAGE=node:22-slim'])
+    expect(all('FROM')).toEqual(['${NODE_IMAGE} AS build', '${NODE_IMAGE}'])
+    expect(instructions[0]?.[0]).toBe('ARG')
+    const readme = readFileSync(join(root, 'deploy/docker/README.md'), 'utf8')
+    expect(readme).toContain('--build-arg NODE_IMAGE=node:22-slim@sha256:')
+  })
+
   test('installs nothing but what the lockfile names', () => {
     const installs = all('RUN').flatMap((rest) => rest.match(/\bnpm (?:ci|i|install|add|exec|update)\b/g) ?? [])
     expect(installs).toEqual(['npm ci', 'npm ci'])

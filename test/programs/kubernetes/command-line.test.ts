@@ -80,7 +80,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
       run(['leader', 'jobs', '--store', store], { env }),
       run(['groups', '--store', store], { env }),
     ])
-    expect(leader).toEqual({ code: 1, out: 'Nobody leads jobs.\n', error: note })
+    expect(leader).toEqual({ code: 1, out: 'Nobody leads "jobs".\n', error: note })
     expect(groups).toEqual({ code: 0, out: 'There is no election.\n', error: note })
     const tenant = await newTenant(cluster())
     onTestFinished(tenant.remove)
@@ -89,9 +89,9 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     await tenant.create(readManifest('role.yaml'))
     await tenant.create(readManifest('rolebinding.yaml'))
     await tenant.hasRight('get', 'leases')
-    const args = ['leader', 'jobs', '--store', `kubernetes://${tenant.namespace}`]
+    const args = ['leader', 'my-app', '--store', `kubernetes://${tenant.namespace}`]
     const asked = await run(args, { env: { KUBECONFIG, KUBERNETES_SERVICE_HOST: '' } })
-    expect(asked).toEqual({ code: 1, out: 'Nobody leads jobs.\n', error: '' })
+    expect(asked).toEqual({ code: 1, out: 'Nobody leads "my-app".\n', error: '' })
   })
 
   test('tenure watch does not say that a leader leads who was gone before', async () => {

@@ -53,6 +53,8 @@ describeWithRight(whyNoKubectl(), 'the manifests, by kubectl', () => {
     expect(text).toContain('"image":"example.com/payments:1.4.0"')
     expect(text).toContain('{"name":"RECORD_EVENTS","value":"true"}')
     expect(text).not.toContain('"watch"')
+    // The Lease has the label for its name.
+    expect(text.match(/"resourceNames":\[[^\]]*\]/g)).toEqual(['"resourceNames":["payments-my-app"]'])
   })
 })
 

@@ -13,6 +13,10 @@ import { pathOf } from '../../servers/find.ts'
 import { programs } from '../../servers/programs.ts'
 import { describeWithCluster } from '../../servers/suite.ts'
 
+/** The rules of a manifest, for a Lease of another name. */
+const rulesFor = (lease: string, file: string) =>
+  JSON.parse(JSON.stringify(readManifest(file)['rules']).replaceAll('"my-app"', JSON.stringify(lease))) as object[]
+
 describeWithCluster(
   'the library chart',
   (cluster) => {
@@ -21,7 +25,7 @@ describeWithCluster(
       const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
       expect(names).toEqual(['ServiceAccount demo', 'Role demo', 'RoleBinding demo', 'Deployment demo'])
       for (const { metadata } of objects) expect(metadata).toMatchObject({ namespace: 'payments' })
-      expect(find(objects, 'Role')['rules']).toEqual(readManifest('role.yaml')['rules'])
+      expect(find(objects, 'Role')['rules']).toEqual(rulesFor('demo', 'role.yaml'))
       const variables = (manifest: Manifest) =>
         (manifest as typeof ofManifests).spec.template.spec.containers
           .flatMap(({ env }) => env)
@@ -43,7 +47,7 @@ describeWithCluster(
       const objects = parseObjects(await helm('template', 'demo', './my-app', '-n', 'payments', ...flags))
       const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
       expect(names).toEqual(['Role nightly', 'RoleBinding nightly', 'Deployment demo'])
-      const rulesOf = (component: string) => readManifest(`components/${component}/role.yaml`)['rules'] as object[]
+      const rulesOf = (component: string) => rulesFor('nightly', `components/${component}/role.yaml`)
       expect(find(objects, 'Role')['rules']).toEqual([...rulesOf('polling'), ...rulesOf('events')])
       expect(find(objects, 'RoleBinding')).toMatchObject({
         roleRef: { name: 'nightly' },
@@ -66,7 +70,13 @@ describeWithCluster(
       await helm('install', 'demo', './my-app', '-n', namespace)
       const review = {
         user: `system:serviceaccount:${namespace}:demo`,
-        resourceAttributes: { namespace, verb: 'update', group: 'coordination.k8s.io', resource: 'leases' },
+        resourceAttributes: {
+          namespace,
+          verb: 'update',
+          group: 'coordination.k8s.io',
+          resource: 'leases',
+          name: 'demo',
+        },
       }
       const isAllowed = async () => {
         const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews'

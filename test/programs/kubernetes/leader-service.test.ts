@@ -105,6 +105,7 @@ describeWithCluster('a Service with the leader alone', (cluster) => {
     const tenant = await prepare(scene, 'leader-label')
     const { namespace } = tenant
     scene.replica('pod-a', {
+      leaseName: 'my-app',
       leaseNamespace: namespace,
       via: { token: () => tenant.token },
       work: (_signal, leadership) => {
@@ -132,6 +133,7 @@ describeWithCluster('a Service with the leader alone', (cluster) => {
     const { namespace } = tenant
     const client = scene.client({ token: () => tenant.token })
     const publish = (pod: string, request: typeof client.request = (call) => client.request(call)) => ({
+      leaseName: 'my-app',
       leaseNamespace: namespace,
       via: { token: () => tenant.token },
       work: (_signal: AbortSignal, leadership: Leadership) =>

@@ -67,7 +67,8 @@ describeWithCluster('deploy/multicluster on a real API server', (cluster) => {
       await applyTo(cluster(), own(manifest))
     }
     const patches = files.filter((file) => file.startsWith(`${component}/`) && isPatch(file)).map(readManifest)
-    expect(patches.length).toBeGreaterThan(0)
+    const others = files.filter((file) => file.startsWith(`${component}/`) && /(role|binding|policy)\.yaml$/.test(file))
+    expect(patches.length + others.length).toBeGreaterThan(0)
     for (const patch of patches.filter((one) => !isDeletion(one))) {
       const patched = await applyTo<Deployment>(cluster(), own(patch), 'patch')
       if (patch.kind !== 'Deployment') continue
@@ -81,7 +82,6 @@ describeWithCluster('deploy/multicluster on a real API server', (cluster) => {
       for (const file of mounted)
         expect(volumeMounts.some(({ mountPath }) => file.startsWith(`${mountPath}/`))).toBe(true)
     }
-    const others = files.filter((file) => file.startsWith(`${component}/`) && /(role|binding)\.yaml$/.test(file))
     for (const file of others) await applyTo(cluster(), own(readManifest(file)))
   })
 

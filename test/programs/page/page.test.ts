@@ -107,6 +107,85 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(faults).toEqual([])
   })
 
+  test('turns from live to behind within 3 s when the service freezes, and its bands stop growing', async () => {
+    const { service, campaign, url } = await scene()
+    await campaign('jobs', 'node-1', 600_000)
+    const { page, faults } = await open(browser, `${url}#/groups/jobs`)
+    await expect.poll(textOf(page, '.link'), patient).toBe('Live')
+    await page.locator('.large .band').waitFor(patient)
+    await page.locator('select').selectOption('300000')
+    /** Where the band ends, as a part of the whole, and when that was seen. */
+    const edge = () =>
+      page.evaluate(`(() => {
+        const [band, line] = ['.large .band', '.large'].map((each) => document.querySelector(each).getBoundingClientRect())
+        return { at: (band.right - line.left) / line.width, shown: document.querySelector('.link').textContent }
+      })()`) as Promise<{ at: number; shown: string }>
+    expect((await edge()).at).toBeCloseTo(1, 2)
+    const frozenMs = performance.now()
+    service.pause()
+    await expect.poll(textOf(page, '.link'), { ...patient, interval: 20 }).toBe('Behind')
+    expect(performance.now() - frozenMs).toBeLessThan(3_000)
+    await expect.poll(textOf(page, '.banner'), patient).toContain('The server does not answer')
+    // 3 % of five minutes later: the time-line has moved on, and the band has not.
+    await expect.poll(async () => (await edge()).at, patient).toBeLessThan(0.97)
+    service.resume()
+    await expect.poll(textOf(page, '.link'), patient).toBe('Live')
+    await expect.poll(async () => (await edge()).at, patient).toBeGreaterThan(0.99)
+    expect(faults).toEqual([])
+  })
+
+  test('gives a node one color everywhere, whichever is seen first', async () => {
+    const { campaign, url, ask } = await scene()
+    await campaign('one', 'node-7')
+    await campaign('one', 'node-8')
+    await campaign('two', 'node-8')
+    const colors = async (page: Page, selector: string) => {
+      const script = `[...document.querySelectorAll(${JSON.stringify(selector)})].map((node) =>
+        [node.textContent, node.querySelector('.dot').className])`
+      return Object.fromEntries(await page.evaluate<[string, string][]>(script))
+    }
+    const { page } = await open(browser, url)
+    await rowOf(page, 'two').waitFor(patient)
+    const listed = await colors(page, '.node')
+    expect(Object.keys(listed)).toEqual(['node-7', 'node-8'])
+    await page.goto(`${url}#/groups/one`)
+    await page.locator('.takes-part tbody tr').nth(1).waitFor(patient)
+    expect(await colors(page, '.takes-part .node')).toEqual(listed)
+    await ask('groups/one/resign', { node_id: 'node-7', term: 1 })
+    await campaign('one', 'node-8')
+    // Another viewer, who sees the other node first.
+    const other = await open(browser, `${url}#/groups/one`)
+    await other.page.locator('.large .band').nth(1).waitFor(patient)
+    expect(await colors(other.page, '.node')).toEqual(listed)
+    const bands = await other.page.evaluate(
+      `[...document.querySelectorAll('.large .band')].map((band) => 'dot ' + /\\bc\\d/.exec(band.className)[0])`,
+    )
+    expect(bands).toEqual([listed['node-7'], listed['node-8']])
+  })
+
+  test('shows in the list that the last run of a job failed, and how many standbys are live', async () => {
+    const { campaign, ask, url } = await scene()
+    await campaign('report', 'node-1')
+    await campaign('report', 'node-2')
+    const run = (result: string) => ({ at: new Date().toISOString(), ms: 1_000, by: 'node-1', term: 1, result })
+    const renew = (result: string) =>
+      ask('groups/report/renew', {
+        node_id: 'node-1',
+        term: 1,
+        extend_by_ms: 60_000,
+        carry: JSON.stringify({ lastRun: new Date().toISOString(), runs: [run(result)] }),
+      })
+    await renew('failed')
+    const { page, faults } = await open(browser, url)
+    await expect.poll(textOf(page, '.failed-run'), patient).toBe('last run failed')
+    expect(await rowOf(page, 'report').locator('.members').textContent()).toContain('1 live standby')
+    await renew('succeeded')
+    await expect.poll(() => page.locator('.failed-run').count(), patient).toBe(0)
+    await page.getByRole('link', { name: 'report' }).click()
+    await expect.poll(textOf(page, '.facts'), patient).toContain('Live standbys1')
+    expect(faults).toEqual([])
+  })
+
   test('asks for a token once, says why one was refused, and shows buttons to administrators alone', async () => {
     const data = mkdtempSync(join(tmpdir(), 'tenure-page-'))
     onTestFinished(() => rmSync(data, { recursive: true, force: true }))
@@ -137,8 +216,12 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(await page.getByRole('button', { name: 'Resign…' }).count()).toBe(0)
     expect(page.url()).not.toContain('eyJ')
     await page.getByRole('button', { name: 'Forget token' }).click()
-    await field.fill(token('operator', { admin: true }))
-    await page.keyboard.press('Enter')
+    // Pasted into the address of the open page, once with something behind it that makes no sense.
+    await page.evaluate(`location.hash = '#token=eyJ.nonsense!'`)
+    await expect.poll(() => page.url(), patient).toBe(`${service.url}/`)
+    await page.evaluate(`location.hash = '#token=${token('operator', { admin: true })}'`)
+    await expect.poll(() => page.url(), patient).toBe(`${service.url}/`)
+    await page.getByRole('link', { name: 'jobs' }).click(patient)
     await page.getByRole('button', { name: 'Resign…' }).click(patient)
     const dialog = page.getByRole('dialog', { name: 'End this term?' })
     await dialog.waitFor(patient)
@@ -163,6 +246,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     const { page, faults } = await open(browser, url)
     const rows = page.locator('.elections tbody tr')
     await expect.poll(() => rows.count(), patient).toBe(50)
+    expect(await textOf(page, '.count')()).toBe('1000 elections, 50 on this page')
     await page.getByRole('button', { name: 'Next' }).click()
     await rowOf(page, 'group-0099').waitFor(patient)
     await page.getByRole('button', { name: 'Previous' }).click()
@@ -316,11 +400,33 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     ['dark', 1280],
     ['light', 390],
     ['dark', 390],
-  ] as const)('is legible in %s at a width of %i', async (colorScheme, width) => {
-    const { campaign, url } = await scene()
-    await campaign('payments-coordinator', 'a-node-with-a-rather-long-name-in-a-zone-far-away')
+  ] as const)('is legible in %s at a width of %i, with nothing cut off or wrapped', async (colorScheme, width) => {
+    const { campaign, ask, url } = await scene()
+    const node_id = 'a-node-with-a-rather-long-name-in-a-zone-far-away'
+    await campaign('payments-coordinator', node_id, 3_599_000)
+    const lastDay = new Date(Date.now() - 90_000_000).toISOString()
+    const runs = [{ at: lastDay, ms: 3_723_000, by: node_id, term: 1, result: 'failed', error: 'exit code 3' }]
+    await ask('groups/payments-coordinator/renew', {
+      node_id,
+      term: 1,
+      extend_by_ms: 3_599_000,
+      carry: JSON.stringify({ lastRun: lastDay, runs }),
+    })
     const { page } = await open(browser, url, { colorScheme, viewport: { width, height: 800 } })
     await rowOf(page, 'payments').waitFor(patient)
+    /** Texts that are cut off, wrap, or reach out of the box around them. */
+    const broken = `[...document.querySelectorAll('.left, .number:not(.members), .members [aria-hidden], .term, .count, .failed-run, .runs td:first-child, dd, time, .key')]
+      .filter((one) => one.getClientRects().length > 0 && one.textContent !== '')
+      .filter((one) => {
+        const box = one.closest('td, th, .standing, .card, .tools, body').getBoundingClientRect()
+        const text = document.createRange()
+        text.selectNodeContents(one)
+        const rows = new Set([...text.getClientRects()].filter(({ width }) => width > 1).map(({ bottom }) => Math.round(bottom / 12)))
+        const { right, left } = text.getBoundingClientRect()
+        return rows.size > 1 || one.scrollWidth > one.clientWidth + 1 || right > box.right + 1 || left < box.left - 1
+      })
+      .map((one) => one.className + ': ' + one.textContent)`
+    expect(await page.evaluate(broken)).toEqual([])
     const contrast = `(selector) => {
       const light = (text) => { const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((v) => v / 255)
         .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b }
@@ -339,6 +445,8 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
     await page.goto(`${url}#/groups/payments-coordinator`)
     await page.locator('.standing').waitFor(patient)
+    await page.locator('.runs').waitFor(patient)
+    expect(await page.evaluate(broken)).toEqual([])
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
   })
 

@@ -146,7 +146,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'the socket of a dead leader stays',
     scenario: 'the leader is killed',
-    edits: [{ file: 'stores/file.ts', find: 'await removeSocket(', replace: 'void (' }],
+    edits: [{ file: 'stores/file.ts', find: 'if (isGrant && mark?.socket) await removeSocket(', replace: 'void (' }],
     finds: /\.sock was left behind/,
   },
   {

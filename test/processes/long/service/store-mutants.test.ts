@@ -72,6 +72,20 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     deepEqual(outcome.record, undefined)
   },
 
+  async 'a candidate that watches is a live member'({ serviceStore }) {
+    const url = services[0]?.url ?? ''
+    const store = serviceStore({ url })
+    const claim = claimOf()
+    await store.acquire(claim, call)
+    const end = new AbortController()
+    const records = store.watch?.(claim.election, { signal: end.signal, holder: 'bob' })[Symbol.asyncIterator]()
+    await records?.next()
+    const { members } = await store.request({ method: 'GET', path: `/v1/groups/${claim.election}/members` }, call)
+    end.abort()
+    const shown = (members as { node_id: string; live: boolean }[]).map(({ node_id, live }) => `${node_id} ${live}`)
+    deepEqual(shown.toSorted(), ['ada true', 'bob true'])
+  },
+
   async 'addresses that hang keep to one deadline together'({ serviceStore }) {
     const url = [await silent(), await silent(), await silent()]
     const startedMs = performance.now()
