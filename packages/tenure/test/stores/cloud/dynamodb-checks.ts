@@ -6,10 +6,12 @@ import { held } from '../../../src/conformance/scene.ts'
 import { absentVersion, type AcquireClaim, type LeaseStore, type Outcome } from '../../../src/lease-store.ts'
 import type { DynamoDBStoreOptions } from '../../../src/stores/dynamodb.ts'
 import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
+import { raceChecks } from './race-checks.ts'
 import { termChecks } from './term-checks.ts'
 
 export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
   ...termChecks(/PutItem[^]*"term\//),
+  ...raceChecks(/PutItem[^]*"record\//),
 
   async 'every read is a consistent one'({ server, open }) {
     const client = new DynamoDB(localAws(server.url))

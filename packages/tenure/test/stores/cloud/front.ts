@@ -16,18 +16,31 @@ export interface Front {
   refuse: number | undefined
   /** Requests whose method, path, `x-amz-target` and body match are answered with this status, and not carried out. */
   refuseSome: { readonly pattern: RegExp; readonly status: number } | undefined
+  /** Requests that match, in the same text, are held until this many of them have arrived. Then all are forwarded. */
+  hold: { readonly pattern: RegExp; readonly count: number } | undefined
   close(): void
 }
 
 export async function startFront(target: string): Promise<Front> {
+  const held: (() => void)[] = []
   const serve = async (question: IncomingMessage, reply: ServerResponse) => {
     const { method = '', url = '' } = question
     front.asked.push(`${method} ${url}`)
     if (front.refuse !== undefined) return void reply.writeHead(front.refuse).end()
     const body = await buffer(question)
     const operation = String(question.headers['x-amz-target'] ?? '')
+    const text = `${method} ${url} ${operation}\n${body.toString()}`
     const { pattern, status = 500 } = front.refuseSome ?? {}
-    if (pattern?.test(`${method} ${url} ${operation}\n${body.toString()}`)) return void reply.writeHead(status).end()
+    if (pattern?.test(text)) return void reply.writeHead(status).end()
+    if (front.hold?.pattern.test(text)) {
+      const { count } = front.hold
+      const arrived = new Promise<void>((resolve) => void held.push(resolve))
+      if (held.length === count) {
+        front.hold = undefined
+        for (const forward of held.splice(0)) forward()
+      }
+      await arrived
+    }
     const headers = Object.fromEntries(Object.entries(question.headers).filter(([name]) => !front.hidden.has(name)))
     const forwarded = request(new URL(url, target), { method, headers, agent: false })
     forwarded.end(body)
@@ -54,6 +67,7 @@ export async function startFront(target: string): Promise<Front> {
     lose: { method: 'PUT', count: 0 },
     refuse: undefined,
     refuseSome: undefined,
+    hold: undefined,
     close() {
       server.close()
       server.closeAllConnections()

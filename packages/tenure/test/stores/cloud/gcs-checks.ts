@@ -3,6 +3,7 @@ import { held } from '../../../src/conformance/scene.ts'
 import type { GcsFetch, GcsStoreOptions } from '../../../src/stores/gcs.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
+import { raceChecks } from './race-checks.ts'
 import { termChecks } from './term-checks.ts'
 
 /** The moments at which records were sent to be written, on this clock. */
@@ -17,6 +18,7 @@ function noting(clock: { monotonicMs(): number }) {
 
 export const gcsChecks: Checks<GcsStoreOptions> = {
   ...termChecks(/^POST [^]*\.term"/),
+  ...raceChecks(/^POST [^]*\.record"/),
 
   async 'writes of one object are more than a second apart'({ open }) {
     const clock = fakeClock()

@@ -6,8 +6,8 @@ export interface CloudMutation extends Mutation {
   readonly caughtBy: string
 }
 
-const newElection = 'of many contenders for a new election exactly one wins'
-const renewals = 'of many renewals of one version exactly one wins'
+const newElection = 'of two creates of one record in flight exactly one wins'
+const renewals = 'of two renewals of one version in flight exactly one wins'
 const keepsFound = 'const raised = await this.#raise(election, kept, record, call).catch(termDenied)'
 const lostAnswer = 'a write that the client repeats, because its answer was lost, is one grant'
 

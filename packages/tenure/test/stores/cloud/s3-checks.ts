@@ -5,6 +5,7 @@ import { localS3 } from '../../../../../test/servers/moto.ts'
 import { held } from '../../../src/conformance/scene.ts'
 import type { S3StoreOptions } from '../../../src/stores/s3.ts'
 import { call, claimOf, codeOf, granted, withFront, type Checks, type Library } from './library.ts'
+import { raceChecks } from './race-checks.ts'
 import { termChecks } from './term-checks.ts'
 
 /** Nobody is elected behind a server that does not see a condition, and no election's object is written there. */
@@ -19,6 +20,7 @@ async function refusesWithout(header: string, library: Library<S3StoreOptions>):
 
 export const s3Checks: Checks<S3StoreOptions> = {
   ...termChecks(/^PUT \S+\.term/),
+  ...raceChecks(/^PUT \S+\.record/),
 
   'a server that ignores If-None-Match elects nobody': (library) => refusesWithout('if-none-match', library),
   'a server that ignores If-Match elects nobody': (library) => refusesWithout('if-match', library),
