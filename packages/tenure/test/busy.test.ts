@@ -148,7 +148,7 @@ describe('lead with wait: false', () => {
 })
 
 describe('an elector that campaigns once', () => {
-  test('an elector that campaigns once rejects with the holder when it is refused', async () => {
+  test('waitForLeadership rejects with the holder when an elector that campaigns once is refused', async () => {
     const { clock, holder, options } = await scene('memory')
     const elector = new Elector(options('me'))
     elector.start({ until: 'refused' })
@@ -160,7 +160,7 @@ describe('an elector that campaigns once', () => {
     await Promise.all([holder.stop(), clock.advance(1_000)])
   })
 
-  test('an elector that campaigns once rejects with the error of its try', async () => {
+  test('waitForLeadership rejects with the store error when an elector that campaigns once fails', async () => {
     const { clock, holder, store, options } = await scene('memory')
     const link = faultyStore(store, clock)
     link.fault = () => 'error'

@@ -176,7 +176,7 @@ test('a clone does not release the lease that the other holds when the store has
   expect([original.leads(14_500), clone.leads(14_500)]).toEqual([true, false])
 })
 
-test('an event of an own leadership from long ago is not reported as a clone', async () => {
+test("a late event of this process's earlier leadership is not reported as a clone", async () => {
   const store = memoryStore()
   const process = new Process(store, initialState({ ...settings, canWatch: true }))
   await process.take({ type: 'start' }, 0)
@@ -191,7 +191,7 @@ test('an event of an own leadership from long ago is not reported as a clone', a
   expect(process.sawClone).toBe(false)
 })
 
-test('an own write that takes effect after a refusal is not reported as a clone', () => {
+test('a late write of this process that takes effect after a refusal is not reported as a clone', () => {
   let state = initialState(settings)
   let names = 0
   const told: Effect[] = []
@@ -203,12 +203,12 @@ test('an own write that takes effect after a refusal is not reported as a clone'
   }
   const sent = () => {
     const call = told.findLast((effect) => effect.type === 'call')?.call
-    return call && 'claim' in call ? call : expect.unreachable('a claim was sent')
+    return call && 'claim' in call ? call : expect.unreachable('no claim was sent')
   }
   take({ type: 'start' }, 0)
   const { id, claim } = sent()
   const verdict = judgeAcquire({ record: undefined, highestTerm: 0, remainingMs: undefined }, claim as AcquireClaim, 0)
-  if ('answer' in verdict) return expect.unreachable('the first claim is granted')
+  if ('answer' in verdict) return expect.unreachable('the first claim was refused')
   const record: LeaseRecord = { ...verdict.write, version: 'v1' }
   take({ type: 'answer', call: id, outcome: granted(record, claim) }, 0)
   take({ type: 'wake' }, 5_000)

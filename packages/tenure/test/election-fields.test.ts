@@ -43,7 +43,7 @@ function* life(): Generator<ElectionState> {
   }
   const record = { election: 'e', holder: 'b', attempt: 'x', leaseDurationMs: 15_000, metadata: {}, afterTerm: 0 }
   const verdict = judgeAcquire({ record: undefined, highestTerm: 0, remainingMs: undefined }, record, 0)
-  if (!('write' in verdict)) return expect.unreachable('the first claim is granted')
+  if (!('write' in verdict)) return expect.unreachable('the first claim was refused')
   const held: Current = { record: { ...verdict.write, version: 'v1' }, highestTerm: 1, remainingMs: undefined }
   yield state
   yield take({ type: 'start' })
@@ -78,7 +78,7 @@ test('every field of the election state is listed for model checking, at any dep
 
 test('an unlisted field is detected at the top level and below', () => {
   const [state] = [...life()].filter(({ seen }) => seen.length > 0)
-  if (!state) return expect.unreachable('it has seen a version')
+  if (!state) return expect.unreachable('no state has observed a version')
   const more = { ...state, luck: 1, seen: state.seen.map((sight) => ({ ...sight, by: 'watch' })) }
   expect(lacking(more, copyOf(more))).toEqual(['state.seen.0.by', 'state.luck'])
 })

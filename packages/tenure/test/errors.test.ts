@@ -15,7 +15,7 @@ function thrownBy(act: () => unknown): TenureError {
 }
 
 describe('an invalid option', () => {
-  test('an option error has the name, value, and rule as data, and its message consists of them', () => {
+  test('an option error has its name, value, and rule as data, and its message contains them', () => {
     const error = thrownBy(() => resolveTimings({ leaseDurationMs: 50 }))
     expect(error).toMatchObject({ code: 'INVALID_OPTION', option: 'leaseDurationMs', value: 50, least: 100 })
     expect(error.message).toBe(`Option "leaseDurationMs" is 50, but ${error.rule}.`)

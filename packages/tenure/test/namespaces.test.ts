@@ -83,7 +83,7 @@ test('a gap event contains its namespace', async () => {
   expect(namespacesOf(events)).toEqual(['blue'])
 })
 
-test('explain contains the namespace', async () => {
+test('explain() returns the namespace', async () => {
   const { clock, storeIn } = scene()
   const elector = new Elector({ store: storeIn('blue'), election: 'my-app', identity: 'a', clock })
   elector.start()
@@ -92,7 +92,7 @@ test('explain contains the namespace', async () => {
   expect(elector.explain().summary).toMatch(/^Leads "blue\/my-app" in term 1;/)
 })
 
-test('errors contain the namespace in the same form as explain', async () => {
+test('errors contain the namespace in the same form as explain()', async () => {
   const { clock, events, observer } = scene()
   const silent = { ...memoryStore({ clock }), namespace: 'blue', renew: () => new Promise<never>(() => {}) }
   const elector = new Elector({ store: silent, election: 'my-app', clock, observer })

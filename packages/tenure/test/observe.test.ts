@@ -27,7 +27,7 @@ const lease = 10_000
 function leaderOn(store: LeaseStore) {
   let record: LeaseRecord | undefined
   const take = (outcome: Awaited<ReturnType<LeaseStore['renew']>>) => {
-    if (!outcome.ok) throw new Error(`It was refused: ${JSON.stringify(outcome)}`)
+    if (!outcome.ok) throw new Error(`The call was refused: ${JSON.stringify(outcome)}`)
     record = outcome.record
   }
   const own = () => record ?? expect.fail('Nobody leads.')
@@ -170,7 +170,7 @@ test('observe reads the store before it reports an expiry when the watch is sile
 })
 
 describe.each(['silent', 'polled'] as const)('observing a renewed lease (%s)', (kind) => {
-  /** A silent watch, or no watch and a poll every 10 s. Either way, the lease is due before the next look. */
+  /** A silent watch, or no watch and a poll every 10 s. Either way, the lease is due before the next read. */
   const seldom = (leaseDurationMs: number) => {
     const parts = scene(kind === 'polled' ? 'polled' : 'watched')
     parts.store.silentWatch = true
@@ -288,7 +288,7 @@ test('observe reopens a broken watch with growing pauses and loses no change mea
   await leader.acquire()
   await clock.advance(1_500)
   expect(shown).toEqual(['state', 'elected 1'])
-  store.watch = (election, options) => memory.watch?.(election, options) ?? expect.fail('It can be watched.')
+  store.watch = (election, options) => memory.watch?.(election, options) ?? expect.fail('The store has no watch.')
   await clock.advance(12_000)
   const before = store.calls.length
   await leader.acquire()
@@ -464,7 +464,7 @@ describe('the end of observe', () => {
   })
 })
 
-test('remainingMs is the lease duration since the first sight, or the remaining time that the store reports', async () => {
+test('remainingMs counts the lease duration from the first observation, unless the store reports the remaining time', async () => {
   const { clock, memory, store, leader } = scene('polled')
   await leader.acquire()
   await clock.advance(4_000)

@@ -73,7 +73,7 @@ async function survives(style: string, kind: Absence, ms: number, phaseMs: numbe
   return !isLost
 }
 
-/** The longest outage, in tenths of a second, that never ends leadership, whenever it begins. */
+/** The longest outage in seconds, in steps of a tenth, that never ends leadership, whenever it begins. */
 async function patienceOf(style: string, kind: Absence): Promise<number> {
   for (let tenths = 1; ; tenths++) {
     // An outage is worst when it begins just before or just after a scheduled action.
@@ -93,7 +93,7 @@ test('the outage table in timing.md lists every style', () => {
 })
 
 test.each(rows)(
-  'the outage that %s tolerates is the one in timing.md',
+  '%s tolerates the store outage that timing.md states',
   async (style = '', _every, _after, still, refuses) => {
     expect(`${await patienceOf(style, 'stands still')} s`).toBe(still)
     expect(`${await patienceOf(style, 'refuses')} s`).toBe(refuses)

@@ -85,7 +85,7 @@ function scene() {
 describe('a slow store', () => {
   // client-go leads after two calls: a read and a write.
   test.each([500, 1_000, 2_000, 2_700, 3_000])(
-    'a store with a latency of %d ms elects and keeps a leader with the client-go timings',
+    'a leader is elected and keeps its lease at a store latency of %d ms with the client-go timings',
     async (ms) => {
       const { clock, server, leaderElector, losses, electedAtMs } = scene()
       server.latencyMs = ms
@@ -98,7 +98,7 @@ describe('a slow store', () => {
   )
 
   test.each([500, 1_000, 2_000, 2_500])(
-    'a store with a latency of %d ms elects and keeps a leader with the default timings',
+    'a leader is elected and keeps its lease at a store latency of %d ms with the default timings',
     async (ms) => {
       const { clock, server, elector, losses, electedAtMs } = scene()
       server.latencyMs = ms
@@ -196,12 +196,12 @@ test('an answer that was delayed by a stalled process does not lengthen the time
     const after = step(state, { ...input, ...moment } as Input)
     state = after.state
     const effect = after.effects.findLast(({ type }) => type === 'call')
-    return effect?.type === 'call' ? effect.call : expect.unreachable('a call was sent')
+    return effect?.type === 'call' ? effect.call : expect.unreachable('no call was sent')
   }
   const acquire = take({ type: 'start' }, 0)
-  if (acquire.verb !== 'acquire') return expect.unreachable('it asks for the lease')
+  if (acquire.verb !== 'acquire') return expect.unreachable('the first call is not an acquire')
   const verdict = judgeAcquire({ record: undefined, highestTerm: 0, remainingMs: undefined }, acquire.claim, 0)
-  if ('answer' in verdict) return expect.unreachable('the first claim is granted')
+  if ('answer' in verdict) return expect.unreachable('the first claim was refused')
   const outcome = granted({ ...verdict.write, version: 'v1' }, acquire.claim)
   const release = take({ type: 'answer', call: acquire.id, outcome }, 7_200)
   expect(release.verb).toBe('release')

@@ -134,7 +134,7 @@ test('a lease of 10 s with renewals every 5 s and retries every 2 s is accepted'
   expect(timings.renewDeadlineMs).toBeLessThan(9_303)
 })
 
-test('an error about timings names only values that were given, none that was derived', () => {
+test('an error about timings names only given values, no derived ones', () => {
   expect(() => resolveTimings({ renewIntervalMs: 9_000, retryIntervalMs: 6_000 })).toThrow(
     'Option "renewIntervalMs" is 9000, but renewIntervalMs + retryIntervalMs (9000 + 6000) must be at most 13952 with leaseDurationMs 15000 and driftRatio 0.01',
   )

@@ -39,7 +39,7 @@ async function overdue(
 const isLoss = { name: 'LeadershipLostError', code: 'LEADERSHIP_LOST', reason: 'expired' }
 const isAbort = (error: Error) => error.name === 'AbortError' || error.name === 'LeadershipLostError'
 
-/** Every way to ask for leadership. Each returns whether the answer is that leadership is over. */
+/** Every way to query leadership. Each returns true if leadership is over. */
 const questions: Readonly<Record<string, (leadership: Leadership) => boolean>> = {
   'signal.aborted': ({ signal }) => signal.aborted,
   'signal.reason': ({ signal }) => signal.reason !== undefined,
@@ -97,7 +97,7 @@ export const signals: Checks = {
     await s.end()
   },
 
-  async 'work added by an abort listener counts, even if a query ended the leadership'(library) {
+  async 'work that an abort listener adds is waited for, even if a query ended the leadership'(library) {
     let settle = (): void => undefined
     const s = await overdue(library, {}, (leadership) => {
       leadership.signal.addEventListener('abort', () => {

@@ -70,7 +70,7 @@ describe('work that an abort listener adds', () => {
     ]),
   )
   test.each(cases)(
-    'the lease is not released before work added during $ending settles, with a listener $order it that calls $listener',
+    'work added during $ending settles before the release, with a listener $order it that calls $listener',
     async ({ ending, listener, order }) => {
       const s = await scene()
       const callBack = () => listeners[listener]?.(s)

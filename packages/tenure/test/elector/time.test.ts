@@ -27,7 +27,7 @@ describe('time', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('the tick aborts the signal after a sleep when the leader never asks (A4)', async () => {
+  test('the periodic tick aborts the signal after a sleep, even if nobody calls isLeader (A4)', async () => {
     const { elector, clock, leadership } = await leading()
     const { signal } = leadership
     clock.sleep(3 * lease)

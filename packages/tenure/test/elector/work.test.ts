@@ -62,7 +62,7 @@ describe('work', () => {
   })
 
   test.each(['stop', 'stepDown'] as const)(
-    'the lease is released only after work settles that an abort listener added: %s (C6)',
+    'work that an abort listener adds settles before the release: %s (C6)',
     async (how) => {
       const { elector, clock, memory, leadership } = await leading()
       let finish = (): void => undefined

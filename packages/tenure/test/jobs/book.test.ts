@@ -21,6 +21,6 @@ test('a run does not begin after its leadership has ended', async () => {
   const leadership = fakeLeadership()
   const book = new Book(leadership, fakeClock(), nothing)
   leadership.lose()
-  const perform = () => expect.unreachable('it began')
+  const perform = () => expect.unreachable('the run began')
   expect(await book.run({ scheduledMs: 1, perform })).toBeUndefined()
 })

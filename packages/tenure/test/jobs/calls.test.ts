@@ -7,7 +7,7 @@ import { fleet, type Fleet } from './fleet.ts'
 const noteIn = async (on: Fleet, name: string) => noteOf((await on.memory.read(name, call))?.carry ?? '')
 
 describe('once', () => {
-  test('once runs in exactly one process, and the other callers wait for it', async () => {
+  test('once() runs in exactly one process, and the other callers wait for it', async () => {
     const on = fleet()
     const all = ['a', 'b', 'c'].map((name) => follow(on.member(name).jobs.once('migrate', on.work(name, 20_000))))
     await on.clock.advance(19_000)
@@ -22,7 +22,7 @@ describe('once', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('once costs later callers one read and no write', async () => {
+  test('once() costs later callers one read and no write', async () => {
     const on = fleet()
     const first = follow(on.member('a').jobs.once('migrate', on.work('a')))
     await on.clock.advance(100)
@@ -36,7 +36,7 @@ describe('once', () => {
     expect(await on.memory.read('migrate', call)).toEqual(before)
   })
 
-  test('once rejects when its work fails, and the next caller runs it again', async () => {
+  test('once() rejects when its work fails, and the next caller runs it again', async () => {
     const on = fleet()
     const failed = follow(
       on.member('a').jobs.once('migrate', async () => {
@@ -52,7 +52,7 @@ describe('once', () => {
     expect((await noteIn(on, 'migrate'))?.doneMs).toBeDefined()
   })
 
-  test('a waiting caller of once runs the work when the previous runner fails', async () => {
+  test('a waiting caller of once() runs the work when the previous runner fails', async () => {
     const on = fleet()
     const fails = follow(
       on.member('a').jobs.once('migrate', async (context) => {
@@ -68,7 +68,7 @@ describe('once', () => {
     expect(on.ran[1]?.atMs ?? 0).toBeGreaterThanOrEqual(on.ran[0]?.endedMs ?? Infinity)
   })
 
-  test('once runs again after the lease expires when its process crashed during the run', async () => {
+  test('once() runs again after the lease expires when its process crashed during the run', async () => {
     const on = fleet()
     const a = on.member('a')
     follow(a.jobs.once('migrate', on.work('a', 3_600_000)))
@@ -82,7 +82,7 @@ describe('once', () => {
     expect((await noteIn(on, 'migrate'))?.runs.map(({ result }) => result)).toEqual(['succeeded', 'lost'])
   })
 
-  test('once counts as done when it succeeds while its process is stopping', async () => {
+  test('once() counts as done when it succeeds while its process is stopping', async () => {
     const on = fleet()
     const a = on.member('a')
     const ran = follow(
@@ -99,7 +99,7 @@ describe('once', () => {
     expect(next.value).toBe('already-done')
   })
 
-  test('once rejects with the reason of its signal', async () => {
+  test('once() rejects with the reason of its signal', async () => {
     const on = fleet()
     follow(on.member('a').jobs.once('migrate', on.work('a', 60_000)))
     await on.clock.advance(100)

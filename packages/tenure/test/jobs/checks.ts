@@ -40,7 +40,7 @@ async function blockedRun(library: Library, observer?: jobsLibrary.JobObserver) 
 }
 
 export const checks: Readonly<Record<string, (library: Library) => Promise<void>>> = {
-  async 'once does not repeat work that succeeded while the event loop was blocked past the lease'(library) {
+  async 'once() does not repeat work that succeeded while the event loop was blocked past the lease'(library) {
     const { on, called, runs } = await blockedRun(library)
     await on.clock.advance(2 * lease)
     assert.equal(runs(), 1)
@@ -57,7 +57,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     assert.equal(on.clock.timers, 0)
   },
 
-  async 'once repeats work that returned early because its signal aborted after a loss'(library) {
+  async 'once() repeats work that returned early because its signal aborted after a loss'(library) {
     const on = fleet(library)
     const a = on.member('a')
     let runs = 0
@@ -75,7 +75,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     assert.equal(called.value, 'ran')
   },
 
-  async 'once returns ran even when another process also ran the work before the success was recorded'(library) {
+  async "once() returns 'ran' even when another process also ran the work before the success was recorded"(library) {
     const on = fleet(library)
     const a = on.member('a')
     const first = follow(
@@ -98,7 +98,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     )
   },
 
-  async 'once returns ran only after the store has recorded the success'(library) {
+  async "once() returns 'ran' only after the store has recorded the success"(library) {
     const on = fleet(library)
     const a = on.member('a')
     const called = follow(
@@ -130,7 +130,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     )
   },
 
-  async 'a lost run of once is reported to onEvent when no job observer is set'(library) {
+  async 'a lost run of once() is reported to onEvent when no job observer is set'(library) {
     const events: ElectionEvent[] = []
     const { on } = await blockedRun(library, { onEvent: (event) => void events.push(event) })
     await on.clock.advance(2 * lease)

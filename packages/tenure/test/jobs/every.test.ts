@@ -95,7 +95,7 @@ describe('a scheduled job', () => {
     await on.close()
   })
 
-  test('a job never runs twice at once, and an event reports that the previous run is still going', async () => {
+  test('a job never runs twice at once, and an event reports that the previous run is still running', async () => {
     const on = fleet()
     const a = on.member('a')
     a.jobs.every({ minutes: 1 }, { name: 'slow' }, on.work('a', 150_000))
@@ -206,7 +206,7 @@ describe('a scheduled job', () => {
     await on.close()
   })
 
-  test('a stopped job is run by the other processes', async () => {
+  test('the other processes run a job that one of them has stopped', async () => {
     const on = fleet()
     const job = on.member('a').jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a', 30_000))
     await on.clock.advance(61_000)
@@ -259,7 +259,7 @@ describe('wall clocks', () => {
     await on.close()
   })
 
-  test('a wall clock that leaps ahead runs what is due, and no time runs again when it is set back', async () => {
+  test('a job runs what is due when the wall clock jumps ahead, and repeats no time when it is set back', async () => {
     const on = fleet()
     const a = on.member('a')
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))

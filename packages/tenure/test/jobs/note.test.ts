@@ -57,12 +57,12 @@ describe('the job state', () => {
     ['a last run that cannot be read', '{"lastRun":"yesterday","runs":[]}'],
     ['a last run that is not text', '{"lastRun":7}'],
     ['a last run that no clock shows', '{"lastRun":"+275760-09-13T00:00:00.000Z"}'],
-  ])('reading rejects text of another program: %s', (_, carry) => {
+  ])('a job state that another program wrote is rejected: %s', (_, carry) => {
     expect(() => readNote('nightly', carry)).toThrow(/"nightly" carries something.*another program/)
     expect(noteOf(carry)).toBeUndefined()
   })
 
-  test('reading skips the parts of a run that it does not understand', () => {
+  test('unknown parts of a run are skipped when a job state is read', () => {
     const text = '{"lastRun":"2026-01-01T03:00:00.000Z","runs":[7,{"at":"x"},{"at":"2026-01-01T03:00:00Z","term":"1"}]}'
     expect(readNote('nightly', text).runs).toEqual([{ scheduledAt: run.scheduledAt }])
   })

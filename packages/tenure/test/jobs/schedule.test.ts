@@ -126,7 +126,7 @@ describe('the next slot', () => {
       fc.property(ms, ms, fc.constantFrom('skip' as const, 'run-once' as const), (lastMs, nowMs, missed) => {
         const schedule = new Schedule(intervalTimes(10_000), { missed, toleranceMs: 60_000 })
         const slot = schedule.next(lastMs, nowMs)
-        if (!slot) return expect.unreachable('an interval has no end')
+        if (!slot) return expect.unreachable('the interval has no next slot')
         expect(slot.slotMs).toBeGreaterThan(lastMs)
         expect(slot.slotMs % 10_000).toBe(0)
         expect(slot.waitMs).toBe(Math.max(0, slot.slotMs - nowMs))

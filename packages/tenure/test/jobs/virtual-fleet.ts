@@ -11,7 +11,7 @@ import { stallable } from '../stallable-clock.ts'
 export interface VirtualRun {
   readonly seed: number
   readonly times: number
-  /** Whether the wall clocks of the processes are hours apart and leap. If so, a time may stay without a run. */
+  /** Whether the wall clocks of the processes are hours apart and jump. If so, a time may stay without a run. */
   readonly hasWrongClocks?: boolean | undefined
   readonly sharedLeader?: string | undefined
 }

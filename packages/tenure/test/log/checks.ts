@@ -332,7 +332,7 @@ async function plainAnswers(library: Library): Promise<void> {
   const held = await elections.acquireLeadership('k', 'v1', { durationMs: 5_000 })
   assert.equal(await elections.acquireLeadership('k', 'v2', { durationMs: 5_000 }), undefined)
   await clock.advance(minute)
-  assert.equal(held?.aborted, false, 'it was renewed')
+  assert.equal(held?.aborted, false, 'the lease was not renewed')
   isDown = true
   await clock.advance(5_000)
   assert.equal(held?.aborted, true)
@@ -340,7 +340,7 @@ async function plainAnswers(library: Library): Promise<void> {
   assert.ok(await elections.acquireLeadership('k', 'v3', { durationMs: 5_000 }))
   await elections.releaseLeadership('k')
   assert.equal(find('k'), undefined)
-  assert.ok(!lines.some((line) => line.includes('in term')), 'there are no terms')
+  assert.ok(!lines.some((line) => line.includes('in term')), 'a line mentions a term')
   assert.deepEqual(lines.filter((line) => !line.startsWith('info')).map(withoutNumbers), [
     'warn tenure: renewing "k" failed: the storage is down',
     'error tenure: lost leadership of "k": the lease was not renewed in time. The last error of the store: the storage is down',

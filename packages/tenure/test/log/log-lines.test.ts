@@ -8,7 +8,7 @@ function scene() {
   const clock = fakeClock()
   const { lines, log } = memoryLog()
   const found = LogLines.of(clock, log)
-  if (!found) return expect.fail('there is a log')
+  if (!found) return expect.fail('LogLines.of returned undefined')
   return { clock, lines, of: found, log }
 }
 
@@ -69,7 +69,7 @@ test('after fifty kinds of lines within a minute, all other lines count as one k
   of.tick(clock.monotonicMs())
   expect(lines.at(-1)).toBe('warn tenure: in the last 60 s, 45 more lines like: jj failed')
   of.write('warn', 'kk failed')
-  expect(lines.at(-1), 'there is room again').toBe('warn tenure: kk failed')
+  expect(lines.at(-1), 'a new kind has its own line again').toBe('warn tenure: kk failed')
 })
 
 test('a line contains no control characters and has a limited length', () => {

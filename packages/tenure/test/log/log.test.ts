@@ -34,7 +34,7 @@ describe('the default log', () => {
 
   test('the default log prints every failed and every missed run of a job', () => checks.failingJob(library))
 
-  test('the default log names all of nine jobs that fail with the same message, in few lines', () =>
+  test('the default log names each of nine jobs that fail with the same message, in few lines', () =>
     checks.failingJobs(library))
 
   test('the default log prints failed work with its stack', async () => {

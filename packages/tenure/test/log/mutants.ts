@@ -43,7 +43,7 @@ export const logMutations: readonly LogMutation[] = [
     caughtBy: 'shortLives',
   },
   {
-    name: 'do not log the loss of leadership',
+    name: 'omit the log line for a loss of leadership',
     file: 'elector.ts',
     find: 'if (loss) this.#log.ended(loss)',
     replace: '',
@@ -78,14 +78,14 @@ export const logMutations: readonly LogMutation[] = [
     caughtBy: 'readableOutages',
   },
   {
-    name: 'do not log regained leadership',
+    name: 'omit the log line for regained leadership',
     file: 'election-log.ts',
     find: 'this.#past.lostAtMs = this.#clock.monotonicMs()',
     replace: '',
     caughtBy: 'outages',
   },
   {
-    name: 'forget an outage together with the key that it cost',
+    name: 'forget an outage when it costs a key',
     file: 'styles/elections.ts',
     find: 'const past = pasts.get(key) ?? {}',
     replace: 'const past = {}',
@@ -99,7 +99,7 @@ export const logMutations: readonly LogMutation[] = [
     caughtBy: 'outages',
   },
   {
-    name: 'do not log a missed run of a job',
+    name: 'omit the log line for a missed run of a job',
     file: 'jobs/reporter.ts',
     find: "if (happening.type === 'missed') {",
     replace: "if (happening.type === 'missed' && job === '') {",

@@ -113,7 +113,7 @@ export const answers: Checks = {
     })
   },
 
-  async 'a call rejects with the error code that was answered'(library) {
+  async 'a call rejects with the error code in its answer'(library) {
     const codes = { TERM_EXHAUSTED: 'TERM_EXHAUSTED', NOT_YET_KNOWN: 'BACKEND_UNAVAILABLE' }
     for (const [code, shown] of Object.entries(codes)) {
       const scene = new Scene(library)

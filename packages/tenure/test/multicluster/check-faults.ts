@@ -22,7 +22,7 @@ export const faults: Checks = {
     )
   },
 
-  async 'an answer that arrives together with the deletion counts'(library) {
+  async 'an answer that arrives together with the deletion is accepted'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const outcome = await scene.begin(store.acquire(claimOf(), call))

@@ -5,7 +5,7 @@ import { fakeClock } from '../../src/testing/index.ts'
 
 const key = { namespace: 'n', name: 'a' }
 
-test('keepWatching reopens a watch with growing pauses, and soon after one that lasted', async () => {
+test('keepWatching reopens a watch with growing pauses, which a watch that lasted resets', async () => {
   const clock = fakeClock()
   const ending = new AbortController()
   onTestFinished(() => ending.abort())

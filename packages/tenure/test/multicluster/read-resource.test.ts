@@ -7,18 +7,18 @@ import { whole } from './whole-resource.ts'
 const metadata = { namespace: 'n', name: 'a', uid: 'u', generation: 3, resourceVersion: '9' }
 const read = (parts: unknown) => readResource({ metadata, ...(parts as object) })
 
-test('reading a resource returns all of its fields', () => {
+test('readResource returns all fields of a resource', () => {
   const named = { ...metadata, annotations: { 'tenure.dev/election': 'Größe' } }
   expect(readResource({ metadata: named, ...whole })).toEqual({ ...metadata, election: 'Größe', ...whole })
 })
 
-test('reading a resource without spec and status returns empty ones', () => {
+test('readResource returns an empty spec and status for a resource without them', () => {
   const empty = { spec: { requests: {} }, status: { answers: {} } }
   expect(read({})).toEqual({ ...metadata, election: undefined, ...empty })
   expect(read({ spec: null, status: 'none' })).toMatchObject(empty)
 })
 
-test.each(['namespace', 'name', 'uid', 'resourceVersion'])('reading returns undefined without %s', (field) => {
+test.each(['namespace', 'name', 'uid', 'resourceVersion'])('readResource returns undefined without %s', (field) => {
   expect(readResource({ metadata: { ...metadata, [field]: '' } })).toBeUndefined()
   expect(readResource({ metadata: { ...metadata, [field]: 7 } })).toBeUndefined()
 })
@@ -61,7 +61,7 @@ describe('malformed fields', () => {
   })
 })
 
-test('reading never throws, whatever the resource contains', () => {
+test('readResource never throws, whatever the resource contains', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (spec, status) => {
       expect(read({ spec, status })).toMatchObject(metadata)

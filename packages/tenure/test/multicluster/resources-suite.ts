@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { MultiClusterAnswer, MultiClusterRequest } from '../../src/multicluster/resource.ts'
 import type { ResourceChange, ResourceKey, Resources, ResourceScope } from '../../src/multicluster/resources.ts'
 
-/** A place that keeps resources, and what an operator may do there. */
+/** The implementation under test, and how an operator deletes a resource in it. */
 export interface ResourcesUnderTest {
   readonly resources: Resources
   readonly namespace: string

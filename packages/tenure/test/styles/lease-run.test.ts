@@ -62,7 +62,7 @@ describe('a loop of Lease.run', () => {
     expect(ended.state).toBe('resolved')
   })
 
-  test('a loop of run continues after a loss and works again in the next term', async () => {
+  test('a loop of Lease.run continues after a loss and works again in the next term', async () => {
     const { clock, first, second, lease, standby, stopping } = await scene()
     const rounds: string[] = []
     const job = (identity: string) => async (leadership: Leadership) => {
@@ -112,7 +112,7 @@ describe('a loop of Lease.run', () => {
 })
 
 describe('one call of Lease.run', () => {
-  test('run returns true and calls the work when it leads, and otherwise returns false without calling it', async () => {
+  test('Lease.run calls its work and returns true when it leads, and otherwise returns false', async () => {
     const { lease, standby } = await scene()
     const terms: number[] = []
     const work = ({ term }: Leadership) => void terms.push(term)
@@ -122,24 +122,24 @@ describe('one call of Lease.run', () => {
     expect(terms).toEqual([1])
   })
 
-  test('run returns false before the first election and after stop', async () => {
+  test('Lease.run returns false before the first election and after stop', async () => {
     const clock = fakeClock()
     const manager = new Manager({ store: memoryStore({ clock }), election: 'jobs', clock })
     const lease = manager.start()
-    const work = () => expect.unreachable('it does not lead')
+    const work = () => expect.unreachable('the work ran without leadership')
     expect(await lease.run(work)).toBe(false)
     await clock.advance(0)
     await manager.stop()
     expect(await lease.run(work)).toBe(false)
   })
 
-  test('run returns false right after a stall longer than the lease, before any timer has fired', async () => {
+  test('Lease.run returns false right after a stall longer than the lease, before any timer has fired', async () => {
     const { clock, lease } = await scene()
     clock.sleep(60_000)
-    expect(await lease.run(() => expect.unreachable('the lease has expired'))).toBe(false)
+    expect(await lease.run(() => expect.unreachable('the work ran after the lease had expired'))).toBe(false)
   })
 
-  test('run rejects with the error of its work, reports it nowhere else, and keeps the lease', async () => {
+  test('Lease.run rejects with the error of its work, reports it nowhere else, and keeps the lease', async () => {
     const { clock, first, lease, standby } = await scene()
     const mistake = new Error('no such table')
     await expect(lease.run(() => Promise.reject(mistake))).rejects.toBe(mistake)
@@ -178,7 +178,7 @@ describe('one call of Lease.run', () => {
     expect([stop.state, standby.isLeader()]).toEqual(['resolved', true])
   })
 
-  test('run waits for work that stops its own manager', async () => {
+  test('Lease.run waits for work that stops its own manager', async () => {
     const { clock, first, lease, standby } = await scene()
     const round = follow(
       lease.run(async () => {
@@ -192,7 +192,7 @@ describe('one call of Lease.run', () => {
     expect([round.value, standby.isLeader()]).toEqual([true, true])
   })
 
-  test('run returns false when work ends early because its signal aborted', async () => {
+  test('Lease.run returns false when work ends early because its signal aborted', async () => {
     const { clock, first, lease } = await scene()
     const byReason = follow(
       lease.run(async ({ signal }) => {
@@ -215,7 +215,7 @@ describe('one call of Lease.run', () => {
     expect(first.errors).toEqual([])
   })
 
-  test('run returns false when throwIfLost ends its work before any timer has fired', async () => {
+  test('Lease.run returns false when throwIfLost ends its work before any timer has fired', async () => {
     const { clock, lease } = await scene()
     const round = lease.run((leadership) => {
       clock.sleep(60_000)
@@ -339,7 +339,7 @@ describe('one call of Lease.run', () => {
     await expect(lease.waitForLeadership()).rejects.toMatchObject({ code: 'BUSY' })
   })
 
-  test('run rejects work that is not a function', async () => {
+  test('Lease.run rejects work that is not a function', async () => {
     const { lease } = await scene()
     for (const wrong of [undefined, Promise.resolve(), 'job']) {
       await expect(lease.run(wrong as never)).rejects.toMatchObject({ name: 'TypeError', code: 'INVALID_OPTION' })

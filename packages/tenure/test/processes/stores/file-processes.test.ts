@@ -167,7 +167,7 @@ describe('a killed holder', () => {
     await watching
   })
 
-  test("a killed holder's lease must expire when fastTakeover is off", async () => {
+  test("a standby waits until a killed holder's lease expires when fastTakeover is off", async () => {
     const { holder, record, store, on } = await heldByChild({ leaseDurationMs: 600 }, { fastTakeover: false })
     expect(await on.list()).toEqual(['jobs.json', 'jobs.json.lock', 'jobs.json.term'])
     await holder.kill()
@@ -176,7 +176,7 @@ describe('a killed holder', () => {
     expect(await store.acquire(next(), call())).toMatchObject({ ok: true, record: { term: 2 } })
   })
 
-  test("a killed holder's lease must expire when its path is too long for a socket", async () => {
+  test("a standby waits until a killed holder's lease expires when the path is too long for a socket", async () => {
     const directory = join(await temporaryDirectory(), 'x'.repeat(100))
     const holder = await Child.start({ directory })
     const { record } = await holder.call<Granted>('acquire', claim({ leaseDurationMs: 600 }))
@@ -214,7 +214,7 @@ describe('a killed holder', () => {
     await holder.kill()
     await rm(path)
     await expectHeld(store, record)
-    // Keep this file until then, so that the file system does not reuse the inode number.
+    // This file takes the freed inode number, so that the new socket cannot get it.
     const spacer = join(directory, 'spacer')
     await writeFile(spacer, '')
     const other = await Child.start()
@@ -260,7 +260,7 @@ describe('a paused holder', () => {
   test('a paused holder does not count as dead while its backlog is full', async () => {
     const { directory, holder, record, store, on } = await heldByChild()
     const address = (await on.readLease()).signOfLife
-    if (!address) throw new Error('no sign of life')
+    if (!address) throw new Error('The lease has no liveness socket.')
     holder.pause()
     const reached = await Promise.all(Array.from({ length: 600 }, () => reach(directory, address)))
     // This is more than the backlog of 511, so the kernel rejected some connections.
@@ -302,7 +302,7 @@ describe('a store that is closed while its lease is held', () => {
   })
 })
 
-test('a liveness socket that another process serves shows whether that process lives', async () => {
+test('a liveness socket that another process serves shows whether that process is alive', async () => {
   const directory = await temporaryDirectory()
   const supervisor = await Child.start()
   const path = join(directory, 'supervisor.sock')

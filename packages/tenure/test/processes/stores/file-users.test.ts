@@ -92,14 +92,14 @@ describe.skipIf(noOtherUsers)('another user of the machine', () => {
     await expect(store.renew(record, call(bound))).rejects.toMatchObject({ name: 'TimeoutError' })
   })
 
-  test('the store does not lease in a directory that another user created first', async () => {
+  test('acquire fails in a directory that another user created first', async () => {
     const place = await publicDirectory()
     const directory = join(place, 'leases')
     const other = await User.start()
     await other.do('makeDirectory', directory, 0o777)
     await expect(openStore({ directory }).acquire(claim(), call())).rejects.toMatchObject(foreign)
     expect(await files(directory).list()).toEqual([])
-    // Reading is safe in a foreign directory.
+    // Reading from another user's directory is safe.
     expect(await openStore({ directory }).read('jobs', call())).toBeUndefined()
   })
 
@@ -206,7 +206,7 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     },
   )
 
-  test('a group member without shareWithGroup is told to set the option', async () => {
+  test('an error tells a group member without shareWithGroup to set it', async () => {
     const directory = await temporaryDirectory()
     await chown(directory, ada, group)
     await chmod(directory, 0o2770)
@@ -247,7 +247,7 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     ])
   })
 
-  test('group members learn how to repair a shared directory without the set-group-ID bit', async () => {
+  test('an error tells group members how to repair a shared directory without the set-group-ID bit', async () => {
     const directory = await temporaryDirectory()
     await chown(directory, ada, group)
     await chmod(directory, 0o770)

@@ -37,14 +37,14 @@ test('a standby of the library is shown as live for as long as it waits', async 
   standby.start()
   const patience = { timeout: 20_000, interval: 200 }
   const seenMs = (await vi.waitUntil(liveBob, patience)) ?? 0
-  // The standby sends nothing any more. Only its open watch shows that it is alive.
+  // The standby no longer sends requests. Only its open watch shows that it is alive.
   await vi.waitUntil(async () => ((await liveBob()) ?? 0) > seenMs + 2_000, patience)
   await standby.stop()
   await leader.stop()
   await store.close?.()
 }, 60_000)
 
-test('request sends other routes to the same addresses and returns their answers unchanged', async () => {
+test('request() sends other routes to the same addresses and returns their answers unchanged', async () => {
   const store = serviceStore({ url: service.url })
   const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
   const path = '/v1/groups/asked-directly'
@@ -89,7 +89,7 @@ test('an outdated claim is refused with the released lease', async () => {
   const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
   const claim = { election: 'given-back', holder: 'a', attempt: '1', leaseDurationMs: 10_000, metadata: {} }
   const won = await store.acquire({ ...claim, afterTerm: 0 }, call)
-  if (!won.ok) throw new Error('It was not granted.')
+  if (!won.ok) throw new Error('The claim was not granted.')
   const { version } = won.record
   await store.release({ ...claim, term: 1, version }, call)
   const outcome = await store.acquire({ ...claim, attempt: '2', afterTerm: 0 }, call)
@@ -138,7 +138,7 @@ test('list skips groups that never had a leader, and reports groups whose electi
   const records = []
   const problems = []
   for (let after: string | undefined; ;) {
-    const page = await (store.list?.({ after, limit: 1_000 }, call) ?? expect.fail('It can list.'))
+    const page = await (store.list?.({ after, limit: 1_000 }, call) ?? expect.fail('The store cannot list.'))
     records.push(...page.records.map(({ election }) => election))
     problems.push(...(page.problems ?? []))
     after = page.next

@@ -84,7 +84,7 @@ describe('lines of a watch', () => {
 })
 
 describe('the end of a watch', () => {
-  test('a watch that the server ends is done, and its connection is kept', async () => {
+  test('a watch is done when the server ends it, and its connection is kept', async () => {
     const server = await serveWatches()
     const client = clientFor(server.connection)
     const caller = new AbortController()
@@ -187,7 +187,7 @@ describe('the end of a watch', () => {
 })
 
 describe('the timeout of a silent watch', () => {
-  test('a watch times out after the silence that silenceMs allows since the last line', async () => {
+  test('a watch times out when silenceMs passes without a line', async () => {
     const server = await serveWatches()
     const clock = fakeClock()
     const bounds = [5_000, 300]
@@ -212,7 +212,7 @@ describe('the timeout of a silent watch', () => {
     await vi.waitUntil(() => server.sockets.size === 0, soon)
   })
 
-  test('bytes without a line end do not reset the timeout of a watch', async () => {
+  test('bytes without a line break do not reset the timeout of a watch', async () => {
     const server = await serve(({ socket }) => {
       socket.write(chunkedHead)
       const timer = setInterval(() => socket.write(chunkOf(' ')), 10)
