@@ -21,9 +21,9 @@ describe('an elector', () => {
 
   test('starts once', async () => {
     const { elector, clock } = await leading()
-    expect(() => elector.start()).toThrow(/was started or stopped before/)
+    expect(() => elector.start()).toThrow(/was already started or stopped/)
     await stopAndCheck(elector, clock)
-    expect(() => elector.start()).toThrow(/was started or stopped before/)
+    expect(() => elector.start()).toThrow(/was already started or stopped/)
   })
 
   test('stops at once if the signal has already aborted, and when it aborts', async () => {

@@ -58,7 +58,7 @@ describe('a note', () => {
     ['a last run that is not text', '{"lastRun":7}'],
     ['a last run that no clock shows', '{"lastRun":"+275760-09-13T00:00:00.000Z"}'],
   ])('of another program is refused: %s', (_, carry) => {
-    expect(() => readNote('nightly', carry)).toThrow(/"nightly" carries something.*another program/)
+    expect(() => readNote('nightly', carry)).toThrow(/"nightly" contains data.*another program/)
     expect(noteOf(carry)).toBeUndefined()
   })
 

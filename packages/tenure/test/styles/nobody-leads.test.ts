@@ -145,7 +145,7 @@ describe('LeaderElector', () => {
   test('explains why it leads or does not', async () => {
     const { leader, standby } = await pair()
     expect(leader.elector.explain()).toMatchObject({ phase: 'leading', isLeader: true, term: 1, identity: 'pod-a' })
-    expect(standby.elector.explain().summary).toMatch(/^Stands by: "pod-a" holds "default\/my-app" in term 1;/)
+    expect(standby.elector.explain().summary).toMatch(/^On standby: "pod-a" holds "default\/my-app" in term 1\./)
   })
 
   test('steps down: the work ends, the lease passes on, and it stays out for a lease', async () => {
