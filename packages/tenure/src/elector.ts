@@ -509,7 +509,7 @@ export class Elector {
     // Comes last, because a listener may call back in and must find the call completed.
     this.#log.answered({
       isWrite: call.verb !== 'read',
-      // A store without terms cannot show who holds a lease. A refusal is its only sign of life.
+      // A store without terms cannot show who holds a lease, so its refusals must count as good answers.
       isOk: answer.outcome?.ok !== false || !this.#store.terms,
       isHeld: isHeldByOther(this.#state),
     })

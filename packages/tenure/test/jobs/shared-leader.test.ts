@@ -119,8 +119,10 @@ describe('one leader for all jobs', () => {
 
   test('does not share its name with a job', async () => {
     const { jobs } = fleet().member('a', { sharedLeader })
-    expect(() => jobs.every({ hours: 1 }, { name: sharedLeader }, () => undefined)).toThrow(/shared leader, has it/)
-    await expect(jobs.once(sharedLeader, () => undefined)).rejects.toThrow(/shared leader, has it/)
+    expect(() => jobs.every({ hours: 1 }, { name: sharedLeader }, () => undefined)).toThrow(
+      /another job or by the shared leader/,
+    )
+    await expect(jobs.once(sharedLeader, () => undefined)).rejects.toThrow(/another job or by the shared leader/)
   })
 
   test('finishes a run in good order when it is closed', async () => {
