@@ -30,7 +30,9 @@ const options = {
 
 test('option mistakes that would otherwise go unnoticed are rejected', async () => {
   const store = memoryStore()
-  expect(() => new LeaderElector(options as never)).toThrow(/"client" is undefined.*inCluster\(\).*or a store/)
+  expect(() => new LeaderElector(options as never)).toThrow(
+    /"client" is undefined.*inCluster\(\).*unless a store is given/,
+  )
   const events = { ...options, store, recordEvents: true } as never
   expect(() => new LeaderElector(events)).toThrow(/"recordEvents" is true, but it needs a client/)
   expect(() => kubernetesStore({ nameSpace: 'jobs' } as never)).toThrow(

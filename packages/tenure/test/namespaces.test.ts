@@ -89,7 +89,7 @@ test('explain() returns the namespace', async () => {
   elector.start()
   await clock.advance(1_000)
   expect(elector.explain()).toMatchObject({ election: 'my-app', namespace: 'blue' })
-  expect(elector.explain().summary).toMatch(/^Leads "blue\/my-app" in term 1;/)
+  expect(elector.explain().summary).toMatch(/^Leads "blue\/my-app" in term 1\./)
 })
 
 test('errors contain the namespace in the same form as explain()', async () => {

@@ -329,7 +329,7 @@ test('observe logs errors without a listener, and a listener that throws does no
   watching(store, { clock, onError: rejects })
   await clock.advance(5_000)
   expect(lines).toEqual([`tenure: reading "e" failed: ${refusedConnection.message}`])
-  const failed = (why: string) => expect.stringContaining(`The onError of observe() for "e" failed: ${why}\n`)
+  const failed = (why: string) => expect.stringContaining(`The onError callback of observe() for "e" failed: ${why}\n`)
   expect(warn.mock.calls.flat().slice(0, 2)).toEqual([failed('mine'), failed('log sink down')])
   store.fault = () => undefined
   await leader.acquire()

@@ -155,7 +155,7 @@ describe('client-go', () => {
     const options = { store: memoryStore(), leaseName: 'l', leaseNamespace: 'n', identity: 'me' }
     const timings = { leaseDurationMs: 3_000, renewDeadlineMs: 2_900, retryPeriodMs: 2_400 }
     const callbacks = { onStartedLeading: () => undefined }
-    expect(() => new LeaderElector({ ...options, ...timings, callbacks })).toThrow(/two could lead at once/)
+    expect(() => new LeaderElector({ ...options, ...timings, callbacks })).toThrow(/two processes could lead at once/)
   })
 
   test('a lease of 1.9 s is not rounded down, so a healthy leader keeps it', async () => {

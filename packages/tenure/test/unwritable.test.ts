@@ -58,7 +58,7 @@ function expectRefused(called: Outcome<unknown>): void {
     error: { code: 'BACKEND_UNAVAILABLE', retryable: true, cause: denied },
   })
   expect(String(called.error)).toMatch(
-    /could be read, but nothing was written to it for 1[0-5]\d{3} ms: permission denied for schema public$/,
+    /could be read but accepted no writes for 1[0-5]\d{3} ms: permission denied for schema public$/,
   )
 }
 

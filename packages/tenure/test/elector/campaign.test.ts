@@ -21,9 +21,9 @@ describe('campaigning', () => {
 
   test('start throws when the elector was started or stopped before', async () => {
     const { elector, clock } = await leading()
-    expect(() => elector.start()).toThrow(/was started or stopped before/)
+    expect(() => elector.start()).toThrow(/was already started or stopped/)
     await stopAndCheck(elector, clock)
-    expect(() => elector.start()).toThrow(/was started or stopped before/)
+    expect(() => elector.start()).toThrow(/was already started or stopped/)
   })
 
   test('an elector stops when its start signal aborts, or at once when it has already aborted', async () => {

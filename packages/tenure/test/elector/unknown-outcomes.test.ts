@@ -122,7 +122,7 @@ describe('vanished records', () => {
     await clock.advance(1_000)
     memory.delete('e')
     await clock.advance(0)
-    expect(standby.explain().summary).toMatch(/the record of "e" vanished/)
+    expect(standby.explain().summary).toMatch(/the record of "e" was deleted/)
     // The leader notices at its next renewal. Nobody leads before the lease has expired.
     await clock.advance(5_000)
     expect([elector.isLeader(), standby.isLeader()]).toEqual([false, false])

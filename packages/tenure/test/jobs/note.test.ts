@@ -58,7 +58,7 @@ describe('the job state', () => {
     ['a last run that is not text', '{"lastRun":7}'],
     ['a last run that no clock shows', '{"lastRun":"+275760-09-13T00:00:00.000Z"}'],
   ])('a job state that another program wrote is rejected: %s', (_, carry) => {
-    expect(() => readNote('nightly', carry)).toThrow(/"nightly" carries something.*another program/)
+    expect(() => readNote('nightly', carry)).toThrow(/"nightly" contains data.*another program/)
     expect(noteOf(carry)).toBeUndefined()
   })
 

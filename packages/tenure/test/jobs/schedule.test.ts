@@ -160,7 +160,7 @@ describe('an interval', () => {
 
   test.each([
     ['nothing', {}, /"interval" is 0, but it must be whole milliseconds, at least 100/],
-    ['a negative part', { minutes: -1 }, /"interval.minutes" is -1, but it must be a number from 0/],
+    ['a negative part', { minutes: -1 }, /"interval.minutes" is -1, but it must be a number of at least 0/],
     ['an unknown unit', { weeks: 1 }, /has no option "weeks"/],
     ['a misspelled unit', { minute: 1 }, /Did you mean "minutes"/],
     ['text', { minutes: '5' }, /"interval.minutes" is "5"/],

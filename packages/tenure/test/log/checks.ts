@@ -161,7 +161,7 @@ async function failingJob(library: Library): Promise<void> {
   assert.equal(failures[6], 'tenure: The run of "backup" for 2030-01-01T00:14:00.000Z failed: the disk is full')
   const missed = lines.filter((line) => line.includes('was missed'))
   assert.deepEqual(missed, [
-    'tenure: The run of "backup" for 2030-01-01T00:16:00.000Z was missed: no process could begin it in time.',
+    'tenure: The run of "backup" for 2030-01-01T00:16:00.000Z was missed, because no process could start it in time.',
   ])
 }
 

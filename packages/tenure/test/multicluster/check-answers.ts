@@ -89,7 +89,7 @@ export const answers: Checks = {
       await scene.answer(own, id, { ...grantOf(), ...change })
       equal(outcome.state, 'pending', `${what}: accepted as an answer`)
       await scene.clock.advance(timeoutMs)
-      rejected(outcome, 'TIMEOUT', /What was answered is not understood/)
+      rejected(outcome, 'TIMEOUT', /Its answer cannot be understood/)
     }
     const scene = new Scene(library)
     const renewal = await scene.begin(scene.open().renew(heldClaim, call))

@@ -158,11 +158,11 @@ export const faults: Checks = {
     const known: [StatusPatch, RegExp][] = [
       [
         {},
-        /No controller has ever answered in it\. Is "tenure controller" running in this cluster, for namespace "jobs"\?/,
+        /No controller has ever answered there\. Is "tenure controller" running in this cluster, for namespace "jobs"\?/,
       ],
       [{ observedGeneration: 1 }, /A controller has answered before\. Is "tenure controller" running/],
-      [{ conditions: [mixed] }, /The controller says: MixedCandidates: two kinds/],
-      [{ conditions: [mixed, unreachable] }, /cannot work with the global store: Unreachable: etcd is away/],
+      [{ conditions: [mixed] }, /The controller reports: MixedCandidates: two kinds/],
+      [{ conditions: [mixed, unreachable] }, /cannot use the global store: Unreachable: etcd is away/],
     ]
     for (const [status, words] of known) {
       const scene = new Scene(library)

@@ -21,7 +21,7 @@ test.each([undefined, ''])('an error about the identity %j mentions POD_NAME and
     expect.objectContaining({
       code: 'INVALID_OPTION',
       message: expect.stringMatching(
-        /^Option "identity" is .* in a pod POD_NAME, set by the downward API \(metadata\.name\)\.$/,
+        /^Option "identity" is .* in a pod, use POD_NAME, set by the downward API \(metadata\.name\)\.$/,
       ),
     }),
   )

@@ -464,7 +464,9 @@ describe('Document 003: Requirement: Configuration Validation', () => {
 
   test('timings that allow two leaders are rejected: a lease of 3 s, a deadline of 2.9 s, and retries of 2.4 s', () => {
     const timings = { leaseDurationMs: 3_000, renewDeadlineMs: 2_900, retryPeriodMs: 2_400 }
-    expect(() => new LeaderElector({ ...options, ...timings })).toThrow(/"renewDeadlineMs" is 2900.*two could lead/)
+    expect(() => new LeaderElector({ ...options, ...timings })).toThrow(
+      /"renewDeadlineMs" is 2900.*two processes could lead/,
+    )
   })
 })
 

@@ -145,7 +145,7 @@ describe('LeaderElector', () => {
   test('explain says why a LeaderElector leads or does not', async () => {
     const { leader, standby } = await pair()
     expect(leader.elector.explain()).toMatchObject({ phase: 'leading', isLeader: true, term: 1, identity: 'pod-a' })
-    expect(standby.elector.explain().summary).toMatch(/^Stands by: "pod-a" holds "default\/my-app" in term 1;/)
+    expect(standby.elector.explain().summary).toMatch(/^On standby: "pod-a" holds "default\/my-app" in term 1\./)
   })
 
   test('stepDown ends the work, hands over the lease, and keeps the replica out for one lease', async () => {

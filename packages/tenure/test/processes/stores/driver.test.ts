@@ -110,7 +110,7 @@ test('electionTelemetry reports its npm install command when OpenTelemetry is mi
     })
     console.log(JSON.stringify(messages))`,
   )
-  const instead = 'Or give it a meterProvider and a tracerProvider.'
+  const instead = 'Or pass a meterProvider and a tracerProvider.'
   expect(await openIn(place)).toEqual([
     {
       code: 'DRIVER_MISSING',
