@@ -1,3 +1,4 @@
+import { contain } from '@tenure/internal/contain'
 import type { Clock, LeaseStore } from 'tenure'
 import { TenureError } from 'tenure'
 import type { Resources } from 'tenure/stores/multicluster'
@@ -44,11 +45,7 @@ export async function within<T>(
   }
 }
 
-/** Calls an observer. Its errors are dropped. */
-export function report(tell: () => void): void {
-  try {
-    tell()
-  } catch {
-    // An observer's error must not cost a renewal.
-  }
+/** Calls an observer. Its errors are dropped, because they must not cost a renewal. */
+export function report(notify: () => void): void {
+  contain(notify, () => undefined)
 }

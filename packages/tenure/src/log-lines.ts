@@ -10,7 +10,6 @@ const mostLines = 5
  * memory used nor the number of lines without limit.
  */
 const mostKinds = 50
-const otherKind = 'other'
 /** A summary counts this many elections and jobs by name, and the rest together. */
 const mostNames = 20
 const longestText = 4_000
@@ -130,6 +129,8 @@ export class LogLines {
     const known = this.#windows.get(kind)
     if (known) return known
     const isRoom = this.#windows.size < mostKinds
+    // One for each level: a summary of errors must not be written as a warning.
+    const otherKind = `${level} other`
     const shared = isRoom ? undefined : this.#windows.get(otherKind)
     if (shared) return shared
     const window: Window = {

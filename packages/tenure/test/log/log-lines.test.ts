@@ -58,6 +58,20 @@ test('every line is written or counted, and the number of lines per minute is bo
   )
 })
 
+test('after fifty kinds of lines within a minute, the summary of the other lines keeps their level', async () => {
+  const { clock, lines, of } = scene()
+  const letters = (n: number) => String.fromCodePoint(97 + Math.floor(n / 26), 97 + (n % 26))
+  for (let n = 0; n < 60; n++) of.write('warn', `${letters(n)} is slow`)
+  for (let n = 0; n < 60; n++) of.write('error', `${letters(n)} failed`)
+  await clock.advance(60_000)
+  of.tick(clock.monotonicMs())
+  const summaries = lines.filter((line) => line.includes(' more line'))
+  expect(summaries.map((line) => /^(\w+) .*(slow|failed)$/.exec(line)?.slice(1))).toEqual([
+    ['warn', 'slow'],
+    ['error', 'failed'],
+  ])
+})
+
 test('after fifty kinds of lines within a minute, all other lines count as one kind', async () => {
   const { clock, lines, of } = scene()
   const letters = 'abcdefghij'
