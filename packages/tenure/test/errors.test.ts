@@ -36,7 +36,7 @@ describe('a wrong option', () => {
 
   test('without a value worth showing has a rule that follows its name', async () => {
     const error = await openStore('postgres://host/database?tabel=x').catch((reason: unknown) => reason)
-    const rule = 'has a parameter "tabel", which nothing uses'
+    const rule = 'has a parameter "tabel", which is not supported'
     expect(error).toMatchObject({ option: 'store', rule, advice: 'Did you mean "table"?' })
     expect(String(error)).toBe(`TypeError: Option "store" ${rule}. Did you mean "table"?`)
   })

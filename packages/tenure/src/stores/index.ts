@@ -89,7 +89,7 @@ const misplacedLogin = /^(?:etcds?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/
 async function clusterOf(url: string, environment: Environment) {
   const namespace = /^\w+:\/\/([^/?#@:]*)\/?$/.exec(url)?.[1]
   if (namespace === undefined) {
-    throw refusedUrl(url, `it must be "${url.split(':')[0]}://" , optionally followed by a namespace`)
+    throw refusedUrl(url, `it must be "${url.split(':')[0]}://", optionally followed by a namespace`)
   }
   const { fromKubeConfig } = await import('../kubernetes/credentials/kube-config.ts')
   const client = environment['KUBERNETES_SERVICE_HOST'] ? undefined : fromKubeConfig()

@@ -89,13 +89,9 @@ class TermDenied extends TenureError {}
 
 function termDenied(error: unknown): never {
   if (!isTenureError(error) || error.code !== 'UNAUTHORIZED') throw error
-  throw new TermDenied(
-    error.code,
-    `A grant counts only once its term is recorded, and recording it failed. ${error.message}`,
-    {
-      cause: error,
-    },
-  )
+  throw new TermDenied(error.code, `A grant counts once its term is recorded, which failed. ${error.message}`, {
+    cause: error,
+  })
 }
 
 class ObjectServer implements SwapServer<Found> {
