@@ -276,7 +276,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
       ].join('\n'),
     )
     expect(await ask('kubernetes://jobs', [], { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' })).toMatch(
-      /has "exec", which is not read here\. Use a kubeconfig without it, with a token or a client certificate\.\n$/,
+      /has "exec", which is not supported here\. Use a kubeconfig without it, with a token or a client certificate\.\n$/,
     )
   })
 })
