@@ -123,7 +123,7 @@ function findingsOfCluster(examined: readonly Examined[]): Finding[] {
     findings.push({ risk: 'tight', text })
   }
   if (voters > examined.length) {
-    const text = `It has ${voters} members, but only ${examined.length} are configured here. List all of them.`
+    const text = `This store is configured with ${examined.length} of its ${voters} members. List all of them.`
     findings.push({ risk: 'tight', text })
   }
   return findings

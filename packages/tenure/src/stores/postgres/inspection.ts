@@ -43,7 +43,7 @@ export function findingsOf(row: PostgresRow, backend: number | undefined): Findi
   if (backend !== undefined && String(backend) !== row['backend']) {
     say(
       'tight',
-      'There is a pooler between this store and PostgreSQL. In transaction mode it does not forward notifications, so standbys learn of a release only by polling. Connect directly to PostgreSQL.',
+      'There is a pooler between this store and PostgreSQL: in transaction mode it does not forward notifications, so standbys learn of a release only by polling. Connect directly to PostgreSQL.',
     )
   }
   return findings
