@@ -8,7 +8,7 @@ import { sentinelTimeoutMs, type RedisClient } from './client.ts'
 
 /** The required form of a URL. */
 export const redisUrlRule =
-  'it must be "redis://user:password@host:6379/0" ("rediss://" for TLS), percent-encoded. Several hosts ("host:port,host:port") need "?sentinel=NAME" or "?cluster=true". Other parameters are "prefix", "waitForReplicas" and, for sentinels, "sentinelUser" and "sentinelPassword"'
+  'it must be "redis://user:password@host:6379/0" ("rediss://" for TLS), percent-encoded. Several hosts ("host:port,host:port") need "?sentinel=NAME" or "?cluster=true". Also allowed are "prefix", "waitForReplicas" and, for sentinels, "sentinelUser" and "sentinelPassword"'
 
 interface Host {
   readonly host: string

@@ -232,8 +232,8 @@ describeWith(postgres, 'postgresFence', (server) => {
     await expect(run).rejects.toThrow(expect.objectContaining({ name: 'TypeError', code: 'INVALID_OPTION' }))
   })
 
-  test.each(['postgresFence refuses %o as a table', 'a"; drop table report; --', 'a.b.c', 'a b', '.a', 5])(
-    'refuses %o as a table',
+  test.each(['', 'a"; drop table report; --', 'a.b.c', 'a b', '.a', 5])(
+    'postgresFence refuses %o as a table',
     (table) => {
       const options = { pool, resource, table: table as string }
       expect(() => postgresFence(options)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))

@@ -271,8 +271,8 @@ describeWith(postgres, 'connections of postgresStore', (server) => {
     }
   })
 
-  test.each(['the store does not share tables with another one named like its companion: %s', 'meta', 'version'])(
-    'does not share its tables with one named like them: %s',
+  test.each(['terms', 'meta', 'version'])(
+    'the store does not share tables with another one named like its companion: %s',
     async (suffix) => {
       const [one, other] = [`a${tables}`, `a${tables}_${suffix}`]
       for (const [first, second] of [

@@ -189,17 +189,14 @@ describeWith(redis, 'redisStore on misconfigured or failing servers', (server) =
     recordOf(await store.renew(held(record), call))
   })
 
-  test.each(['the store reports that its user may not run "%s"', 'mset', 'persist', 'eval'])(
-    'keeps from its user the right to "%s"',
-    async (command) => {
-      const { url } = await started({ user: `few on >secret ~* &* +@all -${command}` })
-      await clientAt(url).script('FLUSH')
-      const store = open({ client: clientAt(url.replace('//', '//few:secret@')) })
-      const narrow = { code: 'UNAUTHORIZED', retryable: false, message: expect.stringContaining('lacks a permission') }
-      const verb = command === 'mset' ? store.acquire(claimOf(), call) : store.read('payments', call)
-      await expect(verb).rejects.toMatchObject(narrow)
-    },
-  )
+  test.each(['get', 'mset', 'persist', 'eval'])('the store reports that its user may not run "%s"', async (command) => {
+    const { url } = await started({ user: `few on >secret ~* &* +@all -${command}` })
+    await clientAt(url).script('FLUSH')
+    const store = open({ client: clientAt(url.replace('//', '//few:secret@')) })
+    const narrow = { code: 'UNAUTHORIZED', retryable: false, message: expect.stringContaining('lacks a permission') }
+    const verb = command === 'mset' ? store.acquire(claimOf(), call) : store.read('payments', call)
+    await expect(verb).rejects.toMatchObject(narrow)
+  })
 
   test('the documented permissions are sufficient, and equal those in the error', async () => {
     const page = readFileSync(join(import.meta.dirname, '../../../../../docs/stores/redis.md'), 'utf8')
@@ -310,19 +307,16 @@ describeWith(redis, 'redisStore on misconfigured or failing servers', (server) =
     })
   })
 
-  test.each(['the store does not touch a key of another program in place of the %s', 'term'])(
-    'has a key of another program where the %s belongs',
-    async (kind) => {
-      const store = await fresh()
-      const taken = `tenure:{payments}:${kind}`
-      await admin.rpush(taken, 'a job')
-      const foreign = { code: 'RECORD_INVALID', message: expect.stringContaining('belongs to another program') }
-      await expect(store.read('payments', call)).rejects.toMatchObject(foreign)
-      await expect(store.acquire(claimOf(), call)).rejects.toMatchObject(foreign)
-      expect(await admin.lrange(taken, 0, -1)).toEqual(['a job'])
-      expect(await admin.dbsize()).toBe(1)
-    },
-  )
+  test.each(['lease', 'term'])('the store does not touch a key of another program in place of the %s', async (kind) => {
+    const store = await fresh()
+    const taken = `tenure:{payments}:${kind}`
+    await admin.rpush(taken, 'a job')
+    const foreign = { code: 'RECORD_INVALID', message: expect.stringContaining('belongs to another program') }
+    await expect(store.read('payments', call)).rejects.toMatchObject(foreign)
+    await expect(store.acquire(claimOf(), call)).rejects.toMatchObject(foreign)
+    expect(await admin.lrange(taken, 0, -1)).toEqual(['a job'])
+    expect(await admin.dbsize()).toBe(1)
+  })
 
   test.each([
     ['lease', ''],

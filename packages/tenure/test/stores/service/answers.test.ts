@@ -91,8 +91,8 @@ describe('refusals of the service store', () => {
     })
   })
 
-  test.each(["a refused %s returns the last leader's record as released", 'release'] as const)(
-    'of a call to %s shows who led last as released',
+  test.each(['renew', 'release'] as const)(
+    "a refused %s returns the last leader's record as released",
     async (verb) => {
       const service = await fakeService(
         json(409, { ...refused, current_leader: null, previous_leader: other, highest_term: 8 }),

@@ -48,7 +48,7 @@ describeWithCluster(name, (cluster) => {
     },
   )
 
-  test.for(['an elector leads with a %s', 'certificate'])('leads with a %s', async (login, { skip }) => {
+  test.for(['token', 'certificate'])('an elector leads with a %s', async (login, { skip }) => {
     if ('missing' in found) {
       if (process.env['CI'] === 'true') throw new Error(found.missing)
       return skip(found.missing)
