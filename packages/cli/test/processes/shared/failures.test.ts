@@ -28,7 +28,7 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     [['leader', 'a\nb'], /ELECTION must be text of 1 to 256 bytes/],
     [['leader', 'jobs'], /--store is missing, and TENURE_STORE is not set/],
     [['leader', 'jobs', '--store', 'leases'], /--store is "leases", but it must be a URL such as/],
-    [['leader', 'jobs', '--store', 'flie:///leases'], /no store for "flie:"\. Did you mean "file:"\? Known are/],
+    [['leader', 'jobs', '--store', 'flie:///leases'], /no store for "flie:"\. Did you mean "file:"\? Known schemes:/],
     [
       ['leader', 'jobs', '--store', 'file:leases'],
       /--store is "file:leases", but it must be "file:\/\/\/" with an abs/,

@@ -221,7 +221,7 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     const warnings = listen(directory)
     await grant(openStore({ directory }))
     await told()
-    const instead = /If users of one group share it on purpose, set shareWithGroup \(in a URL: \?shareWithGroup=true\)/
+    const instead = /To share it within a group, set shareWithGroup \(in a URL: \?shareWithGroup=true\)/
     expect(warnings).toEqual([expect.stringMatching(/^"" has mode 2770: /), expect.stringMatching(/ has mode 0660: /)])
     for (const warning of warnings) {
       expect(warning).toMatch(instead)
