@@ -34,10 +34,10 @@ export class Endpoints {
   }
 
   /**
-   * Calls `ask` with one address after another, within one deadline for all, until one answers. After its share of the
-   * time, the next address is asked, while the store still waits for the first one. So an address that hangs cannot use
-   * up the time of the others, and a slow one still has all of it. Several addresses may apply a request, concurrently
-   * or in turn, so it must be safe to repeat.
+   * Calls `ask` with one address after another, within one deadline for all, until one answers. If an address
+   * has not answered after its share of the time, the next one is asked too, and either may answer. So an address that
+   * hangs cannot use up the time of the others, and a slow one still has all of it. Several addresses may apply a
+   * request, concurrently or in turn, so it must be safe to repeat.
    */
   async ask<T>(
     { signal, timeoutMs = defaultTimeoutMs }: Bounds,

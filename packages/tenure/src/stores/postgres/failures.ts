@@ -33,8 +33,9 @@ export function isUnprepared(error: unknown): boolean {
 }
 
 /**
- * Whether the connection may be used after this error. Only an answer from the server shows that it still works. Errors
- * of class 25 (a replica, or a transaction that someone left open) may not occur on another connection.
+ * Whether the connection may be reused after this error. Only an answer from the server shows that it still works. After
+ * an error of class 25, another connection may help: to a primary, with other settings, or without the transaction that
+ * someone left open.
  */
 export function isUsableAfter(error: unknown): boolean {
   const state = stateOf(error)
