@@ -140,7 +140,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     const pod = await replica('pod-a', { LEASE_DURATION_MS: '3000' })
     await pod.says('pod-a started leading in term 1')
     expect(await pod.asked('/readyz')).toEqual([503, expect.stringContaining('may not update Lease')])
-    await pod.says(/^pod-a error: .* may not update Lease ".*"\. Without this, it can neither renew nor take over/)
+    await pod.says(/^pod-a error: .* may not update Lease ".*"\. It can neither renew nor take over/)
     await pod.says('pod-a lost term 1: expired')
     expect((await pod.asked('/healthz'))[0]).toBe(200)
     const refused = pod.lines().filter((line) => line.startsWith('pod-a renew-failed: Cannot update Lease'))

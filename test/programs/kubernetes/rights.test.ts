@@ -48,7 +48,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       await lone.started
       expect(await finding(lone)).toContain(
         `"system:serviceaccount:${namespace}:my-app" may not update Lease "${namespace}/my-app". ` +
-          `Without this, it can neither renew nor take over: its leadership ends at the deadline. ${command(tenant)}`,
+          `It can neither renew nor take over: its leadership ends at the deadline. ${command(tenant)}`,
       )
       expect(lone.elector.isLeader()).toBe(true)
       expect(lone.errors, 'no renewal was due yet').toHaveLength(1)
@@ -72,7 +72,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       const lone = candidate(cluster(), tenant, 'a')
       const text = await finding(lone)
       expect(text).toContain(
-        `:my-app" may not get, create, update or watch Lease "${tenant.namespace}/my-app". Without this, it cannot`,
+        `:my-app" may not get, create, update or watch Lease "${tenant.namespace}/my-app". It cannot`,
       )
       expect(text).toContain(command(tenant))
     })
@@ -243,7 +243,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       const tenant = await newTenant(cluster())
       onTestFinished(tenant.remove)
       const lone = candidate(cluster(), tenant, 'a', short)
-      const [, commands = ''] = /, or: (.*)$/.exec(await finding(lone)) ?? []
+      const [, commands = ''] = /, or run: (.*)$/.exec(await finding(lone)) ?? []
       for (const line of commands.split(' && ')) await kubectl(line)
       expect(await lone.started).toMatchObject({ term: 1 })
       for (const verb of ['get', 'create', 'update', 'watch']) await tenant.hasRight(verb, 'leases')

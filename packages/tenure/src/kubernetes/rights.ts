@@ -169,9 +169,8 @@ function inWords(
 }
 
 function effectOf({ kind, write }: ElectionKind, missing: readonly Verb[]): string {
-  if (missing.includes('get')) return 'Without this, it cannot take part in the election.'
-  if (missing.includes(write))
-    return 'Without this, it can neither renew nor take over: its leadership ends at the deadline.'
+  if (missing.includes('get')) return 'It cannot take part in the election.'
+  if (missing.includes(write)) return 'It can neither renew nor take over: its leadership ends at the deadline.'
   if (missing.includes('create')) return `It must wait until another program creates the ${kind}.`
   return 'The election works without it, but standbys poll. Add "watch" to its Role for faster takeovers.'
 }
