@@ -6,11 +6,11 @@ import { clusterOf, namespaceOf } from '../shared/arguments/values.ts'
 export const controllerSettings = {
   ...campaignedStoreSettings,
   cluster: setting(
-    { placeholder: 'name', help: 'the name of this cluster, which no other cluster on the same store has' },
+    { placeholder: 'name', help: 'the name of this cluster, unique among the clusters on the same store' },
     clusterOf,
   ),
   namespace: setting(
-    { placeholder: 'name', help: 'serve this namespace alone', shownDefault: 'all namespaces' },
+    { placeholder: 'name', help: 'serve only this namespace', shownDefault: 'all namespaces' },
     namespaceOf,
   ),
   listen: setting(

@@ -139,7 +139,7 @@ export function checkServeSettings(settings: ServeSettings): void {
   }
   if (minTtl > maxTtl)
     problems.push(`--min-ttl (${formatDuration(minTtl)}) must not be above --max-ttl (${formatDuration(maxTtl)}).`)
-  if (data !== undefined && store !== undefined) problems.push('--data and --store exclude each other.')
+  if (data !== undefined && store !== undefined) problems.push('--data and --store are mutually exclusive.')
   need('--store', store, '--advertise', advertise)
   need('--advertise', advertise, '--store', store)
   need('--advertise-ca', advertiseCa, '--advertise', advertise)
@@ -148,7 +148,8 @@ export function checkServeSettings(settings: ServeSettings): void {
   need('--tls-client-ca', tlsClientCa, '--tls-cert', tlsCert)
   need('--tls-client-ca', tlsClientCa, '--certificate-rights', certificateRights)
   need('--certificate-rights', certificateRights, '--tls-client-ca', tlsClientCa)
-  if (tokenKey !== undefined && jwtKeys !== undefined) problems.push('--token-key and --jwt-keys exclude each other.')
+  if (tokenKey !== undefined && jwtKeys !== undefined)
+    problems.push('--token-key and --jwt-keys are mutually exclusive.')
   need('--jwt-keys', jwtKeys, '--jwt-issuer', jwtIssuer)
   need('--jwt-keys', jwtKeys, '--jwt-audience', jwtAudience)
   need('--jwt-issuer', jwtIssuer, '--jwt-keys', jwtKeys)

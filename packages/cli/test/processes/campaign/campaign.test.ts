@@ -10,7 +10,7 @@ describe('the commands for a service', () => {
       expect(error).toBe('')
       return `${code} ${out}`
     }
-    expect(await say('groups')).toBe('0 There is no group.\n')
+    expect(await say('groups')).toBe('0 There are no groups.\n')
     expect(await run(['members', 'jobs', '--url', url])).toMatchObject({
       code: 1,
       out: '',
@@ -109,7 +109,7 @@ describe('the commands for a service', () => {
   test('groups says that there may be some which a token does not show', async () => {
     const { url } = await serve(temporaryFolder())
     const { out } = await run(['groups', '--url', url], { env: { TENURE_TOKEN: 'a.b.c' } })
-    expect(out).toBe('There is no group that you may see.\n')
+    expect(out).toBe('There are no groups that you may see.\n')
   })
 
   test('they print the answers of the HTTP API as they are, as lines of JSON', async () => {

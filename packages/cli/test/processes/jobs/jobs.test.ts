@@ -77,7 +77,7 @@ test('shows a finished one-time job and a schedule that no process has anymore a
 test('says that there is none, and what is wrong', async () => {
   const directory = folder()
   const empty = await run(['jobs', '--store', `file://${directory}`])
-  expect(empty).toMatchObject({ code: 0, out: 'There is no job.\n' })
+  expect(empty).toMatchObject({ code: 0, out: 'There are no jobs.\n' })
   expect(empty.error).toContain('There is no folder')
   expect(await run(['jobs'])).toMatchObject({ code: 2, error: expect.stringContaining('--store is missing') })
   expect(await run(['jobs', '--store', 'http://127.0.0.1:1'])).toMatchObject({ code: 69 })

@@ -73,7 +73,7 @@ describe('tenure groups', () => {
   test('lists the elections of a folder, for people and for programs, and names what cannot be read', async () => {
     const directory = temporaryFolder()
     const url = pathToFileURL(directory).href
-    expect(await run(['groups', '--store', url])).toEqual({ code: 0, out: 'There is no election.\n', error: '' })
+    expect(await run(['groups', '--store', url])).toEqual({ code: 0, out: 'There are no elections.\n', error: '' })
     const { store, record } = await holdIn(directory)
     const other = await store.acquire({ ...claimOf(record), election: 'Odd name/ü', attempt: 'a.2' }, call)
     if (!other.ok) throw new Error('It was refused.')
@@ -95,7 +95,7 @@ describe('tenure groups', () => {
   })
 
   test('of a store that nobody has used is empty, and one that cannot be asked is an error', async () => {
-    expect(await run(['groups', '--store', 'memory:'])).toMatchObject({ code: 0, out: 'There is no election.\n' })
+    expect(await run(['groups', '--store', 'memory:'])).toMatchObject({ code: 0, out: 'There are no elections.\n' })
     expect(await run(['groups', '--store', 'http://127.0.0.1:1'])).toMatchObject({ code: 69, out: '' })
   })
 })

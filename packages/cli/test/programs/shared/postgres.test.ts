@@ -70,7 +70,7 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
   test('has its settings examined by the doctor', async () => {
     const { code, out, error } = await run(['doctor', '--store', server().url, '--ttl', '10m', '--calls', '5'])
     expect({ code, error }).toEqual({ code: 0, error: '' })
-    expect(out).toMatch(/^settings nothing is wrong with those of the server$/m)
+    expect(out).toMatch(/^settings no problems with the settings of the server$/m)
     expect(out).toMatch(/^watch +shows a change after /m)
     const unsafe = await run(['doctor', '--ttl', '10m', '--calls', '5'], {
       env: { TENURE_STORE: `${server().url}?options=-c%20synchronous_commit%3Doff` },

@@ -50,7 +50,7 @@ describeWith(redis, 'The command on Redis', (server) => {
     const flags = ['--store', server().url, '--ttl', '10m', '--calls', '5']
     const { code, out, error } = await run(['doctor', ...flags])
     expect({ code, error }).toEqual({ code: 0, error: '' })
-    expect(out).toMatch(/^settings nothing is wrong with those of the server$/m)
+    expect(out).toMatch(/^settings no problems with the settings of the server$/m)
     expect(out).toMatch(/^watch +shows a change after /m)
   })
 

@@ -25,7 +25,7 @@ test('a backup of a service that runs is served elsewhere once it was restored',
 
   expect(await run('backup', '--data', data, '--to', to)).toMatchObject({
     code: 0,
-    out: `The data in ${data} were copied to ${to}. To serve them, run "tenure restore --data ${to}" first.\n`,
+    out: `Backed up ${data} to ${to}. Run "tenure restore --data ${to}" before a service uses the backup.\n`,
   })
   expect(await run('backup', '--data', data, '--to', to)).toMatchObject({
     code: 69,
@@ -40,7 +40,7 @@ test('a backup of a service that runs is served elsewhere once it was restored',
 
   expect(await run('restore', '--data', to)).toMatchObject({
     code: 0,
-    out: `A million terms are skipped in every group of ${to}. A service can take it now.\n`,
+    out: `Skipped a million terms in every election of ${to}. A service can use it now.\n`,
   })
   const restored = await serve(to)
   // What led in the backup may still believe so.

@@ -18,11 +18,11 @@ describe('tenure doctor', () => {
     // A lease so long that no busy machine makes it tight.
     const { code, out, error } = await run(['doctor', '--store', url, '--ttl', '10m', '--election', 'ward'])
     expect({ code, error }).toEqual({ code: 0, error: '' })
-    expect(out).toMatch(/^store +file:.*: the store judges that a lease ran out; terms last$/m)
+    expect(out).toMatch(/^store +file:.*: the store judges lease expiry; terms are durable$/m)
     expect(out).toMatch(/^latency +renew median \S+, p99 \S+ \(30 calls\); read median \S+, p99 \S+ \(30 calls\)$/m)
     expect(out).toMatch(/^watch +shows a change after /m)
     expect(out).toMatch(/^timings +lease 10m: renewed every 200\.0s|^timings +lease 10m: renewed every 3\.3m/m)
-    expect(out).toMatch(/\n\nSafe: leases of 10m hold with this store, from here\.\n$/)
+    expect(out).toMatch(/\n\nSafe: leases of 10m hold with this store, measured from this machine\.\n$/)
     const store = fileStore({ directory })
     onTestFinished(() => store.close?.())
     expect(await store.read('ward', call)).toMatchObject({ released: true, term: 1 })
@@ -78,15 +78,15 @@ describe('tenure doctor', () => {
     const args = ['doctor', '--store', `http://127.0.0.1:${proxy.port}`, '--ttl', '200ms', '--calls', '1']
     const { code, out } = await run(args)
     expect(code).toBe(1)
-    expect(out).toMatch(/\nIts lease ran out \d+ times before a renewal arrived/)
+    expect(out).toMatch(/\nThe lease expired \d+ times before a renewal arrived/)
     expect(out).toMatch(/Choose --ttl \d+s or longer\./)
-    expect(out).not.toMatch(/Its clock runs|does not work/)
+    expect(out).not.toMatch(/clock rate is off|does not work/)
   })
 
   test('writes what people can read, also of what is nothing', async () => {
     const { url } = await serve(temporaryFolder())
     const service = await run(['doctor', '--store', url, '--ttl', '10m', '--calls', '1'])
-    expect(service.out).toMatch(/^clock .* Its time of day differs by \S+, which does not matter$/m)
+    expect(service.out).toMatch(/^clock .* Time of day differs by \S+, which does not matter$/m)
     expect(service.out).not.toContain('-0.00 %')
     const memory = await run(['doctor', '--store', 'memory:', '--calls', '1'])
     expect(memory.out).toMatch(/^store +memory: the store judges/)
@@ -141,7 +141,7 @@ describe('tenure doctor', () => {
     await store.acquire(claim, call)
     const { code, error } = await run(['doctor', '--store', pathToFileURL(directory).href, '--election', 'jobs'])
     expect(code).toBe(69)
-    expect(error).toContain('grants no lease of jobs: a leads it in term 1.')
+    expect(error).toContain('did not grant a lease for jobs: a leads it in term 1.')
     expect(await store.read('jobs', call)).toMatchObject({ attempt: 'a.1', released: false })
   })
 
@@ -154,7 +154,7 @@ describe('tenure doctor', () => {
     const nobody = await run(['doctor', '--store', url])
     expect(nobody.code).toBe(69)
     expect(nobody.error).toMatch(
-      /^tenure: It cannot read\. The election service at http\S+ does not know who asks \(401\)\..* --token-file/,
+      /^tenure: The read call failed\. The election service at http\S+ does not know who asks \(401\)\..* --token-file/,
     )
     const token = signed({ alg: 'ES256', typ: 'JWT' }, claimsOf('node-1'), keys.privateKey)
     const stranger = await run(['doctor', '--store', url], { env: { TENURE_TOKEN: token } })

@@ -17,7 +17,7 @@ describe('the command', () => {
     [['serve', '--store', 'etcd://127.0.0.1:2379/tenure'], /--store needs --advertise too/],
     [
       ['serve', '--data', '.', '--store', 'etcd://127.0.0.1:2379/tenure', '--advertise', 'http://127.0.0.1:7071'],
-      /--data and --store exclude each other/,
+      /--data and --store are mutually exclusive/,
     ],
     [['serve', 'now'], /too many arguments/],
     [['srve'], /unknown command 'srve'\n\(Did you mean serve\?\)/],
@@ -37,7 +37,7 @@ describe('the command', () => {
     ],
     [
       ['serve', '--token-key', 'package.json', '--jwt-keys', 'package.json'],
-      /--token-key and --jwt-keys exclude each other/,
+      /--token-key and --jwt-keys are mutually exclusive/,
     ],
   ] as const)('%s exits with 2 before anything is opened', async ([args, message]) => {
     const folder = temporaryFolder()
