@@ -80,7 +80,7 @@ export async function main(): Promise<void> {
 }
 
 function report(error: unknown): number {
-  // The parser has printed it already: a message, or the help or version that was asked for.
+  // Commander has already printed the message, or the requested help or version.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
   if (!(error instanceof CommandError)) throw error
   tell(error.message)

@@ -48,7 +48,7 @@ export async function serve(
   const address = args.includes('--listen') ? [] : ['--listen', '127.0.0.1:0']
   const spawned = tenure(['serve', '--data', data, '--json', ...address, ...args], options)
   const lines = () => linesOf(spawned.output.error)
-  const listens = () => lines().find(({ msg }) => msg === 'the service listens')
+  const listens = () => lines().find(({ msg }) => msg === 'the service is listening')
   const line = await vi
     .waitUntil(() => listens() ?? (spawned.child.exitCode === null ? undefined : { url: undefined }), {
       timeout: 20_000,

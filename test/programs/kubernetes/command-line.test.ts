@@ -74,7 +74,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
 
   test('says that there is no such namespace, and not only that nobody leads there', async () => {
     const store = 'kubernetes://no-such-namespace'
-    const note = 'tenure: There is no namespace "no-such-namespace" in this cluster.\n'
+    const note = 'tenure: The namespace "no-such-namespace" does not exist in this cluster.\n'
     const env = admin()
     const [leader, groups] = await Promise.all([
       run(['leader', 'jobs', '--store', store], { env }),
@@ -108,10 +108,10 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     await tenant.create(leaseOf('never', { ...held, holderIdentity: 'pod-c' }))
     const [first, second, third] = await Promise.all([watching('gone'), watching('alive'), watching('never')])
     expect(first.out).toMatch(
-      /pod-a holds gone in term 7, but last renewed it \d\.\dm ago, by its own clock; whether it still leads is known in 5\.0m$/m,
+      /pod-a holds gone in term 7, but last renewed it \d\.\dm ago, by its own clock; it is uncertain for another 5\.0m whether it still leads$/m,
     )
     expect(third.out).toMatch(
-      /pod-c holds never in term 7, but never renewed it; whether it still leads is known in 5\.0m$/m,
+      /pod-c holds never in term 7, but never renewed it; it is uncertain for another 5\.0m whether it still leads$/m,
     )
     expect(second.out).toMatch(/pod-b leads alive in term 7, with a lease of 5\.0m$/m)
   })

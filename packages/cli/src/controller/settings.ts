@@ -14,7 +14,11 @@ export const controllerSettings = {
     namespaceOf,
   ),
   listen: setting(
-    { placeholder: 'address', help: 'where to answer; :4050 is every address', shownDefault: '127.0.0.1:4050' },
+    {
+      placeholder: 'address',
+      help: 'the address to listen on; :4050 is every address',
+      shownDefault: '127.0.0.1:4050',
+    },
     parseAddress,
     { host: '127.0.0.1', port: 4050 },
   ),

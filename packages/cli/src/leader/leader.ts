@@ -44,7 +44,7 @@ async function lookInto(store: LeaseStore, election: string, timeoutMs: number):
 
 function leaderTable({ election, leader, previousLeader, freeInMs }: Standing): string {
   if (!leader) {
-    const before = previousLeader ? ` ${previousLeader.holder} did last, in term ${previousLeader.term}.` : ''
+    const before = previousLeader ? ` ${previousLeader.holder} led last, in term ${previousLeader.term}.` : ''
     return printable(`Nobody leads "${election}"${waitText(freeInMs)}.${before}`)
   }
   const { holder, term, leaseDurationMs, remainingMs = 0, acquiredAt, metadata } = leader

@@ -60,7 +60,7 @@ export const startChecks: Readonly<Record<string, (folder: string) => Promise<vo
     for (const termAt of [past, { ...past, bootMs: future.bootMs }, pastBoot]) {
       // The command would have until then to end, so nothing but the check keeps it from running.
       const { answer, hasRun } = await startBy(folder, { termAt, killAt: future })
-      assert.deepEqual(answer, { type: 'not-started', run: 1, error: 'its time was over before it began' })
+      assert.deepEqual(answer, { type: 'not-started', run: 1, error: 'its deadline had already passed' })
       assert.equal(hasRun, false)
     }
     const { answer, hasRun } = await startBy(folder, { termAt: future, killAt: future })

@@ -39,13 +39,13 @@ describe('a store counts as unusable', () => {
     vi.advanceTimersByTime(timeoutMs - 1)
     expect(told).toEqual([])
     vi.advanceTimersByTime(1)
-    expect(told).toEqual(['The store has never answered for 30s. ECONNREFUSED'])
+    expect(told).toEqual(['The store has not answered within 30s. ECONNREFUSED'])
   })
 
   test('when no call has come back at all', () => {
     const { told } = watched()
     vi.advanceTimersByTime(timeoutMs)
-    expect(told).toEqual(['The store has never answered for 30s. No call has come back.'])
+    expect(told).toEqual(['The store has not answered within 30s. No call has returned.'])
   })
 
   test('when it can be read from the start, and not written', async () => {
@@ -57,7 +57,7 @@ describe('a store counts as unusable', () => {
       answers('read')
       vi.advanceTimersByTime(1_000)
     }
-    expect(told).toEqual(['The store can be read, but nothing could be written to it for 30s. EACCES'])
+    expect(told).toEqual(['The store can be read, but no write has succeeded for 30s. EACCES'])
   })
 
   test('when it could be written before, and can only be read for that long', async () => {

@@ -59,7 +59,7 @@ export interface MultiClusterRequest {
 export interface RequestClaim {
   readonly holder: string
   readonly attempt?: string | undefined
-  /** Of a read too, where the candidate knows it: it bounds how long an answer may take. */
+  /** Of a read too, where the candidate knows it: it bounds how long to wait for an answer. */
   readonly leaseDurationMs?: number | undefined
   readonly afterTerm?: number | undefined
   readonly expiredVersion?: string | undefined

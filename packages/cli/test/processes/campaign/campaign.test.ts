@@ -20,7 +20,7 @@ describe('the commands for a service', () => {
       /^0 a leads jobs in term 1 for \d+\.\ds\.\n$/,
     )
     expect(await say('campaign', 'jobs', '--identity', 'b')).toMatch(
-      /^1 b does not lead jobs: a does, in term 1, for \d+\.\ds unless it is renewed\.\n$/,
+      /^1 b does not lead jobs: a leads it in term 1 for \d+\.\ds unless it renews\.\n$/,
     )
     expect(await say('members', 'jobs')).toMatch(
       /^0 NODE +ROLE +LIVE +LAST HEARD OF +METADATA\na +leader +yes +\S+Z +\{"zone":"x"\}\nb +candidate +yes +\S+Z\n$/,
@@ -83,7 +83,7 @@ describe('the commands for a service', () => {
     const both = await run(['leader', 'jobs', '--url', url, '--store', 'memory:'])
     expect(both).toMatchObject({
       code: 2,
-      error: 'tenure: --store and --url are two names of one setting: give one of them.\n',
+      error: 'tenure: --store and --url are two names for the same setting. Use only one of them.\n',
     })
     // Where both variables are set, each command goes by its own.
     const env = { TENURE_URL: url, TENURE_STORE: 'memory:' }

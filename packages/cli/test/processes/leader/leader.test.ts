@@ -37,7 +37,7 @@ describe('tenure leader', () => {
     await store.release({ election: 'jobs', holder, attempt, term, version, leaseDurationMs }, call)
     expect(await run(['leader', 'jobs', '--store', url])).toMatchObject({
       code: 1,
-      out: 'Nobody leads "jobs". node-a did last, in term 1.\n',
+      out: 'Nobody leads "jobs". node-a led last, in term 1.\n',
     })
     expect(linesOf((await run(['leader', 'jobs', '--store', url, '--json'])).out)).toEqual([
       { election: 'jobs', leader: null, previousLeader: shown },
@@ -64,7 +64,7 @@ describe('tenure leader', () => {
     const ended = record.renewedAt + record.leaseDurationMs
     await expect.poll(() => Date.now() > ended).toBe(true)
     const { code, out } = await run(['leader', 'jobs', '--store', pathToFileURL(directory).href])
-    expect({ code, out }).toEqual({ code: 1, out: 'Nobody leads "jobs". node-a did last, in term 1.\n' })
+    expect({ code, out }).toEqual({ code: 1, out: 'Nobody leads "jobs". node-a led last, in term 1.\n' })
     await store.close?.()
   })
 })

@@ -5,7 +5,7 @@ import { scene, type Wrapper } from '../../run/scene.ts'
 
 /** Where a run shows its metrics. */
 function shownBy({ output }: Wrapper): Promise<string> {
-  const found = () => /shows metrics on (\S+)/.exec(output.error)?.[1]
+  const found = () => /metrics are at (\S+)/.exec(output.error)?.[1]
   return vi.waitUntil(found, { timeout: 20_000, interval: 20 })
 }
 
@@ -68,7 +68,7 @@ test('a port that is taken is reported before anything runs', async () => {
   const { ended, output } = scene().run(['--metrics', String(port), '--once', '--', 'sh', '-c', 'echo ran'])
   expect(await ended).toBe(69)
   expect(output.error).toContain(
-    `cannot listen on 127.0.0.1:${port}: another program listens there. Choose another port with --metrics`,
+    `cannot listen on 127.0.0.1:${port}: another program is listening there. Choose another port with --metrics`,
   )
   expect(output.out).toBe('')
 })
@@ -79,5 +79,5 @@ test('the command does not get the address, so that it may be tenure again', asy
   })
   expect(await ended).toBe(0)
   expect(output.out).toBe('[]\n')
-  expect(output.error).toContain('shows metrics on http://127.0.0.1:')
+  expect(output.error).toContain('metrics are at http://127.0.0.1:')
 })

@@ -161,7 +161,7 @@ describe('the exit code', () => {
     const on = scene('http://127.0.0.1:9')
     const { ended, output } = on.work(['--ttl', '1s', '--store-timeout', '1s'])
     expect(await ended).toBe(69)
-    expect(output.error).toMatch(/never answered.*ECONNREFUSED/)
+    expect(output.error).toMatch(/has not answered within.*ECONNREFUSED/)
     expect(on.lines()).toEqual([])
   })
 
@@ -179,10 +179,10 @@ describe('what is refused before anything is started, with exit code 2', () => {
   const url = 'file:///nowhere'
   test.each([
     ['no store', ['jobs', '--', 'true'], /--store is missing/],
-    ['no command', ['jobs', '--store', url], /COMMAND is missing after --/],
-    ['no command after --', ['jobs', '--store', url, '--'], /COMMAND is missing after --/],
-    ['no election', ['--store', url, '--', 'echo', 'hi'], /ELECTION is missing before --/],
-    ['a command without --', ['jobs', '--store', url, 'echo', 'hi'], /the command must come after --.*-- echo hi/],
+    ['no command', ['jobs', '--store', url], /COMMAND is missing\. Put it after --/],
+    ['no command after --', ['jobs', '--store', url, '--'], /COMMAND is missing\. Put it after --/],
+    ['no election', ['--store', url, '--', 'echo', 'hi'], /ELECTION is missing\. Put it before --/],
+    ['a command without --', ['jobs', '--store', url, 'echo', 'hi'], /The command must come after --.*-- echo hi/],
     ['half a command before --', ['jobs', 'echo', '--store', url, '--', 'hi'], /"echo" is before --/],
     ['a zone without times', ['jobs', '--store', url, '--timezone', 'UTC', '--', 'true'], /--timezone.*--every/],
     ['missed times without times', ['jobs', '--store', url, '--missed', 'skip', '--', 'true'], /--missed.*--every/],
@@ -239,7 +239,7 @@ describe('when the command exits', () => {
 
   test('with --hold a signal during the pause ends it with 0', async () => {
     const { child, ended, output } = scene().work(['--restart-delay', '1m', '--hold'], ['--exit', '3'])
-    await vi.waitUntil(() => output.error.includes('starts it again'), { timeout: 20_000 })
+    await vi.waitUntil(() => output.error.includes('restarting the command'), { timeout: 20_000 })
     child.kill('SIGTERM')
     expect(await ended).toBe(0)
   })
@@ -250,7 +250,7 @@ describe('when the command exits', () => {
     const { output } = on.work(['--ttl', '4s'], [], { env: { TMPDIR: temporary } })
     await on.wrote('begin')
     rmSync(temporary, { recursive: true })
-    const told = 'The file for the command cannot be written'
+    const told = 'Cannot write TENURE_FENCE_FILE'
     await vi.waitUntil(() => output.error.includes(told), { timeout: 20_000 })
     const renewals = new Set<string>()
     const record = join(on.folder, 'leases/jobs.json')
@@ -374,11 +374,11 @@ describe('a signal to tenure', () => {
   test('what it does about the command is told', async () => {
     const { child, ended, output } = await working(['--stubborn'], ['--drain-timeout', '1m'])
     child.kill('SIGTERM')
-    await vi.waitUntil(() => output.error.includes('got SIGTERM: the command has 1m to end'), { timeout: 20_000 })
+    await vi.waitUntil(() => output.error.includes('got SIGTERM: the command has 1m to exit'), { timeout: 20_000 })
     await new Promise((resolve) => setTimeout(resolve, 300))
     child.kill('SIGTERM')
     expect(await ended).toBe(137)
-    expect(output.error).toContain('got SIGTERM again: kills the command')
+    expect(output.error).toContain('got SIGTERM again: killing the command')
   })
 
   test('while it waits for its turn ends it with 0', async () => {

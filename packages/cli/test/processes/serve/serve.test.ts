@@ -54,7 +54,7 @@ test('nothing but what was asked for goes to standard output', async () => {
 test('where the calls would need more, a welcome does not show them', async () => {
   const { output } = await serve(temporaryFolder(), ['--welcome', '--explicit-groups'])
   await vi.waitUntil(() => output.out.includes('\n'), { timeout: 10_000 })
-  expect(output.out).toMatch(/^Tenure serves elections on http:.*\n$/)
+  expect(output.out).toMatch(/^Tenure is serving elections on http:.*\n$/)
 })
 
 test('flags, environment and file reach the service', async () => {
@@ -88,7 +88,7 @@ test('an address that is taken is told, with exit code 69, and leaves the data f
   const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
   const { ended, output } = tenure(['serve', '--data', folder, '--listen', address])
   expect(await ended).toBe(69)
-  expect(output.error).toContain(`cannot listen on ${address}: another program listens there.`)
+  expect(output.error).toContain(`cannot listen on ${address}: another program is listening there.`)
   await serve(folder)
 })
 

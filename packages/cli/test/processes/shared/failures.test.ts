@@ -59,7 +59,7 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     [['serve', '--log-level', 'warning'], /--log-level must be one of .* Did you mean "warn"\?/],
     [['groups'], /--store is missing, and TENURE_STORE is not set/],
     [['members', 'jobs', '--url', 'file:///leases'], /--url must be the address of an election service/],
-    [['groups', '--url', 'http://HOST', '--ca-file', 'no.pem'], /--ca-file must be a file that can be read/],
+    [['groups', '--url', 'http://HOST', '--ca-file', 'no.pem'], /--ca-file must be a readable file/],
     [['resign', 'jobs', '--url', 'http://HOST', '--term', 'one'], /--term must be a whole number/],
     [['campaign', 'jobs', '--url', 'http://HOST', '--identity', ''], /--identity must be text/],
     [
@@ -131,7 +131,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     server.close()
     await once(server, 'close')
     expect(await ask(`http://${host}`)).toBe(
-      `tenure: The election service at http://${host} cannot be reached: connect ECONNREFUSED ${host}. Nothing listens there: start it, or correct the host or the port.\n`,
+      `tenure: The election service at http://${host} cannot be reached: connect ECONNREFUSED ${host}. Nothing is listening there. Start the server, or correct the host or the port.\n`,
     )
   })
 
@@ -209,7 +209,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     const args = ['--url', url, '--identity', 'vm', '--token-file', join(folder, 'token')]
     const { code, error } = await run(['campaign', 'payments-eu', ...args])
     expect(error).toMatch(
-      /speaks for another node than "vm"\. Choose --identity as the token or the certificate names this node\.\n$/,
+      /speaks for another node than "vm"\. Set --identity to the node that the token or the certificate names\.\n$/,
     )
     expect(code).toBe(69)
   })
@@ -243,7 +243,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
   test('there is no kubeconfig', async () => {
     const env = { KUBECONFIG: join(temporaryFolder(), 'none'), KUBERNETES_SERVICE_HOST: '' }
     expect(await ask('kubernetes://jobs', [], env)).toMatch(
-      /^tenure: There is no kubeconfig .*none\. Set KUBECONFIG to the path of one\.\n$/,
+      /^tenure: There is no kubeconfig .*none\. Set KUBECONFIG to the path of a kubeconfig\.\n$/,
     )
   })
 
@@ -267,7 +267,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
       ].join('\n'),
     )
     expect(await ask('kubernetes://jobs', [], { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' })).toMatch(
-      /has "exec", which is not read here\. Use a kubeconfig without it, with a token or a client certificate\.\n$/,
+      /has "exec", which is not read here\. Use a kubeconfig with a token or a client certificate instead\.\n$/,
     )
   })
 })

@@ -44,7 +44,7 @@ describe('what others wrote does nothing to a terminal', () => {
   test('nor who led last', async () => {
     const url = await strange((_, answer) => answer({ leader: null, previous_leader: leader(), highest_term: 3 }))
     const { out } = await run(['leader', 'jobs', '--store', url])
-    expect(out).toMatch(/^Nobody leads "jobs"\. x.*title.* did last, in term 3\.\n$/)
+    expect(out).toMatch(/^Nobody leads "jobs"\. x.*title.* led last, in term 3\.\n$/)
     expect(out).not.toMatch(unprintable)
   })
 
@@ -122,6 +122,6 @@ describe('who asked is gone', () => {
     child.stderr?.setEncoding('utf8').on('data', (text: string) => (error += text))
     const [code] = (await once(child, 'close')) as [number]
     expect(code).toBe(1)
-    expect(error).toMatch(/^tenure: Standard output cannot be written: .*ENOSPC.*\n$/)
+    expect(error).toMatch(/^tenure: Cannot write to standard output: .*ENOSPC.*\n$/)
   })
 })

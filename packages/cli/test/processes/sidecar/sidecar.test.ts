@@ -96,7 +96,7 @@ describe('tenure sidecar', () => {
       const beside = run(['sidecar', 'other', '--store', store, '--listen', `unix:${path}`])
       expect(await beside).toMatchObject({
         code: 69,
-        error: expect.stringContaining('another program listens there') as string,
+        error: expect.stringContaining('another program is listening there') as string,
       })
       expect(await statusOn(path, '/healthz')).toBe(200)
       first.child.kill('SIGKILL')
@@ -212,7 +212,7 @@ describe('tenure sidecar', () => {
     const args = ['sidecar', 'jobs', '--store', pathToFileURL(temporaryFolder()).href, '--listen', address]
     expect(await run(args)).toMatchObject({
       code: 69,
-      error: expect.stringContaining(`cannot listen on ${address}: another program listens there.`) as string,
+      error: expect.stringContaining(`cannot listen on ${address}: another program is listening there.`) as string,
     })
   })
 

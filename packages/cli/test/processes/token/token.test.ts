@@ -116,7 +116,7 @@ describe('tenure token sign', () => {
       const { code, error } = await run(args, { cwd: folder, env })
       expect({ code, error }).toEqual({
         code: 2,
-        error: 'tenure: TENURE_KEY must be a file that can be read, not what looks like a secret.\n',
+        error: 'tenure: TENURE_KEY must be a readable file, not a value that looks like a secret.\n',
       })
     }
   })
@@ -163,13 +163,13 @@ test('a machine with its token and the certificate of the service takes part ove
   const revoke = (id: string, ...args: string[]) =>
     run(['token', 'revoke', id, '--url', url, ...trust, ...args], { cwd: folder })
   expect((await revoke(adminId, ...token)).error).toContain('403')
-  const done = { code: 0, out: `The token ${jti} is revoked, on every replica.\n`, error: '' }
+  const done = { code: 0, out: `The token ${jti} is revoked on every replica.\n`, error: '' }
   expect(await revoke(jti, '--token-file', 'admin.token')).toEqual(done)
   expect((await campaign(...trust, ...token)).error).toContain('What was shown has been revoked.')
   const secret = readFileSync(path('m-2.token'), 'utf8').trim()
   // Not the id, but the token itself.
   const mistaken = await revoke(secret, '--token-file', 'admin.token')
-  expect(mistaken).toMatchObject({ code: 2, error: expect.stringContaining('not what looks like a secret') })
+  expect(mistaken).toMatchObject({ code: 2, error: expect.stringContaining('not a value that looks like a secret') })
   expect(output.error).not.toContain(secret.split('.')[2])
 })
 

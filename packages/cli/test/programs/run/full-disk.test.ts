@@ -59,7 +59,7 @@ describe.skipIf(!mayMount)(`a full disk${mayMount ? '' : ' (skipped: nothing can
       'other',
     )
     expect(await ended).toBe(69)
-    expect(output.error).toMatch(/nothing could be written to it for 4s\. .*The data directory cannot be written/)
+    expect(output.error).toMatch(/no write has succeeded for 4s\. .*The data directory cannot be written/)
     expect([standby.isOver(), leader.isOver()]).toEqual([false, false])
   })
 })

@@ -114,7 +114,7 @@ describeWithPrograms([programs.cc], 'where nobody can fork', () => {
     start.set('no-fork')
     const { ended, output } = on.work([], [], { env: start.env })
     expect(await ended).toBe(1)
-    expect(output.error).toMatch(/^tenure: The supervisor cannot be started: spawn .*EAGAIN\n$/)
+    expect(output.error).toMatch(/^tenure: Cannot start the supervisor process: spawn .*EAGAIN\n$/)
   })
 
   test.each(['file', 'service'] as const)(
@@ -143,7 +143,7 @@ describeWithPrograms([programs.cc], 'where nobody can fork', () => {
     await vi.waitUntil(() => first.output.error.includes('holder leads'), { timeout: 20_000 })
     start.set('no-fork')
     holder.child.kill('SIGTERM')
-    await vi.waitUntil(() => first.output.error.includes('starts it again in 200ms'), { timeout: 20_000 })
+    await vi.waitUntil(() => first.output.error.includes('restarting the command in 200ms'), { timeout: 20_000 })
     expect(first.output.error).toMatch(/the command did not start: spawn .*EAGAIN/)
     start.unset('no-fork')
     await vi.waitUntil(() => expectNoOverlap(on.lines()).length > 1, { timeout: 20_000 })

@@ -19,7 +19,7 @@ describeWithPrograms([programs.tmux], 'tenure watch', () => {
     const elector = await leadIn(directory, 'node-a', 30_000)
     await terminal.shown(/^leader {2}node-a\nterm {4}1\nlease {3}█+░* \d+\.\ds of 30\.0s$/m)
     await elector.stop()
-    await terminal.shown(/^leader {2}nobody\n {8}node-a did last, in term 1$/m)
+    await terminal.shown(/^leader {2}nobody\n {8}node-a led last, in term 1$/m)
     await terminal.shown(/What happened[^]*node-a was elected[^]*node-a no longer leads jobs: term 1 has ended$/m)
     terminal.press('q')
     await terminal.shown(/exit code 0[^]*\bicanon\b/)

@@ -129,10 +129,10 @@ describe('what was chosen', () => {
       expect.objectContaining({
         exitCode: 2,
         message: [
-          'There is no setting "mintTtl", which tenure.json has. Did you mean "minTtl"?',
-          `There is no setting "colour", which tenure.json has. Known are ${Object.keys(serveSettings).join(', ')}.`,
-          '"listen" in tenure.json must be a text, a number, true or false, not {}.',
-          '"data" in tenure.json must be one value, not a list.',
+          'Unknown setting "mintTtl" in tenure.json. Did you mean "minTtl"?',
+          `Unknown setting "colour" in tenure.json. Known settings: ${Object.keys(serveSettings).join(', ')}.`,
+          '"listen" in tenure.json must be a string, a number, true or false, not {}.',
+          '"data" in tenure.json must be a single value, not a list.',
           '--min-ttl must be a duration with a unit of ms, s, m or h, not "15sec". Did you mean "15s"?',
           'TENURE_MAX_GROUPS must be a whole number from 1 to 2147483647, not "-1".',
           'TENURE_LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "wran". Did you mean "warn"?',
@@ -144,13 +144,13 @@ describe('what was chosen', () => {
 
   test.each(['__proto__', 'constructor', 'toString'])('a file cannot set "%s"', (key) => {
     const values = JSON.parse(`{ "${key}": "1" }`) as Record<string, unknown>
-    expect(() => chosen({ file: file(values) })).toThrow(/There is no setting/)
+    expect(() => chosen({ file: file(values) })).toThrow(/Unknown setting/)
   })
 
   test('a variable that is a letter off is told, and one that Kubernetes sets is not', () => {
     const environment = { TENURE_MIN_TLL: '1s', TENURE_PORT: 'tcp://10.0.0.1:7070', TENURE_SERVICE_HOST: '10.0.0.1' }
     expect(mistypedVariables(serveSettings, environment)).toEqual([
-      'TENURE_MIN_TLL is not known. Did you mean "TENURE_MIN_TTL"?',
+      'Unknown environment variable TENURE_MIN_TLL. Did you mean "TENURE_MIN_TTL"?',
     ])
   })
 

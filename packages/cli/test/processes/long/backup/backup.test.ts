@@ -52,7 +52,7 @@ test('a backup of a service that runs is served elsewhere once it was restored',
   })
   expect(await run('leader', 'jobs', '--url', restored.url)).toMatchObject({
     code: 1,
-    out: expect.stringMatching(new RegExp(`^Nobody leads "jobs"${wait} a did last, in term 1\\.\n$`)),
+    out: expect.stringMatching(new RegExp(`^Nobody leads "jobs"${wait} a led last, in term 1\\.\n$`)),
   })
   const { out } = await run('leader', 'jobs', '--url', restored.url, '--json')
   const { freeInMs } = JSON.parse(out) as { freeInMs: number }

@@ -137,7 +137,7 @@ const startMutants: readonly StartMutant[] = [
   {
     name: 'the supervisor starts a command whose deadline has passed',
     file: 'run/supervisor.ts',
-    find: "  if (untilMs(deadlines.termAt) <= 0) return refuse('its time was over before it began')\n",
+    find: "  if (untilMs(deadlines.termAt) <= 0) return refuse('its deadline had already passed')\n",
     replace: '',
     caughtBy: 'the supervisor starts nothing when the deadline of the order has passed on one of the two clocks',
   },

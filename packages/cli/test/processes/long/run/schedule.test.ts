@@ -45,7 +45,7 @@ describe('--every', { timeout: 90_000 }, () => {
     const { output } = on.work(['--every', '*/3 * * * * *', '--max-runtime', '1s'])
     await expectRuns(on, 3)
     expectEachOnce(on)
-    expect(output.error).toContain('the command runs for longer than --max-runtime 1s: it gets SIGTERM, then SIGKILL')
+    expect(output.error).toContain('the command exceeded --max-runtime 1s: it gets SIGTERM, then SIGKILL')
     const store = fileStore({ directory: join(on.folder, 'leases') })
     const record = await store.read('jobs', { signal: AbortSignal.timeout(10_000) })
     const runs = (record && jobStatus(record)?.runs) ?? []
@@ -57,7 +57,7 @@ describe('--every', { timeout: 90_000 }, () => {
   test('says that a run is still going when the next time comes', async () => {
     const on = scene()
     const { output } = on.work(['--every', '* * * * * *'], ['--exit', '0', '--after', '2500'])
-    await vi.waitUntil(() => /the run of \S+ is still going at \S+/.test(output.error), { timeout: 20_000 })
+    await vi.waitUntil(() => /the run of \S+ is still in progress at \S+/.test(output.error), { timeout: 20_000 })
   })
 
   const tenMinutesAgo = Date.now() - 600_000
@@ -68,7 +68,7 @@ describe('--every', { timeout: 90_000 }, () => {
     await carry(on, lastRun(Date.now() - 7_200_000))
     const { output } = on.work(['--every', pattern], quick)
     await vi.waitUntil(() => output.error.includes('the next run is at'), { timeout: 20_000 })
-    expect(output.error).toContain('was missed, and is left out')
+    expect(output.error).toContain('was missed and is skipped')
     expect(begun(on)).toEqual([])
   })
 

@@ -24,7 +24,7 @@ describe.skipIf(noOtherUser !== undefined)(`a folder of leases that another user
     const { on } = await ledByRoot()
     const { ended, output } = on.run([...short, '--', 'true'], { user: otherUser, command: programForAll() })
     expect(await ended).toBe(69)
-    expect(output.error).toContain('The store can be read, but nothing could be written to it for 1500ms.')
+    expect(output.error).toContain('The store can be read, but no write has succeeded for 1500ms.')
     expect(output.error).toMatch(/jobs\.json\.lock".*EACCES.*Allow this user/)
   })
 

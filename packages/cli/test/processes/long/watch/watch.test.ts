@@ -35,7 +35,7 @@ describe('tenure watch', () => {
   test('makes no folder, and finds the one that a candidate makes', async () => {
     const directory = join(temporaryFolder(), 'leases')
     const store = pathToFileURL(directory).href
-    const note = `tenure: There is no folder ${directory} yet: nobody has campaigned there, or the name is wrong.\n`
+    const note = `tenure: The folder ${directory} does not exist yet. Either nobody has campaigned there, or the name is wrong.\n`
     const asked = await run(['leader', 'jobs', '--store', store])
     expect(asked).toEqual({ code: 1, out: 'Nobody leads "jobs".\n', error: note })
     const watching = tenure(['watch', 'jobs', '--store', store, '--json'])
@@ -69,7 +69,7 @@ describe('tenure watch', () => {
     const claim = { election: 'jobs', holder: 'a', attempt: 'a.1', leaseDurationMs: 500, afterTerm: 0, metadata: {} }
     await store.acquire(claim, { signal })
     const watching = tenure(['watch', 'jobs', '--store', pathToFileURL(directory).href])
-    await untilShown(() => watching.output.out.includes('a has not renewed term 1 for 500ms: its lease has run out'))
+    await untilShown(() => watching.output.out.includes('a has not renewed term 1 for 500ms: its lease has expired'))
   })
 
   test('tells once that a lease ran out, also where the service says so, and nothing else of its end', async () => {
@@ -118,7 +118,7 @@ describe('tenure watch', () => {
     await untilShown(() => typesOf(watching).length === 1)
     first.child.kill('SIGKILL')
     await first.ended
-    await untilShown(() => watching.output.error.includes('It is tried again.'))
+    await untilShown(() => watching.output.error.includes('Retrying.'))
     // Some more tries.
     await delay(2_000)
     const second = await serve(folder, ['--listen', new URL(first.url).host])

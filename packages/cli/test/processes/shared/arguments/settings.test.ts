@@ -22,10 +22,10 @@ describe('the command', () => {
     [['serve', 'now'], /too many arguments/],
     [['srve'], /unknown command 'srve'\n\(Did you mean serve\?\)/],
     [['serve', '--listen', '7070'], /--listen must be HOST:PORT.*not "7070"\. Did you mean "127\.0\.0\.1:7070"\?/],
-    [['serve', '--min-ttl', '2h'], /--min-ttl \(2h\) must not be above --max-ttl \(1h\)/],
+    [['serve', '--min-ttl', '2h'], /--min-ttl \(2h\) must not be longer than --max-ttl \(1h\)/],
     [['serve', '--tls-cert', 'package.json'], /--tls-cert needs --tls-key too/],
     [['serve', '--jwt-keys', 'package.json'], /--jwt-keys needs --jwt-issuer too.*\n.*needs --jwt-audience too/],
-    [['serve', '--jwt-keys', 'nowhere.json'], /--jwt-keys must be a file that can be read, not "nowhere.json"/],
+    [['serve', '--jwt-keys', 'nowhere.json'], /--jwt-keys must be a readable file, not "nowhere.json"/],
     [['serve', '--config', 'nowhere.json'], /The configuration file nowhere.json cannot be read: ENOENT/],
     [
       ['serve', '--listen', ':0'],
@@ -74,6 +74,6 @@ describe('the command', () => {
     })
     expect(code).toBe(0)
     const told = error.split('\n').filter((line) => line.includes('not known'))
-    expect(told).toEqual(Array(2).fill('tenure: TENURE_TTL_ is not known. Did you mean "TENURE_TTL"?'))
+    expect(told).toEqual(Array(2).fill('tenure: Unknown environment variable TENURE_TTL_. Did you mean "TENURE_TTL"?'))
   })
 })
