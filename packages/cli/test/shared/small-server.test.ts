@@ -91,7 +91,7 @@ describe.skipIf(process.platform === 'win32')('a Unix socket', () => {
   test('takes the place of no other file', async () => {
     const path = join(temporaryFolder(), 'jobs.sock')
     writeFileSync(path, 'mine')
-    await expect(small(`unix:${path}`)).rejects.toThrow(/something else at this path/)
+    await expect(small(`unix:${path}`)).rejects.toThrow(/the path exists and is not a socket/)
   })
 
   test('has mode 0600, or another one that is asked for', () => {
