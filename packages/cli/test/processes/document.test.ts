@@ -1,21 +1,32 @@
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { run } from '../tenure.ts'
 import { readDocument } from '../../../../test/documents.ts'
 
 const text = readDocument('docs/reference/cli.md')
 
-let overview = ''
-const helps = new Map<string, Awaited<ReturnType<typeof run>>>()
+interface Helps {
+  readonly overview: string
+  readonly byCommand: ReadonlyMap<string, Awaited<ReturnType<typeof run>>>
+}
 
-beforeAll(async () => {
-  overview = (await run(['--help'])).out
-  const names = [...overview.matchAll(/^ {2}([a-z]+) .*/gm)].map(([, name]) => name ?? '')
-  for (const name of names) if (name !== 'help') helps.set(name, await run([name, '--help']))
-})
+let collected: Promise<Helps> | undefined
 
-test('the document and the examples of each help name every command', () => {
-  expect(helps.size).toBeGreaterThan(10)
-  for (const [name, help] of helps) {
+/** The help of every command, collected once for all tests. */
+function helps(): Promise<Helps> {
+  collected ??= (async () => {
+    const { out: overview } = await run(['--help'])
+    const names = [...overview.matchAll(/^ {2}([a-z]+) .*/gm)].map(([, name]) => name ?? '')
+    const byCommand = new Map<string, Awaited<ReturnType<typeof run>>>()
+    for (const name of names) if (name !== 'help') byCommand.set(name, await run([name, '--help']))
+    return { overview, byCommand }
+  })()
+  return collected
+}
+
+test('the document and the examples of each help name every command', async () => {
+  const { byCommand } = await helps()
+  expect(byCommand.size).toBeGreaterThan(10)
+  for (const [name, help] of byCommand) {
     expect(text).toMatch(new RegExp(`^\\| \\[\`tenure .*\\b${name}\\b`, 'm'))
     expect(help).toMatchObject({ code: 0, error: '' })
     expect(help.out, name).toContain(`tenure ${name}`)
@@ -24,7 +35,8 @@ test('the document and the examples of each help name every command', () => {
   }
 })
 
-test('tenure --help lists every command under one of four headings', () => {
+test('tenure --help lists every command under one of four headings', async () => {
+  const { overview } = await helps()
   const sections = overview.split(/^(?=\S.*:$)/m).map((section) => section.split('\n'))
   const groups = sections.flatMap(([heading = '', ...lines]): [string, string[]][] => {
     const names = lines.flatMap((line) => /^ {2}([a-z]+) /.exec(line)?.[1] ?? [])
@@ -38,8 +50,8 @@ test('tenure --help lists every command under one of four headings', () => {
   })
 })
 
-test('every help but that of tenure groups says election instead of group outside of flags', () => {
-  for (const [name, { out }] of helps) {
+test('every help but that of tenure groups says election instead of group outside of flags', async () => {
+  for (const [name, { out }] of (await helps()).byCommand) {
     if (name !== 'groups') expect(out.replaceAll(/--[\w-]+/g, ''), name).not.toMatch(/\bgroups?\b/i)
   }
 })
