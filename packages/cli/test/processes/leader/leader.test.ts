@@ -8,7 +8,7 @@ import { campaign, linesOf, run, serve, temporaryFolder } from '../../tenure.ts'
 
 const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
 
-/** A lease in a folder, held until the test ends. */
+/** Holds a lease in a folder until the test ends. */
 async function holdIn(directory: string, leaseDurationMs = 60_000) {
   const store = fileStore({ directory })
   onTestFinished(() => store.close?.())
@@ -20,7 +20,7 @@ async function holdIn(directory: string, leaseDurationMs = 60_000) {
 }
 
 describe('tenure leader', () => {
-  test('shows who leads in a folder, for people and for programs', async () => {
+  test('tenure leader shows the leader in a folder, as a table and as JSON', async () => {
     const directory = temporaryFolder()
     const { store, record } = await holdIn(directory)
     const url = pathToFileURL(directory).href
@@ -44,13 +44,13 @@ describe('tenure leader', () => {
     ])
   })
 
-  test('shows who leads in a service, which a token in a file lets in', async () => {
+  test('tenure leader shows the leader in a service that requires a token', async () => {
     const { url } = await serve(temporaryFolder())
     expect(await run(['leader', 'jobs', '--store', url])).toMatchObject({ code: 1, out: 'Nobody leads "jobs".\n' })
     await campaign(url, 'jobs', 'node-b')
     const token = join(temporaryFolder(), 'token')
     writeFileSync(token, 'a.b.c')
-    // Without authentication the service takes any.
+    // A service without authentication accepts any identity.
     const { code, out } = await run(['leader', 'jobs', '--store', url, '--token-file', token, '--json'], {
       env: { TENURE_TOKEN: 'not this one' },
     })
@@ -58,7 +58,7 @@ describe('tenure leader', () => {
     expect(linesOf(out)).toMatchObject([{ election: 'jobs', leader: { holder: 'node-b', term: 1 } }])
   })
 
-  test('says that a lease has run out which nobody renewed', async () => {
+  test('tenure leader shows that a lease expired because nobody renewed it', async () => {
     const directory = temporaryFolder()
     const { store, record } = await holdIn(directory, 100)
     const ended = record.renewedAt + record.leaseDurationMs
@@ -70,7 +70,7 @@ describe('tenure leader', () => {
 })
 
 describe('tenure groups', () => {
-  test('lists the elections of a folder, for people and for programs, and names what cannot be read', async () => {
+  test('tenure groups lists the elections of a folder, as a table and as JSON, and reports unreadable records', async () => {
     const directory = temporaryFolder()
     const url = pathToFileURL(directory).href
     expect(await run(['groups', '--store', url])).toEqual({ code: 0, out: 'There are no elections.\n', error: '' })
@@ -94,7 +94,7 @@ describe('tenure groups', () => {
     ])
   })
 
-  test('of a store that nobody has used is empty, and one that cannot be asked is an error', async () => {
+  test('tenure groups prints nothing for an unused store, and fails when the store is unavailable', async () => {
     expect(await run(['groups', '--store', 'memory:'])).toMatchObject({ code: 0, out: 'There are no elections.\n' })
     expect(await run(['groups', '--store', 'http://127.0.0.1:1'])).toMatchObject({ code: 69, out: '' })
   })

@@ -6,7 +6,7 @@ import { program } from '../../tenure.ts'
 import { temporaryFolder, pidsIn, expectNothingLeft } from '../../demo-scene.ts'
 
 describeWithPrograms([programs.tmux], 'the demo in a terminal', () => {
-  test('in a terminal the view shows a take-over when k is pressed, and q gives the terminal back', async () => {
+  test('the demo shows a takeover when k is pressed, and restores the terminal when q is pressed', async () => {
     const folder = temporaryFolder()
     const command = `'${process.execPath}' '${program}' demo --harm-every 1m; echo "exit code $?"; stty -a; cat`
     const terminal = openTerminal(command, { env: { TMPDIR: folder } })
@@ -36,7 +36,7 @@ describeWithPrograms([programs.tmux], 'the demo in a terminal', () => {
     expectNothingLeft(folder, pids)
   })
 
-  test('a terminal of 80 columns and 24 rows shows every line to its end', async () => {
+  test('the demo shows every line in full on a terminal of 80 columns and 24 rows', async () => {
     const command = `'${process.execPath}' '${program}' demo --harm-every 2s`
     const terminal = openTerminal(command, { columns: 80, rows: 24, env: { TMPDIR: temporaryFolder() } })
     await terminal.shown(/^Tenure: .* no server runs\)$/m)

@@ -12,10 +12,10 @@ import { ask, linesOf, run, serve, temporaryFolder, tenure } from '../../../tenu
 const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
 
 describe('tenure doctor', () => {
-  test('finds a folder safe, says why, and leaves its election free', async () => {
+  test('tenure doctor reports a folder as safe with its measurements, and releases its election', async () => {
     const directory = temporaryFolder()
     const url = pathToFileURL(directory).href
-    // A lease so long that no busy machine makes it tight.
+    // A lease so long that it is safe even on a busy machine.
     const { code, out, error } = await run(['doctor', '--store', url, '--ttl', '10m', '--election', 'ward'])
     expect({ code, error }).toEqual({ code: 0, error: '' })
     expect(out).toMatch(/^store +file:.*: the store judges lease expiry; terms are durable$/m)
@@ -28,7 +28,7 @@ describe('tenure doctor', () => {
     expect(await store.read('ward', call)).toMatchObject({ released: true, term: 1 })
   })
 
-  test('compares its clock with that of a service', async () => {
+  test('tenure doctor compares its clock with that of a service', async () => {
     const { url } = await serve(temporaryFolder())
     const { code, out } = await run(['doctor', '--store', url, '--ttl', '10m', '--calls', '5', '--json'])
     expect(code).toBe(0)
@@ -45,7 +45,7 @@ describe('tenure doctor', () => {
     expect(body['groups']).toMatchObject([{ group_id: 'tenure-doctor', leader: null, highest_term: 1 }])
   })
 
-  test('finds a service that is too far away for the lease not safe, and says which lease would be', async () => {
+  test('tenure doctor reports a service as unsafe when it is too slow for the lease, and suggests a longer lease', async () => {
     const { url } = await serve(temporaryFolder())
     const proxy = await startProxy(Number(new URL(url).port))
     onTestFinished(() => proxy.stop())
@@ -58,7 +58,7 @@ describe('tenure doctor', () => {
     )
   })
 
-  test('keeps a lease that is shorter than the examination', async () => {
+  test('tenure doctor keeps its lease during measurements that take longer than the lease', async () => {
     const { url } = await serve(temporaryFolder())
     const { out, error } = await run(['doctor', '--store', url, '--ttl', '2s', '--json'])
     expect(error).toBe('')
@@ -70,7 +70,7 @@ describe('tenure doctor', () => {
     expect(body['groups']).toMatchObject([{ group_id: 'tenure-doctor', highest_term: 1 }])
   })
 
-  test('says that a lease is lost which runs out before its renewal is answered', async () => {
+  test('tenure doctor reports a lost lease when the lease expires before its renewal is answered', async () => {
     const { url } = await serve(temporaryFolder(), ['--min-ttl', '100ms'])
     const proxy = await startProxy(Number(new URL(url).port))
     onTestFinished(() => proxy.stop())
@@ -83,7 +83,7 @@ describe('tenure doctor', () => {
     expect(out).not.toMatch(/clock rate is off|does not work/)
   })
 
-  test('writes what people can read, also of what is nothing', async () => {
+  test('tenure doctor prints readable numbers, even for zero and one', async () => {
     const { url } = await serve(temporaryFolder())
     const service = await run(['doctor', '--store', url, '--ttl', '10m', '--calls', '1'])
     expect(service.out).toMatch(/^clock .* Time of day differs by \S+, which does not matter$/m)
@@ -99,7 +99,7 @@ describe('tenure doctor', () => {
     expect(error).toContain('The directory is not there: make or restore it')
   })
 
-  test('forgets its election however often it runs, and lets others run at the same time', async () => {
+  test('tenure doctor forgets its election after each run, and several can run at the same time', async () => {
     const directory = temporaryFolder()
     const store = fileStore({ directory })
     onTestFinished(() => store.close?.())
@@ -115,7 +115,7 @@ describe('tenure doctor', () => {
     expect(records).toEqual(['tenure-doctor.json'])
   })
 
-  test('gives its lease back when a signal ends it', async () => {
+  test('tenure doctor releases its lease when a signal ends it', async () => {
     const { url } = await serve(temporaryFolder())
     const { child, ended } = tenure(['doctor', '--store', url])
     const leads = async () => (await ask(`${url}/v1/groups/tenure-doctor/leader`)).body['leader']
@@ -125,7 +125,7 @@ describe('tenure doctor', () => {
     expect(await leads()).toBe(null)
   })
 
-  test('leads no election that it finds in the environment of a command', async () => {
+  test('tenure doctor ignores TENURE_ELECTION from the environment of a command', async () => {
     const folder = temporaryFolder()
     const store = pathToFileURL(folder).href
     const env = { TENURE_ELECTION: 'queue', TENURE_STORE: store, TENURE_CALLS: '1' }
@@ -133,7 +133,7 @@ describe('tenure doctor', () => {
     expect(readdirSync(folder).filter((name) => name.startsWith('queue'))).toEqual([])
   })
 
-  test('leaves whoever leads alone', async () => {
+  test('tenure doctor does not disturb a running leader', async () => {
     const directory = temporaryFolder()
     const store = fileStore({ directory })
     onTestFinished(() => store.close?.())
@@ -145,7 +145,7 @@ describe('tenure doctor', () => {
     expect(await store.read('jobs', call)).toMatchObject({ attempt: 'a.1', released: false })
   })
 
-  test('says which right is missing, and to whom, with exit code 69', async () => {
+  test('tenure doctor says which right is missing, and for whom, and exits with 69', async () => {
     const folder = temporaryFolder()
     const keys = ecKeys()
     writeFileSync(join(folder, 'keys.json'), JSON.stringify(jwkOf(keys.publicKey)))
@@ -167,7 +167,7 @@ describe('tenure doctor', () => {
   })
 })
 
-describe('what the doctor says', () => {
+describe('the diagnosis of the doctor', () => {
   const timings = resolveTimings({ leaseDurationMs: 15_000 })
   const latency = (p99Ms: number, failed = 0) => ({ calls: 30, failed, medianMs: 1, p99Ms, worstMs: p99Ms })
   const seen = { clock: undefined, watching: { medianMs: 5 }, timings, settings: [] }
@@ -187,7 +187,7 @@ describe('what the doctor says', () => {
     ['a setting is unsafe', { settings: [{ risk: 'unsafe', text: 'fsync is off.' }] }, 'unsafe', /^fsync is off\.$/],
     ['a setting is odd', { settings: [{ risk: 'tight', text: 'A pooler.' }] }, 'tight', /^A pooler\.$/],
     ['there is no watch', { watching: { why: 'it is forbidden' } }, 'tight', /wait for the next poll: it is forbidden/],
-  ] as const)('when %s', (_, found, verdict, reason) => {
+  ] as const)('the diagnosis is right when %s', (_, found, verdict, reason) => {
     const said = diagnose({ ...healthy, ...found })
     expect(said.verdict).toBe(verdict)
     if (reason) expect(said.reasons).toEqual([expect.stringMatching(reason)])

@@ -5,7 +5,7 @@ import { serveSettings } from '../../../../src/serve/settings.ts'
 import { flagOf } from '../../../../src/shared/arguments/settings.ts'
 import { program, temporaryFolder, tenure } from '../../../tenure.ts'
 
-describe('the command', () => {
+describe('the command line', () => {
   const run = async (args: string[], options: Parameters<typeof tenure>[1] = {}) => {
     const { output, ended } = tenure(args, options)
     return { code: await ended, ...output }
@@ -47,7 +47,7 @@ describe('the command', () => {
     expect({ code, out, opened: existsSync(join(folder, 'tenure-data')) }).toEqual({ code: 2, out: '', opened: false })
   })
 
-  test('without a subcommand it shows its help, and exits with 2', async () => {
+  test('tenure without a subcommand shows its help and exits with 2', async () => {
     const { code, error } = await run([])
     expect(error).toContain('serve')
     expect(code).toBe(2)
@@ -66,7 +66,7 @@ describe('the command', () => {
     expect(await run(['--version'])).toEqual({ code: 0, out: `${version}\n`, error: '' })
   })
 
-  test('a variable of another command, or that a command of tenure run is given, is not called unknown', async () => {
+  test('variables of other commands, and those that tenure run sets, are not reported as unknown', async () => {
     const named = { TENURE_URL: 'http://127.0.0.1:7070', TENURE_CALLS: '5', TENURE_TTL_: '3s' }
     const script = `'${process.execPath}' '${program}' run inner --store memory: --once -- true`
     const { code, error } = await run(['run', 'outer', '--store', 'memory:', '--once', '--', 'sh', '-c', script], {
