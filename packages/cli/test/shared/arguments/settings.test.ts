@@ -49,7 +49,8 @@ describe('durations', () => {
     // More than a timer accepts.
     ['25d', undefined],
     ['3 fortnights', undefined],
-  ])('parseDuration rejects "%s" and suggests %s', (text, meant) => {⏎    expect(() => parseDuration(text)).toThrow(expect.objectContaining({ meant }))
+  ])('parseDuration rejects "%s" and suggests %s', (text, meant) => {
+    expect(() => parseDuration(text)).toThrow(expect.objectContaining({ meant }))
   })
 
   test.each(['', 's', '-1s', '1e3s', '0s', '0.0001ms', '597h', '99999999999s', 'NaN', 'Infinity', '1s1s', '１s'])(
