@@ -36,27 +36,24 @@ describeWithPrograms([programs.cc], 'a fleet whose leader was stopped for longer
     expect(begun(on).map(({ term }) => term)).toEqual(terms)
   })
 
-  test.each(['decides', 'noted'])(
-    'a leader that was stopped at %s does not repeat a scheduled time',
-    async (point) => {
-      const on = scene()
-      const args = [...lease, '--every', '* * * * * *']
-      const start = faultyStart()
-      const first = on.work(args, ['--exit', '0'], stopAt(point, start))
-      await stopped(first)
-      const second = on.work([...args, '--identity', 'second'], ['--exit', '0'])
-      const more = (count: number) => vi.waitUntil(() => begun(on).length >= count, { timeout: 20_000 })
-      await more(1)
-      first.child.kill('SIGCONT')
-      await tells(first, 'second leads')
-      await more(begun(on).length + 2)
-      expect(second.isOver() || first.isOver()).toBe(false)
-      expect(start.executed()).toEqual([])
-      const slots = begun(on).map(({ slot }) => slot)
-      expect(slots).toEqual([...new Set(slots)].sort())
-      expect(begun(on).every(({ term }) => term === 2)).toBe(true)
-    },
-  )
+  test.each(['decides', 'noted'])('a leader that was stopped at %s does not repeat a scheduled time', async (point) => {
+    const on = scene()
+    const args = [...lease, '--every', '* * * * * *']
+    const start = faultyStart()
+    const first = on.work(args, ['--exit', '0'], stopAt(point, start))
+    await stopped(first)
+    const second = on.work([...args, '--identity', 'second'], ['--exit', '0'])
+    const more = (count: number) => vi.waitUntil(() => begun(on).length >= count, { timeout: 20_000 })
+    await more(1)
+    first.child.kill('SIGCONT')
+    await tells(first, 'second leads')
+    await more(begun(on).length + 2)
+    expect(second.isOver() || first.isOver()).toBe(false)
+    expect(start.executed()).toEqual([])
+    const slots = begun(on).map(({ slot }) => slot)
+    expect(slots).toEqual([...new Set(slots)].sort())
+    expect(begun(on).every(({ term }) => term === 2)).toBe(true)
+  })
 })
 
 describeWithPrograms([programs.cc], 'an order to start', () => {

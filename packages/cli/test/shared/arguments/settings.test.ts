@@ -60,9 +60,12 @@ describe('durations', () => {
     },
   )
 
-  test.each([1, 999, 1_000, 90_000, 3_600_000])('formatDuration writes %d ms so that parseDuration reads it back', (ms) => {
-    expect(parseDuration(formatDuration(ms))).toBe(ms)
-  })
+  test.each([1, 999, 1_000, 90_000, 3_600_000])(
+    'formatDuration writes %d ms so that parseDuration reads it back',
+    (ms) => {
+      expect(parseDuration(formatDuration(ms))).toBe(ms)
+    },
+  )
 })
 
 describe('addresses', () => {
