@@ -68,7 +68,7 @@ function jsonOf(election: string, { change, record, remainingMs }: Observation) 
 
 /** Describes a change. */
 function sentence(election: string, { change, record, remainingMs }: Observation, isDoubtful: boolean): string {
-  if (!record) return change === 'deleted' ? `the record of ${election} was deleted` : `nobody has led ${election} yet`
+  if (!record) return change === 'deleted' ? `the record of ${election} was deleted` : `nobody leads ${election} yet`
   const { holder, term, leaseDurationMs, released } = record
   const lease = shortTime(leaseDurationMs)
   const text = {

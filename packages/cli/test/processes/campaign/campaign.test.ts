@@ -26,9 +26,9 @@ describe('the commands for a service', () => {
       /^0 NODE +ROLE +LIVE +LAST HEARD OF +METADATA\na +leader +yes +\S+Z +\{"zone":"x"\}\nb +candidate +yes +\S+Z\n$/,
     )
     expect(await say('groups')).toMatch(/^0 GROUP +LEADER .*\njobs +a +1 +\d+\.\ds +no\n$/)
-    expect(await say('resign', 'jobs', '--identity', 'b')).toMatch(/^1 b does not lead jobs: a does, in term 1, /)
+    expect(await say('resign', 'jobs', '--identity', 'b')).toMatch(/^1 b does not lead jobs: a leads it in term 1 /)
     expect(await say('resign', 'jobs', '--identity', 'a')).toBe('0 a no longer leads jobs: term 1 has ended.\n')
-    expect(await say('resign', 'jobs', '--identity', 'b')).toBe('1 b does not lead jobs: nobody does.\n')
+    expect(await say('resign', 'jobs', '--identity', 'b')).toBe('1 b does not lead jobs: nobody leads it.\n')
     expect(await say('groups')).toMatch(/\njobs +- +1 +- +no\n$/)
   })
 
@@ -39,7 +39,7 @@ describe('the commands for a service', () => {
     const again = await run(['campaign', 'jobs'], { env })
     expect(again).toMatchObject({ code: 1, error: '' })
     expect(again.out).toMatch(
-      /^n1 leads jobs already, in term 1, from an earlier campaign, for \d+\.\ds\. Resign first, or wait\.\n$/,
+      /^n1 already leads jobs in term 1 from an earlier campaign, for another \d+\.\ds\. Resign first, or wait until that lease expires\.\n$/,
     )
     const other = await run(['resign', 'jobs', '--term', '7'], { env })
     expect(other).toMatchObject({ code: 1, out: 'n1 leads jobs in term 1, not in term 7.\n' })
@@ -52,8 +52,8 @@ describe('the commands for a service', () => {
     expect(await run(resign)).toMatchObject({ code: 0 })
     expect(await run(resign)).toMatchObject({ code: 0 })
     const codes = async (name: string) => /^Exit codes: .*$/m.exec((await run([name, '--help'])).out)?.[0]
-    expect(await codes('resign')).toContain('0 if it was given back, now or before, 1 if it did not lead')
-    expect(await codes('members')).toContain('1 if there is no such group')
+    expect(await codes('resign')).toContain('0 if the lease was released, now or earlier, 1 if this node does not lead')
+    expect(await codes('members')).toContain('1 if there is no such election')
   })
 
   test('every command accepts --url and --store for the same setting, as flags and as variables', async () => {
@@ -136,7 +136,7 @@ describe('the commands for a service', () => {
       out: 'a no longer leads jobs: term 1 has ended.\n',
     })
     const beyond = await run(['resign', 'jobs', '--term', '4294967296'], { env })
-    expect(beyond).toMatchObject({ code: 1, out: 'a does not lead jobs: nobody does.\n' })
+    expect(beyond).toMatchObject({ code: 1, out: 'a does not lead jobs: nobody leads it.\n' })
   })
 
   test('campaign --wait waits in the queue, and counts its lease from a renewal that it sends at the end', async () => {
@@ -154,7 +154,7 @@ describe('the commands for a service', () => {
       leader: { version: (answer['leader'] as { version: string }).version },
     })
     const late = await run(['campaign', 'jobs', '--url', url, '--identity', 'c', '--wait', '1ms'])
-    expect(late).toMatchObject({ code: 1, out: expect.stringContaining('c does not lead jobs: b does') as string })
+    expect(late).toMatchObject({ code: 1, out: expect.stringContaining('c does not lead jobs: b leads it') as string })
   })
 
   test('groups prints all pages of a listing', async () => {

@@ -38,15 +38,15 @@ test('tenure cert overwrites nothing, so a service keeps its key', async () => {
   const folder = temporaryFolder()
   const { key } = await makeIn(folder, 'localhost')
   const again = await run(['cert', '--host', 'localhost', '--out', folder])
-  expect(again).toMatchObject({ code: 1, error: expect.stringContaining('nothing is ever overwritten') })
+  expect(again).toMatchObject({ code: 1, error: expect.stringContaining('is never overwritten') })
   expect(readFileSync(join(folder, 'service.key'), 'utf8')).toBe(key)
 })
 
 test.each([
   [[], ['--host is missing', '--out is missing']],
-  [['--host', 'a b', '--out', '.'], ['--host must be a host name or address']],
-  [['--host', 'https://one.example', '--out', '.'], ['--host must be a host name or address']],
-  [['--host', 'one.example,', '--out', '.'], ['--host must be a host name or address']],
+  [['--host', 'a b', '--out', '.'], ['--host must be a host name or an IP address']],
+  [['--host', 'https://one.example', '--out', '.'], ['--host must be a host name or an IP address']],
+  [['--host', 'one.example,', '--out', '.'], ['--host must be a host name or an IP address']],
   [['--host', 'one.example', '--out', '.', '--lifetime', '4000d'], ['--lifetime must be from 1m to 3650d']],
 ])('tenure cert rejects %j', async (args, messages) => {
   const { code, error } = await run(['cert', ...args], { cwd: temporaryFolder() })

@@ -39,7 +39,7 @@ test('without a terminal the demo shows a takeover for each fault, with rising t
   // be left to take over.
   for (const harm of ['killed', 'stopped']) expect(tookMs(harm)[0], text).toBeLessThan(leaseDurationMs / 2)
   for (const ms of [...tookMs('paused'), ...tookMs('cut off')]) expect(ms).toBeGreaterThan(leaseDurationMs / 4)
-  expect(text).toMatch(/node-. knows that it lost term \d+ \(expired\)/)
+  expect(text).toMatch(/node-. noticed that it lost term \d+ \(expired\)/)
   expectNothingLeft(folder, pidsIn(text))
 })
 

@@ -78,7 +78,7 @@ test('tenure jobs reports that there are no jobs, and reports records that it ca
   const directory = folder()
   const empty = await run(['jobs', '--store', `file://${directory}`])
   expect(empty).toMatchObject({ code: 0, out: 'There are no jobs.\n' })
-  expect(empty.error).toContain('There is no folder')
+  expect(empty.error).toContain('does not exist yet')
   expect(await run(['jobs'])).toMatchObject({ code: 2, error: expect.stringContaining('--store is missing') })
   expect(await run(['jobs', '--store', 'http://127.0.0.1:1'])).toMatchObject({ code: 69 })
 })

@@ -123,7 +123,7 @@ test('tenure page refuses requests without the secret, under another host name, 
 test('tenure page refuses other than loopback addresses, and fails at once when the store is unavailable', async () => {
   const open = tenure(['page', '--store', 'memory:', '--listen', ':7080'])
   expect(await open.ended).toBe(2)
-  expect(open.output.error).toContain('--listen must be an address of this machine alone')
+  expect(open.output.error).toContain('--listen must be a loopback address')
   const gone = tenure(['page', '--store', 'http://127.0.0.1:1'])
   expect(await gone.ended).toBe(69)
 })

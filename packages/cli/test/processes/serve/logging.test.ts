@@ -120,7 +120,7 @@ test('serve logs a refused request with its request id and rate-limits these log
 test('a log line for people has a time, a level, a message, and the fields as key=value', async () => {
   const folder = temporaryFolder()
   const { output, child, ended } = tenure(['serve', '--data', folder, '--listen', '127.0.0.1:0'])
-  const url = await vi.waitUntil(() => /listens url=(\S+)/.exec(output.error)?.[1], { timeout: 20_000 })
+  const url = await vi.waitUntil(() => /is listening url=(\S+)/.exec(output.error)?.[1], { timeout: 20_000 })
   await campaign(url, 'jobs', 'a node')
   child.kill('SIGTERM')
   await ended

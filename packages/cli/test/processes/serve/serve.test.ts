@@ -111,7 +111,9 @@ test('invalid keys fail with 2, and the message names the flag', async () => {
 
 test('tenure serve warns at its start when authentication is off', async () => {
   const { lines } = await serve(temporaryFolder())
-  await vi.waitUntil(() => lines().some(({ level, msg }) => level === 'warn' && /no authentication/.test(String(msg))))
+  await vi.waitUntil(() =>
+    lines().some(({ level, msg }) => level === 'warn' && /authentication is off/.test(String(msg))),
+  )
 })
 
 test.each(['127.0.0.1:0', '[::1]:0', 'localhost:0'])('tenure serve listens on %s', async (address) => {

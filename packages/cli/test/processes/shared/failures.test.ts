@@ -137,7 +137,7 @@ describe('a failed call is reported with what happened, to what, and what to do'
 
   test('the error says that the host name cannot be resolved', async () => {
     expect(await ask('https://elections.invalid')).toMatch(
-      /at https:\/\/elections\.invalid cannot be reached: getaddrinfo (ENOTFOUND|EAI_AGAIN) .*(correct it|try again), or check /,
+      /at https:\/\/elections\.invalid cannot be reached: getaddrinfo (ENOTFOUND|EAI_AGAIN) .*(Correct it|Try again), or check /,
     )
   })
 
@@ -165,20 +165,24 @@ describe('a failed call is reported with what happened, to what, and what to do'
       return { url, cert }
     }
     const good = await served(makeCertificate(), 'good')
-    expect(await ask(good.url)).toMatch(/self-signed certificate.*not trusted here\. Name the authority with --ca-file/)
+    expect(await ask(good.url)).toMatch(
+      /self-signed certificate.*not trusted here\. Name the CA certificate with --ca-file/,
+    )
     const { code } = await run(['leader', 'jobs', '--store', good.url, '--ca-file', good.cert])
     expect(code).toBe(1)
-    expect(await ask(good.url.replace('https', 'http'))).toMatch(/The other side hung up: is it https: instead/)
+    expect(await ask(good.url.replace('https', 'http'))).toMatch(
+      /The server closed the connection\. Does it expect TLS/,
+    )
     expect(await ask(good.url.replace('https', 'redis'))).toMatch(/rediss:/)
     const other = await served(makeCertificate({ names: ['elections.example.com'] }), 'other')
-    expect(await ask(other.url, ['--ca-file', other.cert])).toMatch(/for another name: call it by that name/)
+    expect(await ask(other.url, ['--ca-file', other.cert])).toMatch(/for another name\. Use that name in the URL/)
     const old = await served(makeCertificate({ endsMs: Date.now() - 60_000 }), 'old')
     expect(await ask(old.url, ['--ca-file', old.cert])).toMatch(/Its certificate has expired/)
   })
 
   test('the error says that the server does not use TLS', async () => {
     const { url } = await serve(temporaryFolder())
-    expect(await ask(url.replace('http', 'https'))).toMatch(/is it http: instead of https:/)
+    expect(await ask(url.replace('http', 'https'))).toMatch(/Should it be http: instead of https:/)
   })
 
   test('the error says that the server is not an election service', async () => {
@@ -192,7 +196,7 @@ describe('a failed call is reported with what happened, to what, and what to do'
     const jwt = ['--jwt-keys', join(folder, 'keys.json'), '--jwt-issuer', issuer, '--jwt-audience', audience]
     const { url, output } = await serve(join(folder, 'data'), jwt)
     expect(await ask(url)).toMatch(
-      /does not know who asks \(401\)\..*Give one with --token-file, TENURE_TOKEN or --cert/,
+      /does not know who asks \(401\)\..*Authenticate with --token-file, TENURE_TOKEN or --cert/,
     )
     const error = await ask(url, [], { TENURE_TOKEN: 'hunter2.hunter2.hunter2' })
     expect(error).toMatch(/does not know who asks \(401\)/)
@@ -309,10 +313,10 @@ test('a password on the command line causes a warning that does not show it, and
     shown: ['postgres://me:hunter2@127.0.0.1:1/app', 'redis://127.0.0.1:1/0?sentinel=x&sentinelPassword=hunter2'],
     plain: ['postgres://me@127.0.0.1:1/app', 'file:///nowhere'],
   }
-  const warning = 'can be read by every user of this machine'
+  const warning = 'Every user of this machine can read the password in'
   for (const url of urls.shown) {
     const { error } = await run(['leader', 'jobs', '--store', url, '--timeout', '1s'])
-    expect(error).toContain(`The password in --store ${warning}`)
+    expect(error).toContain(`${warning} --store`)
     expect(error).not.toContain('hunter2')
     const quiet = await run(['leader', 'jobs', '--timeout', '1s'], { env: { TENURE_STORE: url } })
     expect(quiet.error).not.toContain(warning)

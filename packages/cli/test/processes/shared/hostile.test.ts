@@ -67,7 +67,10 @@ describe('malformed answers end a command with 69', () => {
   test('a listing that repeats a page ends with 69', async () => {
     const url = await strange((_, answer) => answer({ groups: [], next: 'again' }))
     const { code, error } = await run(['groups', '--url', url, '--json'])
-    expect({ code, error }).toMatchObject({ code: 69, error: expect.stringContaining('have no end') as string })
+    expect({ code, error }).toMatchObject({
+      code: 69,
+      error: expect.stringContaining('repeats the same page') as string,
+    })
   })
 
   test.for([
@@ -78,7 +81,7 @@ describe('malformed answers end a command with 69', () => {
   ] as const)('%j ends with 69 after the malformed answer %j', async ([args, body]) => {
     const { code, out, error } = await run([...args, '--url', await strange((_, answer) => answer(body))])
     expect({ code, out }).toEqual({ code: 69, out: '' })
-    expect(error).toMatch(/^tenure: The answer of the service is not understood: .*\.\n$/)
+    expect(error).toMatch(/^tenure: The service sent a malformed answer: .*\.\n$/)
   })
 })
 

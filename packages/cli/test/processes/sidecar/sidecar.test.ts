@@ -85,7 +85,7 @@ describe('tenure sidecar', () => {
   })
 
   test.skipIf(process.platform === 'win32')(
-    'answers on a Unix socket for its own user alone, and replaces one that a killed sidecar left behind',
+    'a sidecar answers its own user on a Unix socket, and replaces one that a killed sidecar left behind',
     async () => {
       const store = pathToFileURL(temporaryFolder()).href
       const path = join(temporaryFolder(), 'jobs.sock')
@@ -150,7 +150,7 @@ describe('tenure sidecar', () => {
     await leads(one)
     await one.ask('/leader')
     one.child.kill('SIGTERM')
-    await vi.waitUntil(() => one.output.error.includes('stops on SIGTERM'), patience)
+    await vi.waitUntil(() => one.output.error.includes('stopping on SIGTERM'), patience)
     one.child.kill('SIGTERM')
     expect(await one.ended).toBe(143)
   })

@@ -77,7 +77,7 @@ test('status fails when the answer is malformed or the service is unavailable', 
     const url = await strange((_, answer) => answer(wrong))
     expect(await run(['status', '--url', url])).toMatchObject({
       code: 69,
-      error: expect.stringContaining('is not understood') as string,
+      error: expect.stringContaining('a malformed answer') as string,
     })
   }
   expect(await run(['status', '--url', 'http://127.0.0.1:9'])).toMatchObject({ code: 69, out: '' })

@@ -63,7 +63,7 @@ describe('what tenure token writes', () => {
     for (const name of ['mine', 'link', 'half']) {
       const { code, error } = await make(name)
       expect(code).toBe(1)
-      expect(error).toMatch(/^tenure: There is something at .* already, and nothing is ever overwritten/)
+      expect(error).toMatch(/^tenure: .* already exists and is never overwritten/)
     }
     expect(readFileSync(join(folder, 'mine'), 'utf8')).toBe('mine')
     expect(lstatSync(join(folder, 'link')).isSymbolicLink()).toBe(true)
@@ -128,7 +128,7 @@ test('tenure token show prints the node of a token, but nothing that would let a
   const { id, expires_at_ms } = JSON.parse(signed.out) as { id: string; expires_at_ms: number }
   const shown = await run(['token', 'show', 'm-2.token'], { cwd: folder })
   const until = new Date(expires_at_ms).toISOString()
-  const text = `m-2.token is for m-2, until ${until}: reader, groups a, b-*. Its id is ${id}\n`
+  const text = `m-2.token is for m-2, until ${until}: reader, elections a, b-*. Its id is ${id}\n`
   expect(shown).toEqual({ code: 0, out: text, error: '' })
   const json = await run(['token', 'show', 'm-2.token', '--json'], { cwd: folder })
   expect(JSON.parse(json.out)).toEqual({ id, node: 'm-2', expires_at_ms, groups: ['a', 'b-*'], reader: true })

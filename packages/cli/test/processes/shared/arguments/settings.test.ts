@@ -14,7 +14,7 @@ describe('the command line', () => {
   test.for([
     [['serve', '--min-tll', '1s'], /unknown option '--min-tll'\n\(Did you mean --min-ttl\?\)/],
     [['serve', '--url', 'http://127.0.0.1'], /unknown option '--url'/],
-    [['serve', '--store', 'etcd://127.0.0.1:2379/tenure'], /--store needs --advertise too/],
+    [['serve', '--store', 'etcd://127.0.0.1:2379/tenure'], /--store also requires --advertise/],
     [
       ['serve', '--data', '.', '--store', 'etcd://127.0.0.1:2379/tenure', '--advertise', 'http://127.0.0.1:7071'],
       /--data and --store are mutually exclusive/,
@@ -23,8 +23,8 @@ describe('the command line', () => {
     [['srve'], /unknown command 'srve'\n\(Did you mean serve\?\)/],
     [['serve', '--listen', '7070'], /--listen must be HOST:PORT.*not "7070"\. Did you mean "127\.0\.0\.1:7070"\?/],
     [['serve', '--min-ttl', '2h'], /--min-ttl \(2h\) must not be longer than --max-ttl \(1h\)/],
-    [['serve', '--tls-cert', 'package.json'], /--tls-cert needs --tls-key too/],
-    [['serve', '--jwt-keys', 'package.json'], /--jwt-keys needs --jwt-issuer too.*\n.*needs --jwt-audience too/],
+    [['serve', '--tls-cert', 'package.json'], /--tls-cert also requires --tls-key/],
+    [['serve', '--jwt-keys', 'package.json'], /--jwt-keys also requires --jwt-issuer.*\n.*requires --jwt-audience/],
     [['serve', '--jwt-keys', 'nowhere.json'], /--jwt-keys must be a readable file, not "nowhere.json"/],
     [['serve', '--config', 'nowhere.json'], /The configuration file nowhere.json cannot be read: ENOENT/],
     [
@@ -73,7 +73,7 @@ describe('the command line', () => {
       env: named,
     })
     expect(code).toBe(0)
-    const told = error.split('\n').filter((line) => line.includes('not known'))
+    const told = error.split('\n').filter((line) => line.includes('Unknown environment variable'))
     expect(told).toEqual(Array(2).fill('tenure: Unknown environment variable TENURE_TTL_. Did you mean "TENURE_TTL"?'))
   })
 })
