@@ -52,7 +52,7 @@ describeWith(withSettings(etcd36, { 'bcrypt-cost': '4' }), 'the command line on 
     expect(taken.code).toBe(69)
     expect(taken.error).toContain('Location: the etcd key "tenure/taken/record"')
     const nowhere = await run(['leader', 'jobs', '--store', 'etcd://127.0.0.1:9'])
-    expect(nowhere.error).toContain('Nothing listens there')
+    expect(nowhere.error).toContain('Nothing is listening there')
     const wrong = await run(['leader', 'jobs', '--store', `etcd://me:${password}@host:2379/a?b`])
     expect(wrong.code).toBe(2)
     expect(wrong.error).not.toContain(password)

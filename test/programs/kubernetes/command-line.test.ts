@@ -251,6 +251,6 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect(standby.child.exitCode).toBeNull()
     leader.child.kill('SIGTERM')
     expect(await standby.ended).toBe(69)
-    expect(standby.output.error).toMatch(/can be read, but nothing could be written to it for 2s\. .*403/)
+    expect(standby.output.error).toMatch(/can be read, but no write has succeeded for 2s\. .*403/)
   })
 })
