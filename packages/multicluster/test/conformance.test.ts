@@ -9,7 +9,7 @@ import { fakeClock } from '../../tenure/src/testing/index.ts'
 import { Relay } from '../src/relay.ts'
 
 /** What is otherwise with a relay: it judges expiry for candidates that do not, and watches no lease held in its cluster. */
-const otherwise = ['a held lease is not free to a candidate that watched nothing', 'a watch shows a removal']
+const otherwise = ['acquire of a held lease is refused without expiredVersion', 'a watch shows a removal']
 
 describe('the lock conforms on a relay', () => {
   const makeStore = () => {

@@ -194,9 +194,9 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
   describe('the lock conforms', () => {
     // A controller judges expiry for candidates that do not, and watches no lease that is held in its own cluster.
     const otherwise = [
-      'a held lease is not free to a candidate that watched nothing',
+      'acquire of a held lease is refused without expiredVersion',
       'a watch shows a removal',
-      'a listing does not show a record that was removed',
+      'list omits a record that was removed',
     ]
     const makeStore = () => {
       const { east, global, namespace } = clusters ?? expect.unreachable()
