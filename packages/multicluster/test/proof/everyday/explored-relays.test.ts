@@ -8,7 +8,7 @@ const own = relayExplorations.filter(({ by }) => by === 'npm test')
 test.each(own)('the model checker finds no violation in: $name', { timeout: 300_000 }, expectRelaysCovered)
 
 test.each(exploredRelayMutants.slice(0, 1))(
-  'exploration finds the relay that would $name',
+  'the model checker detects the relay mutant: $name',
   { timeout: 300_000 },
   expectRelaysExplorationFinds,
 )
