@@ -34,7 +34,7 @@ describeWithPrograms(clusterPrograms, 'the demo of clusters', () => {
       }
       // That a leader outlives its controller is shown elsewhere, on a machine as busy as this one may be.
       expect(text).toMatch(
-        /killed the controller of (\w+\/web-\d), the leader of term \d+\n[^]*\1 (still leads|leads no)/,
+        /killed the controller of (\w+\/web-\d), the leader of term \d+\n[^]*\1 (still leads|no longer leads)/,
       )
       const moves =
         /(stopped|killed|cut off the cluster of) (\w+)\/web-\d \(term (\d+)\) -> (\w+)\/web-\d leads term (\d+)/g

@@ -70,6 +70,6 @@ export async function expectRelaysCovered(exploration: RelayExploration): Promis
 
 function rowOf({ name, by, options }: RelayExploration, { states, transitions, counts }: ExploreReport): string {
   const size = `${states.toLocaleString('en')} states, ${transitions.toLocaleString('en')} transitions`
-  const seen = `${counts.grants} grants, ${counts.handovers} hand-overs, ${counts.expiries} expiries`
+  const seen = `${counts.grants} grants, ${counts.handovers} handovers, ${counts.expiries} expiries`
   return `| ${name} | ${options.faults.join(', ')} | ${size} | ${seen} | \`${by}\` |`
 }
