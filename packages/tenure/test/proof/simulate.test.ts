@@ -47,7 +47,7 @@ describe('the simulator', () => {
   })
 
   test.each([{}, { seed: 1.5 }, { seed: 1, store: 'file' }, { seed: 1, faults: ['crashs'] }, { seed: 1, hours: 0 }])(
-    'refuses %j',
+    'simulate rejects the options %j',
     async (options) => {
       await expect(simulate(options as SimulationOptions)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
     },

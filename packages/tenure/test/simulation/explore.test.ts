@@ -51,7 +51,7 @@ describe('explore()', () => {
     [{ faults: ['watch-end'], watch: false }, 'faults'],
     [{ rates: [2] }, 'rates'],
     [{ seconds: 0 }, 'seconds'],
-  ])('refuses %j', async (options, option) => {
+  ])('explore rejects the options %j', async (options, option) => {
     await expect(explore(options as ExploreOptions)).rejects.toMatchObject({ code: 'INVALID_OPTION', option })
   })
 })

@@ -125,6 +125,6 @@ export const serviceMutations: readonly ServiceMutation[] = [
       { file: 'http/endpoints.ts', find: 'leftMs <= 0 ||', replace: '' },
       { file: 'http/endpoints.ts', find: 'const shareMs = leftMs /', replace: 'const shareMs = 2 ** 30 + leftMs /' },
     ],
-    caughtBy: 'addresses that hang keep to one deadline together',
+    caughtBy: 'the calls to addresses that hang share one deadline',
   },
 ]
