@@ -41,7 +41,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
     `kubectl create rolebinding tenure -n ${namespace} --role=tenure --serviceaccount=${namespace}:my-app`
 
   describe('a missing right', () => {
-    test('update: while it leads, long before a renewal fails', async () => {
+    test('a missing update right is reported while it leads, long before a renewal fails', async () => {
       const tenant = await tenantWith(['get', 'create', 'watch'])
       const { namespace } = tenant
       const lone = candidate(cluster(), tenant, 'a', { leaseDurationMs: 60_000 })
