@@ -329,7 +329,7 @@ const calls: Readonly<Record<string, Call>> = {
   },
 }
 
-/** Takes that look like options but are not checked. */
+/** Parameters that look like options but are not checked as options. */
 const exempt: Readonly<Record<string, string>> = {
   'tenure: Clock.setTimer': 'users implement it',
   'tenure: CompareAndSwap.list': 'users implement it',

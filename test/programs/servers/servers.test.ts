@@ -61,7 +61,7 @@ test('a folder in a variable takes precedence over PATH', () => {
 })
 
 test('a missing program is reported with the command that installs it', () => {
-  expect(find(program)).toEqual({ missing: expect.stringMatching(/no example-server .* npm run servers/) })
+  expect(find(program)).toEqual({ missing: expect.stringMatching(/example-server is not installed.*npm run servers/) })
 })
 
 test('a Go program gets a new name in the cache when its module changes', () => {
@@ -127,5 +127,5 @@ test.runIf('path' in find(etcd.program))(
 test('a server that does not start reports why', async () => {
   const folder = folderWith('failing')
   writeFileSync(join(folder, 'failing'), '#!/bin/sh\necho the disk is gone >&2\nexit 1\n')
-  await expect(start(redis, join(folder, 'failing'))).rejects.toThrow(/Redis did not get ready.*the disk is gone/s)
+  await expect(start(redis, join(folder, 'failing'))).rejects.toThrow(/Redis was not ready in time.*the disk is gone/s)
 })
