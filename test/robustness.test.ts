@@ -155,10 +155,11 @@ test('docs/explanation/robustness.md lists exactly the existing mutants', () => 
 
 test('a citation of a test that does not exist is reported', () => {
   const planted =
-    '`elector-campaign`: "leads alone, and goes on leading", "flies"; `nowhere`: "leads alone, and goes on leading"'
+    '`elector-time`: "leadership survives a sleep that leaves time on the lease", "flies"; ' +
+    '`nowhere`: "leadership survives a sleep that leaves time on the lease"'
   expect(findCitations(planted).filter((citation) => !exists(citation))).toEqual([
-    { file: 'elector-campaign', name: 'flies' },
-    { file: 'nowhere', name: 'leads alone, and goes on leading' },
+    { file: 'elector-time', name: 'flies' },
+    { file: 'nowhere', name: 'leadership survives a sleep that leaves time on the lease' },
   ])
   expect(
     exists({
