@@ -145,7 +145,7 @@ async function benchDeaths() {
   })
 }
 
-/** Kills the controller that answers first, just before a renewal is due. */
+/** Kills the controller that answers first, once in each round, at any phase of the renewals. */
 async function benchControllerDeaths() {
   console.log(`${controllerDeaths} deaths of a controller ...`)
   const lostBefore = across.count('lost')

@@ -18,7 +18,7 @@ function importsOf(text: string): ReturnType<typeof findImports> {
   return imports
 }
 
-/** Returns the folder below `test` that says what a test needs, or an empty text for a quick test. */
+/** Returns the folder below `test` that says what a test needs, or `quick`. */
 function groupOf(path: string): string {
   return /(?:^|\/)test\/(processes|programs|proof)\//.exec(path)?.[1] ?? 'quick'
 }

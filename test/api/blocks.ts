@@ -185,7 +185,6 @@ export function onKubernetes(): [LeaderElector, LeaseStore, LeaseStore, LeaseSto
   return [le, kubernetesStore(), kubernetesStore({ client: inCluster(), namespace: 'jobs' }), across]
 }
 
-/** A store that implements every member by forwarding to another store. */
 export async function jobsOncePerFleet(): Promise<unknown[]> {
   const store = memoryStore()
   const { signal } = new AbortController()
@@ -229,6 +228,7 @@ export async function lookingOn(): Promise<string[]> {
   return [...said, ...(page?.records.map(({ election, term }) => `${election} ${term}`) ?? [])]
 }
 
+/** A store that implements every member by forwarding to another store. */
 export function thePort(inner: LeaseStore): LeaseStore {
   return {
     expiry: inner.expiry satisfies 'own-clock' | 'observed',

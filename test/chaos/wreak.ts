@@ -48,7 +48,7 @@ export async function wreak(
   options: {
     readonly random: Random
     readonly runMs: number
-    /** The number of targets that are never hit at the same time. */
+    /** A new fault starts only while at least this many targets are free. */
     readonly leastFree: number
     /** The time between two faults. */
     readonly everyMs: readonly [least: number, most: number]
