@@ -16,7 +16,7 @@ const ofOthers = ["Cannot read properties of undefined (reading 'bind')"]
 /** Text of other programs in our messages, and text in place of a value. */
 const foreign = /connect ECONNREFUSED|self-signed certificate|namespaces … not found/
 const values =
-  /(?<=Cannot )(?:get|create)(?= Lease)|(?<=answered )(?:GET|404)|exec|LeaderElector(?= has no option)|renew(?=" for)|(?<="identity" is )undefined|identity/g
+  /(?<=Cannot )(?:get|create)(?= Lease)|(?<=answer(?:ed)? )(?:GET|404)|exec|LeaderElector(?= has no option)|renew(?=" for)|(?<="identity" is )undefined|identity/g
 
 const table = readFileSync(join(root, 'docs/how-to/kubernetes-troubleshooting.md'), 'utf8')
 const messages = [...table.matchAll(/^\| `([^`]+)`/gm)].map(([, message]) => message ?? '')

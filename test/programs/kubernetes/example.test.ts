@@ -52,7 +52,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     // Without its watch, a second replica would have polled a second later at the earliest.
     expect(performance.now() - endedMs).toBeLessThan(900)
     expect(first.lines().slice(-5)).toEqual([
-      'pod-a is asked to end',
+      'pod-a is asked to stop',
       'pod-a finished its work',
       'pod-a lost term 1: stopped',
       'pod-a stopped leading',
@@ -90,7 +90,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     const stubborn = await replica('pod-a', { WIND_DOWN_MS: '60000' })
     await stubborn.says('pod-a works in term 1, round 1')
     stubborn.kill('SIGTERM')
-    await stubborn.says('pod-a is asked to end')
+    await stubborn.says('pod-a is asked to stop')
     expect(await stubborn.asked('/readyz')).toEqual([503, 'It is ending.\n'])
     expect((await stubborn.asked('/healthz'))[0]).toBe(200)
     stubborn.kill('SIGTERM')
@@ -101,10 +101,12 @@ describeWithCluster('the program of the Deployment', (cluster) => {
   test('the Deployment example is not ready without rights, names the missing ones, and leads when it gets them', async () => {
     const { tenant, replica } = await prepare()
     const pod = await replica('pod-a')
-    await pod.says(/^pod-a error: Cannot get Lease "tenant-[\w-]+\/my-app": the API server forbids it/)
+    await pod.says(/^pod-a error: Cannot get Lease "tenant-[\w-]+\/my-app": the API server denied the request/)
     expect(await pod.asked('/readyz')).toEqual([503, expect.stringContaining('may not get, create, update or watch')])
     expect((await pod.asked('/healthz'))[0]).toBe(200)
-    await pod.says(/^pod-a error: "system:serviceaccount:.*" may not get, create, update or watch Lease .*or: kubectl/)
+    await pod.says(
+      /^pod-a error: "system:serviceaccount:.*" may not get, create, update or watch Lease .*or run: kubectl/,
+    )
     for (const file of ['role.yaml', 'rolebinding.yaml']) await tenant.create(readManifest(file))
     await pod.says('pod-a started leading in term 1')
     expect((await pod.asked('/readyz'))[0]).toBe(200)
@@ -169,7 +171,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
 test('kubernetes-deployment: it names the missing kubeconfig and ends when there is no cluster', async () => {
   const lost = await start({ POD_NAME: 'pod-a', KUBECONFIG: join(tmpdir(), 'no-such-kubeconfig') })
   expect(await lost.ended).toEqual({ code: 1, signal: null })
-  expect(lost.lines().join('\n')).toContain('There is no kubeconfig')
+  expect(lost.lines().join('\n')).toMatch(/The kubeconfig .* does not exist/)
 })
 
 /** Returns a kubeconfig as kubectl writes it, with the token of the service account. */

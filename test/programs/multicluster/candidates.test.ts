@@ -133,7 +133,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       expect({ code, error }, out).toEqual({ code: 0, error: '' })
       expect(out).toMatch(/^rights +get yes, create yes, patch yes, watch yes$/m)
       expect(out).toMatch(/^watch +shows a change after /m)
-      expect(out).toMatch(/^settings +nothing is wrong with those of the server$/m)
+      expect(out).toMatch(/^settings +no problems with the settings of the server$/m)
     })
 
     test('tenure sidecar answers whether it leads across clusters', async () => {
@@ -176,12 +176,12 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       onTestFinished(() => store.close?.())
       await expect(store.read('job', call())).rejects.toMatchObject({
         code: 'UNAUTHORIZED',
-        message: expect.stringMatching(/forbids it \(403\)\..*Bind a Role of deploy\/multicluster/),
+        message: expect.stringMatching(/denied the request \(403\)\..*Bind a Role of deploy\/multicluster/),
       })
       const [missing] = (await store.examine?.('job', call())) ?? []
       expect(missing).toMatchObject({ code: 'MISSING_RIGHT' })
       expect(missing?.message).toContain(`may not get, create, patch or watch MultiClusterLease "${namespace}/job".`)
-      expect(missing?.message).toContain('Bind the Role of deploy/multicluster/candidate to it')
+      expect(missing?.message).toContain('Bind the Role from deploy/multicluster/candidate to it')
       expect(missing?.message).toContain('--verb=get,create,patch,watch --resource=multiclusterleases.tenure.dev')
     })
 

@@ -67,12 +67,12 @@ describe('a backend with unusable answers', () => {
   ])('simulate rejects with RECORD_INVALID when a backend returns %s', async (_, makeBackend) => {
     const { error } = await run({ backend: makeBackend })
     expect(error).toMatchObject({ code: 'RECORD_INVALID', retryable: false })
-    expect(error?.message).toMatch(/^The backend under test .* must .*text/)
+    expect(error?.message).toMatch(/^The backend under test .* must .*string/)
   })
 
   test('the error names the type of an invalid version and the required type', async () => {
     await expect(simulate({ seed: 7, backend: () => backend(Number) })).rejects.toThrow(
-      'The backend under test returned a value that no casStore can use: putIfVersion gave a number; it must give the new version as a text that is not empty, or undefined if the condition did not hold.',
+      'The backend under test returned a value that no casStore can use: putIfVersion returned a number. It must return the new version as a non-empty string, or undefined if the condition did not hold.',
     )
   })
 })
