@@ -1,5 +1,5 @@
-// npm run bench:attacks: what an honest client sees while another one attacks the service. `--only NAME` for one attack,
-// `--seconds N` for how long each lasts, `--heap MB` for the heap of the service.
+// npm run bench:attacks: the latency of an honest client while another client attacks the service. Options: `--only
+// NAME` runs one attack, `--seconds N` sets its duration, `--heap MB` sets the heap of the service.
 import { parseArgs } from 'node:util'
 import { load } from '../scripts/load.js'
 

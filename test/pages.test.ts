@@ -9,22 +9,22 @@ test('the README fits on a few screens', () => {
   expect(readDocument('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(130)
 })
 
-test('the README of the package is that of the repository (npm run format writes it)', () => {
+test('the README of the package equals that of the repository (npm run format writes it)', () => {
   expect(readFileSync(packageReadmeFile, 'utf8')).toBe(packageReadme())
 })
 
-test('the index leads to every page', () => {
+test('the index links to every page', () => {
   const index = readDocument('docs/README.md')
   const listed = pages.filter((page) => /^docs\/.+\/.+/.test(page)).map((page) => page.replace('docs/', ''))
   expect(listed.length).toBeGreaterThan(30)
   expect(listed.filter((page) => !index.includes(`](${page})`))).toEqual([])
 })
 
-/** Where the numbers of the design documents and of the catalogue of faults belong. */
+/** The pages that may use the numbers of the design documents and of the catalog of faults. */
 const numbered = ['docs/explanation/divergence.md', 'docs/explanation/robustness.md']
 const numbers = /\bdocument 00\d\b|\b[A-G]\d{1,2}\b/gi
 
-/** Turns of phrase that have to be read twice, and internal numbers. */
+/** Phrases that must be read twice, and internal numbers, each with a better wording. */
 const refused: readonly [what: RegExp, rather: string][] = [
   [/\b(?:is|are|was|were|be|been) told\b(?! (?:apart|to)\b)|\btold of\b/i, 'is reported, notified, logged'],
   [/\b(?:unless|until) told\b/i, 'by default, unless set'],
@@ -39,7 +39,7 @@ const refused: readonly [what: RegExp, rather: string][] = [
   [/\bdocument 00\d\b|(?:\(|\| )[A-G]\d{1,2}\b/i, 'the name of what it describes, the fault in words'],
 ]
 
-/** What a page says by itself: names of tests and mutants, and help texts, are checked where they are written. */
+/** Returns the page's own prose. The names of tests and mutants, and help texts, are checked in their sources. */
 function ownWords(page: string, text: string): string {
   const whole = numbered.includes(page) ? text.replace(/^## Mutants [^]*/m, '').replaceAll(numbers, '') : text
   return withoutCode(whole.replaceAll(/^\| (?:`--|.*`TENURE_).*$/gm, '')).replaceAll(/"[^"\n]*"/g, '""')
@@ -53,11 +53,11 @@ function findRefused(page: string, text: string): string[] {
   })
 }
 
-test.each(pages)('%s reads by itself', (page) => {
+test.each(pages)('%s contains no phrase that must be read twice', (page) => {
   expect(findRefused(page, readDocument(page))).toEqual([])
 })
 
-test('a turn of phrase that must be read twice is found', () => {
+test('each phrase that must be read twice is reported', () => {
   const planted = [
     'The leader is told.',
     'It waits 10 s unless told otherwise.',

@@ -5,7 +5,7 @@ const platform = `${process.platform}-${process.arch}`
 const denoPlatform = process.platform === 'linux' ? `${platform}-glibc` : platform
 const bunPlatform = platform.replace('arm64', 'aarch64')
 
-/** Node.js, Bun and Deno as npm has them; the first Node is the oldest that Tenure runs on. */
+/** Node.js, Bun, and Deno from npm. The first Node is the oldest that Tenure supports. */
 const runtimePackages = [
   `node-20@npm:node-${platform}@20.19.0`,
   `node-22@npm:node-${platform}@22`,
@@ -15,7 +15,7 @@ const runtimePackages = [
 ]
 const runtime = (file: string): NpmPackages => ({ npmPackages: runtimePackages, file })
 
-/** Every TypeScript that users may have, with the types of Node that they need. */
+/** Every TypeScript that users may have, with the matching types of Node. */
 const compilerPackages = [
   '@types/node@20',
   ...['5.5', '5.6', '5.7', '5.8', '5.9', '6.0', '7.0'].map(
@@ -28,10 +28,10 @@ const compiler = (version: string) => ({
   source: { npmPackages: compilerPackages, file: `typescript-${version}/bin/tsc` },
 })
 
-/** Every program that tests use beside Node, and how it is had. `npm run servers` gets those that are missing. */
+/** Every program that tests use besides Node, and how to install it. `npm run servers` installs the missing ones. */
 export const programs = {
   redis: { variable: 'TENURE_REDIS_SERVER', binary: 'redis-server', source: { aptPackage: 'redis-server' } },
-  /** The oldest one that the store takes; Debian's is 7.0. */
+  /** The oldest version that the store supports. Debian has 7.0. */
   redis6: {
     variable: 'TENURE_REDIS_6_SERVER',
     binary: 'redis-server-6',
@@ -58,7 +58,7 @@ export const programs = {
     binary: 'etcd',
     source: { aptPackage: 'etcd-server' },
   },
-  /** The newest one; Debian's is 3.4. */
+  /** The newest version. Debian has 3.4. */
   etcd36: {
     variable: 'TENURE_ETCD_36',
     binary: 'tenure-etcd-3.6',
@@ -70,7 +70,7 @@ export const programs = {
     binary: 'kube-apiserver',
     source: { goModule: join(import.meta.dirname, 'kube-apiserver'), buildMinutes: 6 },
   },
-  /** A candidate that campaigns with the library of Kubernetes itself. */
+  /** A candidate that campaigns with client-go. */
   clientGo: {
     variable: 'TENURE_CLIENT_GO',
     binary: 'tenure-client-go',
@@ -81,19 +81,19 @@ export const programs = {
     binary: 'helm',
     source: { goModule: join(import.meta.dirname, 'helm'), buildMinutes: 2 },
   },
-  /** Tries requests of all kinds on a service, and compares its answers with its OpenAPI document. */
+  /** Sends all kinds of requests to a service, and compares its answers with its OpenAPI document. */
   schemathesis: {
     variable: 'TENURE_SCHEMATHESIS',
     binary: 'schemathesis',
     source: { pythonRequirements: join(import.meta.dirname, 'schemathesis/requirements.txt') },
   },
-  /** Python with a generator of clients from OpenAPI documents, and what they need. */
+  /** Python with a generator of clients from OpenAPI documents, and its dependencies. */
   openapiPython: {
     variable: 'TENURE_OPENAPI_PYTHON',
     binary: 'python',
     source: { pythonRequirements: join(import.meta.dirname, 'openapi-python-client/requirements.txt') },
   },
-  /** Python with the HTTP clients that people use. */
+  /** Python with common HTTP clients. */
   python: {
     variable: 'TENURE_PYTHON',
     binary: 'python',
@@ -111,19 +111,19 @@ export const programs = {
     binary: 'tenure-go-leader',
     source: { goModule: join(import.meta.dirname, '../../examples/go'), buildMinutes: 1 },
   },
-  /** A stand-in for DynamoDB. */
+  /** An emulator of DynamoDB. */
   dynalite: {
     variable: 'TENURE_DYNALITE',
     binary: 'dynalite',
     source: { npmPackages: ['dynalite@4.0.0'], file: 'dynalite/cli.js' },
   },
-  /** Python with a stand-in for S3. */
+  /** Python with an emulator of S3. */
   moto: {
     variable: 'TENURE_MOTO_PYTHON',
     binary: 'python',
     source: { pythonRequirements: join(import.meta.dirname, 'moto/requirements.txt') },
   },
-  /** A stand-in for Google Cloud Storage. */
+  /** An emulator of Google Cloud Storage. */
   fakeGcs: {
     variable: 'TENURE_FAKE_GCS',
     binary: 'tenure-fake-gcs',
@@ -138,10 +138,10 @@ export const programs = {
     source: { aptPackage: 'haproxy' },
   },
   nginx: { variable: 'TENURE_NGINX', binary: 'nginx', directories: ['/usr/sbin'], source: { aptPackage: 'nginx' } },
-  /** Reads metrics and tries alert rules, as Prometheus does. */
+  /** Checks metrics and alert rules as Prometheus does. */
   promtool: { variable: 'TENURE_PROMTOOL', binary: 'promtool', source: { aptPackage: 'prometheus' } },
   prometheus: { variable: 'TENURE_PROMETHEUS', binary: 'prometheus', source: { aptPackage: 'prometheus' } },
-  /** Makes hosts with a network of their own. */
+  /** Creates hosts with their own network. */
   ip: {
     variable: 'TENURE_IP',
     binary: 'ip',
