@@ -5,6 +5,7 @@ import { isLoopback } from '@tenure/internal/loopback'
 import type { Clock } from 'tenure'
 import type { Tls } from '../auth/tls.ts'
 import { wrongOption } from '../errors.ts'
+import type { FairQueue } from '../fair-queue.ts'
 import type { Groups } from '../groups/groups.ts'
 import type { ActiveView, FollowerView, ReplicasView } from '../operation/replicas.ts'
 import type { Feed } from '../watch/feed.ts'
@@ -27,8 +28,19 @@ export interface LinkServerOptions {
   readonly tls?: Tls | undefined
   /** What this replica tells of changes while it is active. */
   readonly changes: LinkChanges
+  /** Divides the event loop among the callers, those of followers and those of this replica. */
+  readonly fairQueue: Pick<FairQueue, 'run'>
+  readonly budget: LinkBudget
   /** What operators hear of this replica while it is active. */
   active(): ActiveView | undefined
+}
+
+/** What callers of followers are charged for at the active replica. */
+export interface LinkBudget {
+  /** Work for a subject, in requests. Throws if it has used up its budget. */
+  work(subject: string, units: number): void
+  /** The same for what others are told because of it. False: nobody is told. */
+  deliver(subject: string, count: number): boolean
 }
 
 /** Changes as this replica tells of them. */

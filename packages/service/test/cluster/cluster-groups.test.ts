@@ -102,7 +102,7 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
   {
     ...ours,
     name: 'send everything again',
-    file: 'cluster/cluster-groups.ts',
+    file: 'cluster/active-calls.ts',
     find: 'if (error instanceof LinkError) return call.isRepeatable || !error.mayBeDone',
     replace: 'if (error instanceof LinkError) return true',
     by: 'what may have been done and might undo what others did is not sent again',
