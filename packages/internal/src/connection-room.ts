@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import { Server as TlsServer } from 'node:tls'
 import type { Socket } from 'node:net'
+import { clientNetwork } from './client-network.ts'
 
 /** What {@link ConnectionRoom} takes. */
 export interface ConnectionRoomOptions {
@@ -8,7 +9,7 @@ export interface ConnectionRoomOptions {
   readonly most: number
   /** Of these, without an identity. The rest is a reserve for callers that are known. */
   readonly mostUnknown: number
-  /** From one address, which may be a proxy. */
+  /** From one address, which may be a proxy. All of an IPv6 network of 64 bits count as one. */
   readonly mostPerAddress: number
   /** The same, without an identity. */
   readonly mostUnknownPerAddress: number
@@ -92,7 +93,7 @@ export class ConnectionRoom {
 
   add(socket: RoomSocket): void {
     const { most, mostUnknown, mostPerAddress, mostUnknownPerAddress } = this.#options
-    const address = socket.remoteAddress ?? ''
+    const address = clientNetwork(socket.remoteAddress ?? '')
     const origin = this.#origins.get(address) ?? { address, count: 0, unknown: new Set() }
     this.#origins.set(address, origin)
     origin.count += 1

@@ -1,3 +1,4 @@
+import { clientNetwork } from '@tenure/internal/client-network'
 import type { FastifyRequest } from 'fastify'
 import type { Clock } from 'tenure'
 import { ServiceError } from '../errors.ts'
@@ -133,7 +134,7 @@ export class Limits {
 
   /** Who is charged for what a request does. */
   subjectOf(request: FastifyRequest): string {
-    return this.#authenticated ? request.identity.subject : request.ip
+    return this.#authenticated ? request.identity.subject : clientNetwork(request.ip)
   }
 
   /** For whom another replica makes a call. Without authentication every connection has its own turns. */

@@ -89,6 +89,10 @@ export class RequestGate {
     if (socket.destroyed) line.waiting.length = 0
     const next = line.waiting.shift()
     if (next) return this.#begin(line, next, 'runLater')
+    // It is closed with its last answer.
+    if (line.isOver) return hold(socket, line)
+    // The next packets of many connections may arrive in one turn, and each of them is parsed at once.
+    if (this.#queue.isBusy(lane)) hold(socket, line)
     if (!line.isHeld) return
     // In its turn too: what has arrived meanwhile is parsed at once.
     const read = () => {

@@ -31,8 +31,8 @@ const mutations: readonly (Mutation & { readonly by: string })[] = [
     ...ours,
     name: 'answer whatever term the caller knows',
     file: 'cluster/link-peer.ts',
-    find: "if (place.kind !== 'here' || term !== place.term)",
-    replace: "if (place.kind !== 'here')",
+    find: "if (place.kind === 'here' && term === place.term)",
+    replace: "if (place.kind === 'here')",
     by: 'a replica that is active no more answers nothing to who knows of a higher term, and hears of it',
   },
   {

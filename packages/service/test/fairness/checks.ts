@@ -317,6 +317,32 @@ export const checks: readonly Check[] = [
     },
   },
   {
+    name: 'a connection is not read while requests of its subject wait, and others are',
+    run({ fairQueue, requestGate }) {
+      const loop = new Loop()
+      const queue = new fairQueue.FairQueue(loop)
+      const subjects = new WeakMap<object, string>()
+      const gate = new requestGate.RequestGate(queue, ({ socket }) => subjects.get(socket) ?? '')
+      const handle = gate.guard(loop.work(0.5))
+      const open = (subject: string) => {
+        const packet = packetOf(handle)
+        subjects.set(packet.socket, subject)
+        return packet
+      }
+      const all = many(40, () => open('many'))
+      const other = open('other')
+      for (const { send } of [...all, other]) send(1)
+      let mostHeld = 0
+      while (!loop.isIdle) {
+        loop.turn()
+        mostHeld = Math.max(mostHeld, all.filter(({ socket }) => socket.isPaused).length)
+        ok(!other.socket.isPaused)
+      }
+      ok(mostHeld >= 4, `${mostHeld} connections were held at once`)
+      strictEqual(all.filter(({ socket }) => socket.isPaused).length, 0)
+    },
+  },
+  {
     name: 'a connection with more than 256 unanswered requests is refused and closed',
     run({ fairQueue, requestGate }) {
       const loop = new Loop()
@@ -547,6 +573,19 @@ export const checks: readonly Check[] = [
       strictEqual(count(others), 50)
       strictEqual(count(others.slice(-50)), 50)
       strictEqual(room.unknownCount, 50)
+    },
+  },
+  {
+    name: 'the addresses of one IPv6 network share the limits of an address, and a mapped IPv4 address does not',
+    run(modules) {
+      const { connect } = roomScene(modules)
+      const host = many(30, (index) => connect(`2001:db8:0:1::${index.toString(16)}`))
+      strictEqual(count(host), 10)
+      const neighbor = many(10, () => connect('2001:db8:0:2::1'))
+      const plain = many(5, () => connect('192.0.2.1'))
+      const mapped = many(10, () => connect('::ffff:192.0.2.1'))
+      const other = many(10, () => connect('::ffff:192.0.2.2'))
+      deepStrictEqual([count(host), count(neighbor), count(plain), count(mapped), count(other)], [10, 10, 0, 10, 10])
     },
   },
   {

@@ -38,6 +38,13 @@ export const fairnessMutations: readonly (Mutation & { readonly by: string })[] 
     by: 'of the requests that arrive in one packet one begins in each turn',
   },
   {
+    name: 'read every connection of a subject whose requests wait',
+    file: 'http/request-gate.ts',
+    find: 'if (this.#queue.isBusy(lane)) hold(socket, line)',
+    replace: '',
+    by: 'a connection is not read while requests of its subject wait, and others are',
+  },
+  {
     name: 'set no limit to the requests of a connection',
     file: 'http/request-gate.ts',
     find: 'if (line.unanswered > mostUnanswered) {',
@@ -183,6 +190,20 @@ export const fairnessMutations: readonly (Mutation & { readonly by: string })[] 
     find: ' || origin.unknown.size > mostUnknownPerAddress',
     replace: '',
     by: 'of connections without an identity the oldest makes room for a new one',
+  },
+  {
+    name: 'count each address of an IPv6 network by itself',
+    file: '../../internal/src/client-network.ts',
+    find: 'if (isIP(address) !== 6) return address',
+    replace: 'if (isIP(address) >= 0) return address',
+    by: 'the addresses of one IPv6 network share the limits of an address, and a mapped IPv4 address does not',
+  },
+  {
+    name: 'count all IPv4 clients of a dual-stack socket as one',
+    file: '../../internal/src/client-network.ts',
+    find: 'groups[5] === 0xffff',
+    replace: 'groups[5] === -1',
+    by: 'the addresses of one IPv6 network share the limits of an address, and a mapped IPv4 address does not',
   },
   {
     name: 'let known callers make room as well',
