@@ -34,7 +34,7 @@ const columns = [
   'bars',
 ]
 const leftColumns = 2
-const widths = columns.map((column, index) => (index === 0 ? 20 : Math.max(column.length, 7)))
+const widths = columns.map((column, index) => (index === 0 ? 26 : Math.max(column.length, 7)))
 const line = (/** @type {readonly (string | number)[]} */ cells) =>
   console.log(
     cells

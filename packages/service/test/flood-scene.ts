@@ -15,6 +15,7 @@ export const attacks = [
   'connections',
   'held connections',
   'anonymous',
+  'anonymous, new connections',
   'anonymous, refused',
   'forged tokens',
   'polls',
