@@ -1,6 +1,7 @@
 // npm run bench:attacks: what honest clients see while another one attacks the service. `--only NAME` for one attack,
 // `--seconds N` for how long each lasts, `--heap MB` for the heap of each process of the service. `--replicas` attacks the
-// active one of three replicas on etcd, then a follower; `--on active` or `--on follower` attacks that one alone.
+// active one of three replicas on etcd, then a follower; `--on active` or `--on follower` attacks that one alone. "starved"
+// is the part of the time in which a process of the service could not run because other programs had the CPUs.
 import { parseArgs } from 'node:util'
 import { load } from '../scripts/load.js'
 
@@ -30,6 +31,7 @@ const columns = [
   'peak RSS MB',
   'bare max ms',
   'not 200',
+  'starved %',
   'load',
   'bars',
 ]
@@ -82,6 +84,7 @@ function show(seen, honest) {
     seen.survived ? (seen.peakRssMb?.toFixed(0) ?? '-') : 'died',
     honest.bareMaxMs.toFixed(1),
     others.map(([status, count]) => `${count}x${status}`).join(' ') || 0,
+    (100 * seen.starved).toFixed(0),
     seen.load.toFixed(1),
     isMet ? 'met' : 'MISSED',
   ])

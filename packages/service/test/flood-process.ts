@@ -59,6 +59,18 @@ export class FloodProcess {
   }
 }
 
+/**
+ * How long the main thread of a process could have run so far, and did not get a CPU. A server that works all the time waits
+ * for one much longer than a bare server that sleeps in between. 0 where the system does not say: Linux alone does.
+ */
+export function waitedForCpuMs(pid: number | undefined): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
+  } catch {
+    return 0
+  }
+}
+
 export function passed(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

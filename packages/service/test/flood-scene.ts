@@ -4,7 +4,7 @@ import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../../test/servers/free-port.ts'
 import { audience, claimsOf, ecKeys, issuer, jwkOf, signed } from './auth/tokens.ts'
-import { FloodProcess, passed } from './flood-process.ts'
+import { FloodProcess, passed, waitedForCpuMs } from './flood-process.ts'
 
 /** Every attack that `attack.mjs` knows. */
 export const attacks = [
@@ -55,6 +55,8 @@ export interface Measured {
   readonly answered: Readonly<Record<string, number>>
   /** The metrics of the attacked process afterwards. */
   readonly metrics: string
+  /** The part of the time in which a process of the service could not run because others had the CPUs: of the worst one. */
+  readonly starved: number
   /** Of the machine, over the last minute. */
   readonly load: number
 }
@@ -122,7 +124,10 @@ export async function measure(attack: Attack, options: SceneOptions): Promise<Me
     const attacker = run(path('attack.mjs'), attack, attacked.url, tokenFor('attacker', mine))
     await attacker.until(/ready/)
     for (const client of clients) client.child.stdin.write('measure\n')
+    const waitedMs = () => services.map(({ process }) => waitedForCpuMs(process.child.pid))
+    const waitedBeforeMs = waitedMs()
     await passed(options.forMs)
+    const waitsMs = waitedMs().map((ms, index) => ms - (waitedBeforeMs[index] ?? 0))
     const [load = 0] = loadavg()
     const seen = await Promise.all(clients.map((client) => client.report() as Promise<Seen>))
     const answered = (await attacker.report()) as Record<string, number>
@@ -135,6 +140,7 @@ export async function measure(attack: Attack, options: SceneOptions): Promise<Me
       survived,
       answered,
       metrics: metrics ? await metrics.text() : '',
+      starved: Math.min(0.99, Math.max(0, ...waitsMs) / options.forMs),
       load,
     }
   } finally {
