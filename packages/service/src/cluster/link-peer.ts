@@ -143,7 +143,9 @@ export class LinkPeer {
       let answering: Promise<void> | undefined
       // Later, nobody waits for it any more: a campaign would lead for nobody.
       if (clock.monotonicMs() <= untilMs) {
-        this.#ifActive(term, id, (place) => (answering = this.#run(place, call, { caller, controller, untilMs })))
+        this.#ifActive(term, id, (place) => {
+          answering = this.#run(place, call, { caller, controller, untilMs })
+        })
       }
       if (!answering) this.#inFlight.delete(id)
     }
@@ -154,11 +156,15 @@ export class LinkPeer {
 
   /** Undefined where it is answered at once. */
   #run(place: Here, [id, name, args]: Call, { caller, controller, untilMs }: Taken): Promise<void> | undefined {
-    if (name === 'replicas') return void this.#done(id, this.#options.replicas())
+    if (name === 'replicas') {
+      this.#done(id, this.#options.replicas())
+      return undefined
+    }
     const runner = runnerOf(name, args)
     if (!runner) {
       const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all run the same version?`
-      return void this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
+      this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
+      return undefined
     }
     try {
       const bytes = caller ? runner.bytesOf(place.groups) : 0
