@@ -141,12 +141,12 @@ export class LinkPeer {
       // Its follower has gone.
       if (this.#inFlight.get(id) !== controller) return
       let answering: Promise<void> | undefined
-      // Later, nobody waits for it any more: a campaign would lead for nobody.
-      if (clock.monotonicMs() <= untilMs) {
+      // Otherwise nobody waits for it any more: a campaign would lead for nobody.
+      if (clock.monotonicMs() <= untilMs && !controller.signal.aborted) {
         this.#ifActive(term, id, (place) => {
           answering = this.#run(place, call, { caller, controller, untilMs })
         })
-      }
+      } else this.#answer(id, ended.notActive, 'null')
       if (!answering) this.#inFlight.delete(id)
     }
     if (fairQueue.run(caller?.lane ?? this.#ownLane, begin)) return

@@ -139,10 +139,17 @@ export const linkChecks: readonly Check[] = [
         () => {},
       )
       queue.runLater('many', () => {})
-      socket.receive({ term: 1, callers: [[1, 'one', '']], calls: [renewal(1, 'one')] })
+      const send = (id: number) => socket.receive({ term: 1, callers: [[id, 'one', '']], calls: [renewal(id, 'one')] })
+      send(1)
       await clock.advance(callMs + 1)
+      send(2)
+      socket.receive({ term: 1, cancels: [2] })
       while (!loop.isIdle) loop.turn()
       strictEqual(renewed, 0)
+      queue.runLater('many', () => {})
+      send(3)
+      while (!loop.isIdle) loop.turn()
+      strictEqual(renewed, 1)
       peer.close()
     },
   },
