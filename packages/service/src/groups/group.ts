@@ -50,7 +50,7 @@ export class GroupLease {
   mark: string | undefined
   /** The subject that renewed it last, if renewals are charged. */
   subject: string | undefined
-  /** Why it is over; true where that was not noted. */
+  /** Why it ended, or true if the reason was not recorded. Undefined while it lasts. */
   end: EndReason | true | undefined
   /** Its holder released it, or has not been seen since the start. Such a node does not count as a candidate. */
   hasLeft = false
