@@ -13,7 +13,7 @@ const source = listFiles()
   .join('\n')
 
 /** Texts that are put together of these. */
-const parts = ['This replica is not the active one: ', 'refuses this replica: ']
+const parts = ['This replica is not active: ', 'refuses this replica: ']
 
 test('every line of the log that the page explains is in the code', () => {
   const [, table = ''] = page.split('| line of the log |')

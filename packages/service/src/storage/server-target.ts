@@ -29,7 +29,7 @@ export class ServerTarget implements MoveTarget {
       const { head, isPartial, movedTo } = decodeHead(text)
       if (head.clusterId === clusterId && movedTo === undefined) return isPartial ? 'begun' : 'done'
     }
-    throw new Error(`${this.#server.name} is not empty. Choose an empty target.`)
+    throw new Error(`${this.#server.name} contains other data. Choose an empty target.`)
   }
 
   async begin(head: StorageHead): Promise<void> {

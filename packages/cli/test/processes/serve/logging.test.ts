@@ -112,7 +112,7 @@ test('who is refused is told with the name of the request, and a flood of them i
     route: '/v1/groups/:group_id/leader',
     from: '127.0.0.1',
     code: 'UNAUTHORIZED',
-    reason: 'the signature of the token is wrong',
+    reason: "the token's signature is invalid",
   })
   expect(refused.length).toBe(20)
 })

@@ -209,7 +209,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     const args = ['--url', url, '--identity', 'vm', '--token-file', join(folder, 'token')]
     const { code, error } = await run(['campaign', 'payments-eu', ...args])
     expect(error).toMatch(
-      /speaks for another node than "vm"\. Choose --identity as the token or the certificate names this node\.\n$/,
+      /may not act for node "vm"\. Choose --identity as the token or the certificate names this node\.\n$/,
     )
     expect(code).toBe(69)
   })

@@ -165,7 +165,7 @@ test('a machine with its token and the certificate of the service takes part ove
   expect((await revoke(adminId, ...token)).error).toContain('403')
   const done = { code: 0, out: `The token ${jti} is revoked, on every replica.\n`, error: '' }
   expect(await revoke(jti, '--token-file', 'admin.token')).toEqual(done)
-  expect((await campaign(...trust, ...token)).error).toContain('What was shown has been revoked.')
+  expect((await campaign(...trust, ...token)).error).toContain('The credential has been revoked.')
   const secret = readFileSync(path('m-2.token'), 'utf8').trim()
   // Not the id, but the token itself.
   const mistaken = await revoke(secret, '--token-file', 'admin.token')

@@ -6,14 +6,14 @@ import type { App } from '../service.ts'
 
 const text = `Tenure, the election service. In a browser this is a page that shows the elections.
 
-    POST   /v1/groups/{id}/campaign    try to become leader: node_id, lease_ttl_ms
+  POST   /v1/groups/{id}/campaign    try to become leader: node_id, lease_ttl_ms
   POST   /v1/groups/{id}/renew       extend the lease: node_id, term, extend_by_ms
-    POST   /v1/groups/{id}/resign      release the lease: node_id, term
-    GET    /v1/groups/{id}/leader      the current leader
+  POST   /v1/groups/{id}/resign      release the lease: node_id, term
+  GET    /v1/groups/{id}/leader      the current leader
   GET    /v1/groups/{id}/watch       changes as they happen
-    GET    /v1/groups/{id}/members     the nodes that take part
+  GET    /v1/groups/{id}/members     the nodes that take part
   GET    /v1/groups                  all groups, in pages; ?search=text
-    GET    /v1/replicas                the replicas of this service, and its storage
+  GET    /v1/replicas                the replicas of this service, and its storage
   GET    /healthz  /readyz  /metrics
   GET    /openapi.json               all routes, with every field
 `

@@ -29,7 +29,7 @@ test('a backup of a service that runs is served elsewhere once it was restored',
   })
   expect(await run('backup', '--data', data, '--to', to)).toMatchObject({
     code: 69,
-    error: `tenure: ${to} is there already. Name a new directory for the backup.\n`,
+    error: `tenure: ${to} already exists. Choose a new directory for the backup.\n`,
   })
   expect(await run('restore', '--data', data)).toMatchObject({
     code: 69,
@@ -67,7 +67,7 @@ test('what is missing or not there is told', async () => {
   for (const command of [['restore'], ['backup', '--to', join(folder, 'to')]]) {
     expect(await run(...command, '--data', join(folder, 'none'))).toMatchObject({
       code: 69,
-      error: `tenure: There are no data of a service in ${join(folder, 'none')}.\n`,
+      error: `tenure: ${join(folder, 'none')} does not contain the data of a service.\n`,
     })
   }
 })
