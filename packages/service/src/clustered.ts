@@ -11,11 +11,11 @@ import { Terms } from './cluster/terms.ts'
 import type { Tls } from './auth/tls.ts'
 import type { Clock } from 'tenure'
 import { wrongOption } from './errors.ts'
+import type { Service } from './http/service.ts'
 import type { LocalGroups } from './groups/local-groups.ts'
 import type { Replicas } from './operation/replicas.ts'
 import { openSharedStorage } from './storage/open-storage.ts'
 import { positionOf, type Position } from './storage/position.ts'
-import type { Hub } from './watch/hub.ts'
 
 /** What {@link openClustered} takes. */
 export interface ClusteredOptions {
@@ -35,6 +35,9 @@ export interface ClusteredOptions {
   readonly onTrouble: (error: unknown) => void
 }
 
+/** What the callers of followers share with those of this replica. */
+export type Sharing = Pick<Service, 'hub' | 'fairQueue' | 'limits'>
+
 /** The groups of a cluster, as this replica serves them. */
 export interface Clustered {
   readonly groups: ClusterGroups
@@ -45,7 +48,7 @@ export interface Clustered {
   /** Who is active, as far as is known here. */
   place(): Place
   /** Takes calls of other replicas, and takes part in the election of the active one. */
-  serve(hub: Hub): Promise<void>
+  serve(sharing: Sharing): Promise<void>
   /** For the connections between replicas that are made from now on. */
   renew(tls: Tls | undefined, ca: string | undefined): void
   /** Hands over if this replica is active, then closes everything. */
@@ -112,11 +115,13 @@ export async function openClustered(options: ClusteredOptions): Promise<Clustere
       warnings: shared.warnings,
       replicas,
       place: () => replica.now(),
-      async serve(hub) {
+      async serve({ hub, fairQueue, limits }) {
         server = new LinkServer({
           ...link,
           ...listenerOf(advertise),
           tls: linkTls(advertise, tls),
+          fairQueue,
+          budget: limits,
           changes: {
             feed: hub.feed,
             follow: (follower) => groups.follow(follower),

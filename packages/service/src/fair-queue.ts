@@ -69,6 +69,11 @@ export class FairQueue {
     return this.#waiting
   }
 
+  /** Whether work of this lane waits. */
+  isBusy(lane: Lane): boolean {
+    return (this.#lanes.get(lane)?.works.length ?? 0) > 0
+  }
+
   /** Another number in each turn of the event loop in which there was work. */
   get turn(): number {
     return this.#turn

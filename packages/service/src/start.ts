@@ -11,7 +11,7 @@ import { addressOf } from './auth/loopback.ts'
 import { Revocations } from './auth/revocations.ts'
 import { readTls, warnOfEnd, type Tls } from './auth/tls.ts'
 import { systemClock } from './clock.ts'
-import { openClustered } from './clustered.ts'
+import { openClustered, type Sharing } from './clustered.ts'
 import type { GroupsOptions } from './cluster/reign.ts'
 import { openEmbedded } from './embedded.ts'
 import { FairQueue } from './fair-queue.ts'
@@ -72,11 +72,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const here = ['localhost', '127.0.0.1', '[::1]', literal(host), literal(address)]
   const allowedHosts = options.allowedHosts ?? (authenticated ? undefined : here)
   const { service, opened } = await openService(options, { clock, authenticator, limits, tls, allowedHosts, logger })
-  const { state, streams, hub, revocations } = service
+  const { state, streams, revocations } = service
   const takesTokens = authentication?.jwt !== undefined || authentication?.tokenKeyFile !== undefined
   const { app, connections } = await buildApp(service)
   try {
-    await opened.serve(hub)
+    await opened.serve(service)
     const known = takesTokens ? revocations.start() : undefined
     // Of several replicas none may be active yet, and whether this one is must not depend on that.
     if (options.store === undefined) await known
@@ -134,7 +134,7 @@ interface Opened {
   /** The groups, if this process answers for them. */
   local(): LocalGroups | undefined
   /** From now on questions are answered. */
-  serve(hub: Hub): void | Promise<void>
+  serve(sharing: Sharing): void | Promise<void>
   /** Of the link between replicas. */
   renew?(tls: Tls | undefined, ca: string | undefined): void
   close(): Promise<void>
@@ -287,7 +287,7 @@ async function openCluster(
       const place = clustered.place()
       return place.kind === 'here' ? place.groups : undefined
     },
-    serve: (hub) => clustered.serve(hub),
+    serve: (sharing) => clustered.serve(sharing),
     renew: (nextTls, nextCa) => clustered.renew(nextTls, nextCa),
     close: () => clustered.close(),
   }

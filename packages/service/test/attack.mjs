@@ -201,6 +201,11 @@ const attacks = {
     pipes(48, 200, () => bytesOf('GET', '/healthz', { bearer: '' }))
   },
 
+  /** The shortest requests on new connections: each packet has a thousand of them. */
+  async 'anonymous, new connections'() {
+    pipes(200, 2_000, () => bytesOf('GET', '/healthz', { bearer: '' }))
+  },
+
   async 'anonymous, refused'() {
     pipes(48, 200, () => bytesOf('GET', '/v1/groups/other-kept/leader', { bearer: '' }))
   },

@@ -6,6 +6,8 @@ import type { Clock, Timer } from 'tenure'
 import { errorStatus, ServiceError, type ServiceErrorCode } from '../errors.ts'
 import { ended, LinkConnection, type Message } from './link-connection.ts'
 import { isProof, linkHeaders, linkKeys, linkPath, newNonce, proofOf, protocol, type LinkKey } from './link-proof.ts'
+import { Places as Room } from '../http/budgets.ts'
+import type { Caller } from '../groups/groups.ts'
 import type { ReplicasView } from '../operation/replicas.ts'
 import type { AnswerOf, ArgsOf, VerbName } from './link-verbs.ts'
 import type { Terms } from './terms.ts'
@@ -42,6 +44,8 @@ export interface CallOptions {
   readonly deadlineMs: number
   /** Aborts when the caller has gone. */
   readonly signal?: AbortSignal | undefined
+  /** For whom it is made. Undefined: for this replica itself. */
+  readonly caller?: Caller | undefined
 }
 
 interface Pending {
@@ -49,15 +53,15 @@ interface Pending {
   isSent: boolean
   resolve(answer: unknown): void
   reject(error: Error): void
-  /** Ends listening to the caller's signal. */
+  /** Ends listening to the caller's signal, and leaves its room. */
   forget(): void
 }
 
 const connectMs = 2_000
 const sweepMs = 200
-const mostInFlight = 50_000
-/** More than that unread, and the active replica does not keep up. */
-const mostUnsentBytes = 32 * 2 ** 20
+/** What calls without an answer may take, of one subject and in all. More, and the active replica does not keep up. */
+const mostBytesPerSubject = 8 * 2 ** 20
+const mostBytes = 32 * 2 ** 20
 const soonMs = 1_000
 
 /** One connection to a replica that is thought to be active. Once it is closed, it stays closed. */
@@ -65,8 +69,9 @@ export class LinkClient {
   readonly address: string
   readonly #options: LinkClientOptions
   readonly #pending = new Map<number, Pending>()
+  readonly #room = new Room(mostBytesPerSubject, mostBytes)
   /** What was asked before the connection was there. */
-  #early: { readonly id: number; readonly json: string }[] = []
+  #early: { readonly id: number; readonly json: string; readonly caller: Caller | undefined }[] = []
   #connection: LinkConnection | undefined
   #connecting: ClientRequest | undefined
   #connectTimer: Timer | undefined
@@ -114,13 +119,13 @@ export class LinkClient {
     this.onClose?.()
   }
 
-  #ask(verb: string, args: unknown, { deadlineMs, signal }: CallOptions): Promise<unknown> {
+  #ask(verb: string, args: unknown, { deadlineMs, signal, caller }: CallOptions): Promise<unknown> {
     if (this.#isClosed) return Promise.reject(new LinkError('The connection is closed.', false))
-    const isBusy = this.#pending.size >= mostInFlight || (this.#connection?.unsentBytes ?? 0) > mostUnsentBytes
-    // One that follows is alone, and all watchers of this replica depend on it.
-    if (isBusy && verb !== 'follow') return Promise.reject(busy())
     const id = ++this.#lastId
     const json = `[${id},"${verb}",${JSON.stringify(args)},${Math.max(0, Math.ceil(deadlineMs))}]`
+    const leave = this.#room.enter(caller?.subject ?? '', json.length)
+    // One that follows is alone, and all watchers of this replica depend on it.
+    if (!leave && verb !== 'follow') return Promise.reject(busy(this.#room.taken >= mostBytes))
     return new Promise((resolve, reject) => {
       const cancel = () => {
         if (this.#connection) return this.#connection.queue('cancels', String(id))
@@ -128,11 +133,14 @@ export class LinkClient {
         this.#take(id)?.reject(new LinkError('Its caller has gone.', false))
       }
       signal?.addEventListener('abort', cancel, { once: true })
-      const forget = () => signal?.removeEventListener('abort', cancel)
+      const forget = () => {
+        signal?.removeEventListener('abort', cancel)
+        leave?.()
+      }
       const untilMs = this.#options.clock.monotonicMs() + deadlineMs
       this.#pending.set(id, { untilMs, isSent: this.#connection !== undefined, resolve, reject, forget })
-      if (this.#connection) this.#connection.queue('calls', json)
-      else this.#early.push({ id, json })
+      if (this.#connection) this.#connection.call(id, json, caller)
+      else this.#early.push({ id, json, caller })
       if (signal?.aborted) cancel()
       this.#connect()
       this.#sweep ??= this.#sweepLater()
@@ -234,11 +242,11 @@ export class LinkClient {
     this.#connection.trust()
     const from = JSON.stringify([self.replica, self.address])
     this.#connection.send(`,"proof":"${proofOf('caller', key, greeting)}","from":${from}`)
-    for (const { id, json } of this.#early.splice(0)) {
+    for (const { id, json, caller } of this.#early.splice(0)) {
       const pending = this.#pending.get(id)
       if (!pending) continue
       pending.isSent = true
-      this.#connection.queue('calls', json)
+      this.#connection.call(id, json, caller)
     }
   }
 
@@ -262,10 +270,12 @@ export class LinkClient {
   }
 }
 
-function busy(): ServiceError {
-  return new ServiceError('BACKEND_UNAVAILABLE', 'The active replica does not keep up.', {
-    details: { retry_after_ms: soonMs },
-  })
+/** One subject alone is not a reason to refuse the others. */
+function busy(withAll: boolean): ServiceError {
+  const details = { retry_after_ms: soonMs }
+  return withAll
+    ? new ServiceError('BACKEND_UNAVAILABLE', 'The active replica does not keep up.', { details })
+    : new ServiceError('RATE_LIMITED', 'Too many calls wait for the active replica.', { details })
 }
 
 function errorFrom(value: unknown): ServiceError {

@@ -3,6 +3,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import type { Clock, Timer } from 'tenure'
 import { nextTurn } from '../clock.ts'
+import type { Caller } from '../groups/groups.ts'
 import { positionLength } from '../storage/position.ts'
 
 /** What one side sends of itself within one turn: everything in one message. */
@@ -16,6 +17,11 @@ const Message = Type.Object({
   calls: Type.Optional(
     Type.Array(Type.Tuple([Type.Integer(), Type.String(), Type.Array(Type.Unknown()), Type.Number()])),
   ),
+  /**
+   * Before or with the calls, for whom each is made: its id, the subject that is charged, and the lane, which is empty
+   * where it is the subject. Replicas of earlier versions do not say it.
+   */
+  callers: Type.Optional(Type.Array(Type.Tuple([Type.Integer(), Type.String(), Type.String()]))),
   /** Calls whose caller has gone. */
   cancels: Type.Optional(Type.Array(Type.Integer())),
   /** The call, how it ended, and the answer. */
@@ -29,7 +35,7 @@ export type Message = Static<typeof Message>
 const isMessage = TypeCompiler.Compile(Message)
 
 /** Parts of messages, each as JSON. */
-export type Part = 'calls' | 'cancels' | 'answers' | 'told'
+export type Part = 'callers' | 'calls' | 'cancels' | 'answers' | 'told'
 
 /** How a call ended. */
 export const ended = { done: 0, failed: 1, notActive: 2 } as const
@@ -37,7 +43,9 @@ export const ended = { done: 0, failed: 1, notActive: 2 } as const
 /** What one message may take. */
 export const mostMessageBytes = 16 * 2 ** 20
 /** Larger ones are sent in pieces, so that no single one keeps the other side busy for long. */
-const pieceBytes = 2 ** 20
+const pieceBytes = 2 ** 16
+/** How long messages are read before others may run. */
+const readMs = 2
 const headBytes = 4
 const greetingBytes = 4_096
 const pingMs = 1_000
@@ -69,6 +77,8 @@ export class LinkConnection {
   #heardAtMs: number
   #tickedAtMs: number
   #hasSent = false
+  /** Something that has arrived is read in the next turn. */
+  #isHeld = false
   #tick: Timer | undefined
   #isClosed = false
 
@@ -102,6 +112,12 @@ export class LinkConnection {
   /** What the other side has not read yet. */
   get unsentBytes(): number {
     return this.#socket.writableLength
+  }
+
+  /** Queues a call. It is known for whom it is made before it arrives. */
+  call(id: number, json: string, caller: Caller | undefined): void {
+    if (caller) this.queue('callers', JSON.stringify([id, caller.subject, caller.lane ?? '']))
+    this.queue('calls', json)
   }
 
   /** Sent with all else that is queued in this turn. */
@@ -159,14 +175,22 @@ export class LinkConnection {
   }
 
   #receive(chunk: Buffer): void {
-    this.#heardAtMs = this.#options.clock.monotonicMs()
     this.#chunks.push(chunk)
     this.#have += chunk.length
+    if (!this.#isHeld) this.#read()
+  }
+
+  /** Reads what has arrived. What takes longer than a turn may is read in the next one, and nothing more until then. */
+  #read(): void {
+    const { clock } = this.#options
+    const startMs = clock.monotonicMs()
+    this.#heardAtMs = startMs
     if (this.#have < this.#need) return
-    const bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks)
+    const bytes = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks)
     let at = 0
+    let isLate = false
     this.#need = headBytes
-    while (bytes.length - at >= headBytes) {
+    while (bytes.length - at >= headBytes && !isLate) {
       const length = bytes.readUInt32BE(at)
       if (length > this.#mostBytes) return this.close()
       if (bytes.length - at < headBytes + length) {
@@ -178,10 +202,23 @@ export class LinkConnection {
       at += headBytes + length
       this.#options.onMessage(message)
       if (this.#isClosed) return
+      isLate = clock.monotonicMs() - startMs >= readMs
     }
     const rest = bytes.subarray(at)
     this.#chunks = rest.length > 0 ? [rest] : []
     this.#have = rest.length
+    if (isLate && rest.length >= headBytes) this.#readLater()
+  }
+
+  #readLater(): void {
+    this.#isHeld = true
+    this.#socket.pause()
+    void nextTurn().then(() => {
+      this.#isHeld = false
+      if (this.#isClosed) return
+      this.#read()
+      if (!this.#isHeld) this.#socket.resume()
+    })
   }
 
   #tickLater(): void {

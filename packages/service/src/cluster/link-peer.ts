@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import type { Timer } from 'tenure'
 import { ServiceError } from '../errors.ts'
-import type { MaybePromise } from '../groups/groups.ts'
+import type { Lane } from '../fair-queue.ts'
+import type { Caller } from '../groups/groups.ts'
 import type { FollowerView, ReplicasView } from '../operation/replicas.ts'
 import { positionFrom, type Position } from '../storage/position.ts'
 import { ended, LinkConnection, mostMessageBytes, type Message } from './link-connection.ts'
@@ -11,7 +12,10 @@ import { LinkStream } from './link-stream.ts'
 import { runnerOf } from './link-verbs.ts'
 import { isSamePlace, type Place } from './place.ts'
 
-interface LinkPeerOptions extends Pick<LinkServerOptions, 'places' | 'terms' | 'clock' | 'changes'> {
+interface LinkPeerOptions extends Pick<
+  LinkServerOptions,
+  'places' | 'terms' | 'clock' | 'changes' | 'fairQueue' | 'budget'
+> {
   /** What the other side must send first. */
   readonly proof: string
   readonly greetingMs: number
@@ -23,8 +27,20 @@ interface LinkPeerOptions extends Pick<LinkServerOptions, 'places' | 'terms' | '
 }
 
 type Call = NonNullable<Message['calls']>[number]
+type Here = Place & { readonly kind: 'here' }
 
-const mostInFlight = 50_000
+/** A call whose turn it is. */
+interface Taken {
+  readonly caller: Caller | undefined
+  readonly controller: AbortController
+  /** When its caller waits no more. */
+  readonly untilMs: number
+}
+
+/** Calls of a follower that are not answered yet. It has a lower limit for each subject. */
+const mostInFlight = 65_536
+/** What is charged as one request. */
+const bytesPerRequest = 4_096
 /** A follower that does not read that much is cut off: it comes back, and asks again. */
 const mostUnreadBytes = 64 * 2 ** 20
 const soonMs = 1_000
@@ -33,8 +49,12 @@ const soonMs = 1_000
 export class LinkPeer {
   readonly #options: LinkPeerOptions
   readonly #connection: LinkConnection
-  /** Calls under way, and what ends them. */
+  /** Calls that wait for their turn or are under way, and what ends them. */
   readonly #inFlight = new Map<number, AbortController>()
+  /** For whom the calls are made that have not arrived yet. */
+  readonly #callers = new Map<number, Caller>()
+  /** What the follower asks for itself takes turns as one caller does. */
+  readonly #ownLane: Lane = { name: 'replica' }
   readonly #greeting: Timer
   /** Since when it has proven that it belongs to this cluster, and who it is. */
   #known: { readonly sinceMs: number; readonly replica: string; readonly address: string } | undefined
@@ -73,10 +93,11 @@ export class LinkPeer {
     this.#stream?.end()
     for (const controller of this.#inFlight.values()) controller.abort()
     this.#inFlight.clear()
+    this.#callers.clear()
     this.#options.onClose()
   }
 
-  #onMessage({ term, proof, from, heard, calls = [], cancels = [] }: Message): void {
+  #onMessage({ term, proof, from, heard, callers = [], calls = [], cancels = [] }: Message): void {
     if (!this.#known) {
       if (!from || !isProof(proof, this.#options.proof)) return this.close()
       const [replica, address] = from
@@ -86,53 +107,81 @@ export class LinkPeer {
       this.#options.onKnown()
     }
     if (heard !== undefined) this.#heard = positionFrom(heard)
-    const { terms, places } = this.#options
+    const { terms } = this.#options
     terms.saw(term)
+    for (const [id, subject, lane] of callers) this.#callers.set(id, { subject, lane: lane || subject })
     for (const call of calls) {
-      const place = places.now()
-      // Lower: it was meant for the one who was active before. Higher: somebody else is, and this replica stops.
-      if (place.kind !== 'here' || term !== place.term) this.#answer(call[0], ended.notActive, 'null')
-      else this.#run(place, call)
+      // However busy it is: changes must not be missed for it.
+      if (call[1] === 'follow') this.#ifActive(term, call[0], (place) => void this.#follow(place, call[0], call[2]))
+      else this.#take(term, call)
     }
     for (const id of cancels) this.#inFlight.get(id)?.abort()
     if (this.#connection.unsentBytes > mostUnreadBytes) this.close()
   }
 
-  #run(place: Place & { readonly kind: 'here' }, [id, name, args, deadlineMs]: Call): void {
-    // However busy it is: changes must not be missed for it.
-    if (name === 'follow') return void this.#follow(place, id, args)
-    if (this.#inFlight.size >= mostInFlight) {
-      return this.#fail(
-        id,
-        new ServiceError('RATE_LIMITED', 'Too many calls at once.', { details: { retry_after_ms: soonMs } }),
-      )
-    }
-    if (name === 'replicas') return this.#done(id, this.#options.replicas())
-    const run = runnerOf(name, args)
-    if (!run) {
-      const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all run the same version?`
-      return this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
-    }
+  /** Answers that this replica is not the one that is meant, or calls back. */
+  #ifActive(term: number, id: number, run: (place: Here) => void): void {
+    const place = this.#options.places.now()
+    // Lower: it was meant for the one who was active before. Higher: somebody else is, and this replica stops.
+    if (place.kind === 'here' && term === place.term) run(place)
+    else this.#answer(id, ended.notActive, 'null')
+  }
+
+  /** Begins a call now, or when it is its caller's turn among all callers of the active replica. */
+  #take(term: number, call: Call): void {
+    const { clock, fairQueue } = this.#options
+    const [id, , , deadlineMs] = call
+    const caller = this.#callers.get(id)
+    this.#callers.delete(id)
+    if (this.#inFlight.size >= mostInFlight) return this.#fail(id, tooMany())
     const controller = new AbortController()
-    let answer: MaybePromise<unknown>
-    try {
-      answer = run(place.groups, controller.signal)
-    } catch (error) {
-      return this.#failAt(place, id, error)
+    this.#inFlight.set(id, controller)
+    const untilMs = clock.monotonicMs() + deadlineMs
+    const begin = () => {
+      // Its follower has gone.
+      if (this.#inFlight.get(id) !== controller) return
+      let answering: Promise<void> | undefined
+      // Later, nobody waits for it any more: a campaign would lead for nobody.
+      if (clock.monotonicMs() <= untilMs) {
+        this.#ifActive(term, id, (place) => (answering = this.#run(place, call, { caller, controller, untilMs })))
+      }
+      if (!answering) this.#inFlight.delete(id)
     }
-    if (answer instanceof Promise) void this.#later(place, id, answer, controller, deadlineMs)
-    else this.#done(id, answer)
+    if (fairQueue.run(caller?.lane ?? this.#ownLane, begin)) return
+    this.#inFlight.delete(id)
+    this.#fail(id, tooMany())
+  }
+
+  /** Undefined where it is answered at once. */
+  #run(place: Here, [id, name, args]: Call, { caller, controller, untilMs }: Taken): Promise<void> | undefined {
+    if (name === 'replicas') return void this.#done(id, this.#options.replicas())
+    const runner = runnerOf(name, args)
+    if (!runner) {
+      const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all run the same version?`
+      return void this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
+    }
+    try {
+      const bytes = caller ? runner.bytesOf(place.groups) : 0
+      if (caller && bytes > bytesPerRequest)
+        this.#options.budget.work(caller.subject, Math.ceil(bytes / bytesPerRequest))
+      const answer = runner.run(place.groups, controller.signal, caller)
+      if (answer instanceof Promise) return this.#later(place, id, answer, { controller, untilMs })
+      this.#done(id, answer)
+    } catch (error) {
+      this.#failAt(place, id, error)
+    }
+    return undefined
   }
 
   async #later(
     place: Place,
     id: number,
     answer: Promise<unknown>,
-    controller: AbortController,
-    deadlineMs: number,
+    { controller, untilMs }: Pick<Taken, 'controller' | 'untilMs'>,
   ): Promise<void> {
-    this.#inFlight.set(id, controller)
-    const timer = this.#options.clock.setTimer(deadlineMs, () => controller.abort(), { background: true })
+    const { clock } = this.#options
+    const leftMs = Math.max(0, untilMs - clock.monotonicMs())
+    const timer = clock.setTimer(leftMs, () => controller.abort(), { background: true })
     try {
       this.#done(id, await answer)
     } catch (error) {
@@ -151,7 +200,11 @@ export class LinkPeer {
     }
     this.#heard = position
     this.#stream?.end()
-    this.#stream = new LinkStream(this.#connection, this.#options.changes, place.groups, renewals === true)
+    this.#stream = new LinkStream(this.#connection, {
+      ...this.#options,
+      groups: place.groups,
+      renewals: renewals === true,
+    })
     this.#done(id, undefined)
     await this.#stream.begin(position)
   }
@@ -182,4 +235,8 @@ export class LinkPeer {
   #answer(id: number, how: number, json: string): void {
     this.#connection.queue('answers', `[${id},${how},${json}]`)
   }
+}
+
+function tooMany(): ServiceError {
+  return new ServiceError('RATE_LIMITED', 'Too many calls at once.', { details: { retry_after_ms: soonMs } })
 }

@@ -1,10 +1,12 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import { clientNetwork } from '@tenure/internal/client-network'
 import { isLoopback } from '@tenure/internal/loopback'
 import type { Clock } from 'tenure'
 import type { Tls } from '../auth/tls.ts'
 import { wrongOption } from '../errors.ts'
+import type { FairQueue } from '../fair-queue.ts'
 import type { Groups } from '../groups/groups.ts'
 import type { ActiveView, FollowerView, ReplicasView } from '../operation/replicas.ts'
 import type { Feed } from '../watch/feed.ts'
@@ -27,8 +29,19 @@ export interface LinkServerOptions {
   readonly tls?: Tls | undefined
   /** What this replica tells of changes while it is active. */
   readonly changes: LinkChanges
+  /** Divides the event loop among the callers, those of followers and those of this replica. */
+  readonly fairQueue: Pick<FairQueue, 'run'>
+  readonly budget: LinkBudget
   /** What operators hear of this replica while it is active. */
   active(): ActiveView | undefined
+}
+
+/** What callers of followers are charged for at the active replica. */
+export interface LinkBudget {
+  /** Work for a subject, in requests. Throws if it has used up its budget. */
+  work(subject: string, units: number): void
+  /** The same for what others are told because of it. False: nobody is told. */
+  deliver(subject: string, count: number): boolean
 }
 
 /** Changes as this replica tells of them. */
@@ -52,8 +65,8 @@ export class LinkServer {
   readonly #server: Server
   readonly #peers = new Set<LinkPeer>()
   readonly #sockets = new Set<Socket>()
-  /** By address: connections that have not proven yet that they are of this cluster, by port, the oldest first. */
-  readonly #strangers = new Map<string, Map<number, Socket>>()
+  /** By network: connections that have not proven yet that they are of this cluster, by peer, the oldest first. */
+  readonly #strangers = new Map<string, Map<string, Socket>>()
   readonly #stopped = new AbortController()
 
   constructor(options: LinkServerOptions) {
@@ -128,9 +141,10 @@ export class LinkServer {
 
   /** Where an address has too many, its oldest one makes room: who belongs to this cluster proves it soon. */
   #meet(socket: Socket, address: string, port: number): void {
-    const strangers = this.#strangers.get(address) ?? new Map<number, Socket>()
-    this.#strangers.set(address, strangers)
-    strangers.set(port, socket)
+    const network = clientNetwork(address)
+    const strangers = this.#strangers.get(network) ?? new Map<string, Socket>()
+    this.#strangers.set(network, strangers)
+    strangers.set(`${address} ${port}`, socket)
     const [oldest] = strangers
     if (!oldest || strangers.size <= mostStrangers) return
     strangers.delete(oldest[0])
@@ -139,9 +153,10 @@ export class LinkServer {
 
   /** By its port: over TLS, the socket that is upgraded is another one than that which was accepted. */
   #know(address: string, port: number): void {
-    const strangers = this.#strangers.get(address)
-    strangers?.delete(port)
-    if (strangers?.size === 0) this.#strangers.delete(address)
+    const network = clientNetwork(address)
+    const strangers = this.#strangers.get(network)
+    strangers?.delete(`${address} ${port}`)
+    if (strangers?.size === 0) this.#strangers.delete(network)
   }
 
   #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {

@@ -1,9 +1,10 @@
 import type { LocalGroups } from '../groups/local-groups.ts'
+import { textBytes } from '../groups/listing.ts'
 import { isAfter, textOf, type Position } from '../storage/position.ts'
 import type { Break } from '../groups/groups.ts'
 import type { Change, Entry, KeptChange } from '../watch/feed.ts'
 import type { LinkConnection } from './link-connection.ts'
-import type { LinkChanges } from './link-server.ts'
+import type { LinkBudget, LinkChanges, LinkServerOptions } from './link-server.ts'
 
 /** What a follower is told: where its stream begins, a change, a renewal, or that something is missing in between. */
 export type Told =
@@ -14,8 +15,16 @@ export type Told =
 
 /** More unread than that, and the follower goes on from the feed when it has read it. */
 const mostUnreadBytes = 2 ** 20
+/** A renewal is charged for as one delivery for each of these. */
+const bytesPerDelivery = 1_024
 /** Groups that are named to a follower that has missed something. If there are more, any may have changed. */
 export const mostChanged = 10_000
+
+export interface LinkStreamOptions extends Pick<LinkServerOptions, 'changes' | 'budget'> {
+  readonly groups: LocalGroups
+  /** Whether the follower wants to hear of renewals. */
+  readonly renewals: boolean
+}
 
 /** All changes, for one follower. Nothing is kept for it alone: when it falls behind, it goes on from the feed. */
 export class LinkStream {
@@ -28,7 +37,7 @@ export class LinkStream {
   #isEnded = false
   readonly #leave: () => void
 
-  constructor(connection: LinkConnection, changes: LinkChanges, groups: LocalGroups, renewals: boolean) {
+  constructor(connection: LinkConnection, { changes, budget, groups, renewals }: LinkStreamOptions) {
     this.#connection = connection
     this.#changes = changes
     this.#groups = groups
@@ -36,9 +45,7 @@ export class LinkStream {
       onChange: (change) => this.#onChange(change),
       onBreak: (gap) => this.#onBreak(gap),
       wantsRenewals: () => renewals && this.#isLive,
-      onRenewal: (change) => {
-        if (this.#connection.unsentBytes < mostUnreadBytes) this.#tell({ renewal: change })
-      },
+      onRenewal: (change) => this.#onRenewal(change, budget),
     })
   }
 
@@ -95,6 +102,14 @@ export class LinkStream {
     this.#position = position
     this.#tell({ at: textOf(position), change })
     if (this.#connection.unsentBytes > mostUnreadBytes) this.#isLive = false
+  }
+
+  /** To whoever renews: a follower that wants renewals wants those of all groups. Of renewals the newest counts. */
+  #onRenewal(change: Change, budget: LinkBudget): void {
+    if (this.#connection.unsentBytes >= mostUnreadBytes) return
+    const { subject, lease } = change
+    const units = Math.ceil((1 + textBytes(lease)) / bytesPerDelivery)
+    if (subject === undefined || budget.deliver(subject, units)) this.#tell({ renewal: change })
   }
 
   #onBreak({ position, changed }: Break, isOwn = false): void {

@@ -1,8 +1,8 @@
 /** What a follower asks of the active replica: each verb with the shape of what it takes, and what is done with it. */
 import { Type, type Static, type TSchema, type TTuple } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
-import type { GroupStanding, MaybePromise } from '../groups/groups.ts'
-import { fitting } from '../groups/listing.ts'
+import type { Caller, GroupStanding, GroupView, MaybePromise } from '../groups/groups.ts'
+import { fitting, textBytes } from '../groups/listing.ts'
 import { mostPresent } from '../groups/members.ts'
 import type { LocalGroups } from '../groups/local-groups.ts'
 import type { Position } from '../storage/position.ts'
@@ -18,15 +18,18 @@ export type Newest = Pick<LocalGroups, 'position' | 'durable'>
 
 interface Verb<Args, Answer> {
   isSound(args: unknown): args is Args
-  run(groups: LocalGroups, args: Args, signal: AbortSignal): MaybePromise<Answer>
+  run(groups: LocalGroups, args: Args, signal: AbortSignal, caller: Caller | undefined): MaybePromise<Answer>
+  /** How many bytes an answer is going to have, about, where they may be many: its caller is charged before it is made. */
+  bytesOf?: ((groups: LocalGroups, args: Args) => number) | undefined
 }
 
 function verb<T extends TSchema[], Answer>(
   args: [...T],
   run: Verb<Static<TTuple<T>>, Answer>['run'],
+  bytesOf?: Verb<Static<TTuple<T>>, Answer>['bytesOf'],
 ): Verb<Static<TTuple<T>>, Answer> {
   const compiled = TypeCompiler.Compile(Type.Tuple(args))
-  return { isSound: (given): given is Static<TTuple<T>> => compiled.Check(given), run }
+  return { isSound: (given): given is Static<TTuple<T>> => compiled.Check(given), run, bytesOf }
 }
 
 const text = Type.String()
@@ -50,6 +53,9 @@ const definition = Type.Object({
 /** In one call: they are answered in one step. */
 export const mostRenewals = 512
 const ids = Type.Array(text, { maxItems: 2_000 })
+
+const leaseBytes = ({ lease }: GroupStanding) => textBytes(lease)
+const viewBytes = (view: GroupView | undefined) => (view ? textBytes(view.lease, view.definition) : 0)
 
 export const verbs = {
   campaign: verb(
@@ -77,7 +83,7 @@ export const verbs = {
   ),
   renewMany: verb(
     [text, Type.Array(Type.Tuple([text, count, Type.Number()]), { maxItems: mostRenewals })],
-    (groups, [nodeId, renewals]) => groups.renewMany(nodeId, renewals),
+    (groups, [nodeId, renewals], _signal, caller) => groups.renewMany(nodeId, renewals, caller?.subject),
   ),
   resign: verb([Type.Object(holder)], (groups, [claim]) => groups.resign(claim)),
   // A verb of its own: a replica of an earlier version must not take it for a resignation, which holds nobody off.
@@ -85,7 +91,11 @@ export const verbs = {
   leader: verb([text], (groups, [groupId]) => groups.leader(groupId)),
   leaders: verb([ids], (groups, [groupIds]): MaybePromise<Standings> => {
     const found = groups.leaders(groupIds)
-    const at = (standings: readonly GroupStanding[]) => ({ standings, position: groups.position })
+    // A snapshot shows no more at once than a page, and asks for the rest again.
+    const at = (standings: readonly GroupStanding[]) => ({
+      standings: fitting(standings, leaseBytes),
+      position: groups.position,
+    })
     return found instanceof Promise ? found.then(at) : at(found)
   }),
   define: verb([text, definition, Type.Boolean()], (groups, [groupId, { policy, allowedNodes }, replace]) =>
@@ -97,7 +107,7 @@ export const verbs = {
     groups.idsAfter(after ?? undefined, Math.min(most, 2_000)),
   ),
   count: verb([], (groups) => groups.count()),
-  views: verb([ids], async (groups, [groupIds]) => fitting(await groups.views(groupIds))),
+  views: verb([ids], async (groups, [groupIds]) => fitting(await groups.views(groupIds), viewBytes)),
   heartbeat: verb(
     [text, text, text, Type.Union([text, Type.Null()])],
     (groups, [groupId, nodeId, metadata, instance]) =>
@@ -106,7 +116,11 @@ export const verbs = {
   present: verb([Type.Array(Type.Tuple([text, text]), { maxItems: mostPresent })], (groups, [open]) =>
     groups.present(open),
   ),
-  members: verb([text], (groups, [groupId]) => groups.members(groupId)),
+  members: verb(
+    [text],
+    (groups, [groupId]) => groups.members(groupId),
+    (groups, [groupId]) => groups.memberBytes(groupId),
+  ),
   newest: verb([], ({ position, durable }): Newest => ({ position, durable })),
   check: verb([], (groups) => groups.check()),
 }
@@ -116,11 +130,19 @@ export type ArgsOf<Name extends VerbName> = (typeof verbs)[Name] extends Verb<in
 export type AnswerOf<Name extends VerbName> = Awaited<ReturnType<(typeof verbs)[Name]['run']>>
 
 /** Undefined for a verb of another version, or for what it does not take. */
-export function runnerOf(
-  name: string,
-  args: unknown,
-): ((groups: LocalGroups, signal: AbortSignal) => MaybePromise<unknown>) | undefined {
+export function runnerOf(name: string, args: unknown): Runner | undefined {
   if (!Object.hasOwn(verbs, name)) return undefined
-  const { isSound, run } = verbs[name as VerbName] as Verb<unknown, unknown>
-  return isSound(args) ? (groups, signal) => run(groups, args, signal) : undefined
+  const { isSound, run, bytesOf } = verbs[name as VerbName] as Verb<unknown, unknown>
+  if (!isSound(args)) return undefined
+  return {
+    run: (groups, signal, caller) => run(groups, args, signal, caller),
+    bytesOf: (groups) => bytesOf?.(groups, args) ?? 0,
+  }
+}
+
+/** A call that is understood. */
+export interface Runner {
+  /** How many bytes the answer is going to have, about; 0: few. */
+  bytesOf(groups: LocalGroups): number
+  run(groups: LocalGroups, signal: AbortSignal, caller: Caller | undefined): MaybePromise<unknown>
 }

@@ -187,9 +187,19 @@ export interface Follower {
   onRenewal?(change: Change): void
 }
 
+/** For whom a call is made. */
+export interface Caller {
+  /** Who is charged for it. */
+  readonly subject: string
+  /** Calls of one lane take turns with those of others. Default: the subject. */
+  readonly lane?: string | undefined
+}
+
 export interface Groups {
   /** Constant for the life of the data. */
   readonly clusterId: string
+  /** The same groups, for a caller to whom the active replica charges what it does for these calls. */
+  as(caller: Caller): Groups
   campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding>
   renew(claim: RenewClaim): MaybePromise<GroupStanding>
   /** The same for many leases of a node, of each group always the same. What became of each is at its place. */
@@ -199,7 +209,10 @@ export interface Groups {
   depose(claim: HolderClaim): Promise<GroupStanding>
   /** The newest lease; what it says of an end is durable. */
   leader(groupId: string): MaybePromise<GroupStanding>
-  /** The same for many, in their order. Followers were told before of every change that these show. */
+  /**
+   * The same for many, in their order. The last ones may be left out, but not all. Followers were told before of every
+   * change that these show.
+   */
   leaders(groupIds: readonly string[]): MaybePromise<readonly GroupStanding[]>
 
   define(

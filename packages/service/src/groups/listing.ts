@@ -1,5 +1,5 @@
 import { Pace } from '../clock.ts'
-import type { GroupView, MaybePromise, Page, PageOptions } from './groups.ts'
+import type { Definition, GroupView, LeaseView, MaybePromise, Page, PageOptions } from './groups.ts'
 import { isOwnGroup } from './own-groups.ts'
 
 /** Ids that one page may pass over. */
@@ -49,7 +49,7 @@ export async function pageOf(listing: Listing, { after, limit, isShown = () => t
       }
       if (shown) {
         groups.push(shown)
-        bytes += textBytes(shown)
+        bytes += textBytes(shown.lease, shown.definition)
       }
       last = id
       looked += 1
@@ -59,16 +59,19 @@ export async function pageOf(listing: Listing, { after, limit, isShown = () => t
 }
 
 /** The first ones, as many as a page may hold: more of them may be too large to be passed on. */
-export function fitting<T extends GroupView | undefined>(views: readonly T[]): readonly T[] {
+export function fitting<T>(views: readonly T[], bytesOf: (view: T) => number): readonly T[] {
   let bytes = 0
   const last = views.findIndex((view) => {
-    bytes += view ? textBytes(view) : 0
+    bytes += bytesOf(view)
     return bytes >= mostPageBytes
   })
   return last === -1 ? views : views.slice(0, last + 1)
 }
 
-function textBytes({ lease, definition }: GroupView): number {
-  const nodes = definition.allowedNodes ?? []
-  return (lease?.metadata.length ?? 0) + (lease?.carry.length ?? 0) + nodes.reduce((sum, node) => sum + node.length, 0)
+/** What people wrote into a lease, and into the definition of its group. */
+export function textBytes(lease: LeaseView | undefined, definition?: Definition): number {
+  const nodes = definition?.allowedNodes ?? []
+  // Metadata is JSON already. Of a carry, a character may take six bytes there.
+  const texts = lease ? lease.metadata.length + JSON.stringify(lease.carry).length : 0
+  return texts + nodes.reduce((sum, node) => sum + node.length, 0)
 }

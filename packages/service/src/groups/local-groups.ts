@@ -89,6 +89,11 @@ export class LocalGroups implements Groups, Listing {
     return this.#clock.setTimer(pruneMs, prune, { background: true })
   }
 
+  /** Here the callers have shared the time already. */
+  as(): this {
+    return this
+  }
+
   async campaign(claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
     const deadlineMs = this.#clock.monotonicMs() + claim.waitMs
     const { implicitGroups, chargeNewGroup } = this.#options
@@ -309,6 +314,11 @@ export class LocalGroups implements Groups, Listing {
 
   async members(groupId: string): Promise<MemberView[]> {
     return this.#lookAtKnown(groupId, (group) => this.#members.list(groupId, this.#knownOf(group)))
+  }
+
+  /** What {@link members} takes as text, about. */
+  memberBytes(groupId: string): number {
+    return this.#members.bytesOf(groupId)
   }
 
   /** What is known of members beside their signs. */

@@ -92,6 +92,13 @@ export class Members {
     signs.delete(nodeId)
   }
 
+  /** What {@link list} takes as text, about. */
+  bytesOf(groupId: string): number {
+    let sum = 0
+    for (const { bytes } of this.#groups.get(groupId)?.values() ?? []) sum += bytes
+    return sum
+  }
+
   list(
     groupId: string,
     known: {

@@ -2,6 +2,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { LogController, type FastifyRequest } from 'fastify'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { Server as TlsServer } from 'node:tls'
 import { open } from '../auth/access.ts'
 import { ServiceError } from '../errors.ts'
 import { anonymous } from '../fair-queue.ts'
@@ -100,7 +101,9 @@ function guardRequests({ server }: App, { authenticator, fairQueue }: Service): 
   // Without authentication every connection has its own turns: an address says nothing on one machine.
   const laneOf = (request: IncomingMessage) =>
     authenticator === open ? request.socket : (authenticator.recall(request) ?? anonymous)
-  server.on('request', new RequestGate(fairQueue, laneOf).guard(handle))
+  const gate = new RequestGate(fairQueue, laneOf)
+  server.on('request', gate.guard(handle))
+  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => gate.meet(socket))
 }
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY']

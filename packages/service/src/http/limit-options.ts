@@ -4,7 +4,8 @@ import { wrongOption } from '../errors.ts'
 
 /**
  * Limits of the service. For each number per subject, 0 means no limit. A subject is an authenticated caller; without
- * authentication it is the caller's address, and the defaults per subject are 0.
+ * authentication it is the caller's address, and the defaults per subject are 0. The addresses of an IPv6 network of 64
+ * bits count as one.
  */
 export interface LimitOptions {
   /** Connections at once. A quarter of them may be without an identity: these make room first. Default: 30,000. */

@@ -1,6 +1,8 @@
+import { clientNetwork } from '@tenure/internal/client-network'
 import type { FastifyRequest } from 'fastify'
 import type { Clock } from 'tenure'
 import { ServiceError } from '../errors.ts'
+import type { Caller } from '../groups/groups.ts'
 import { Budget, Places, Turns } from './budgets.ts'
 import type { LimitOptions } from './limit-options.ts'
 
@@ -92,14 +94,14 @@ export class Limits {
     this.#take(this.#requests, request, Math.ceil(count / groupsPerRequest) - 1, 'requests', 1)
   }
 
-  /** Work that an answer takes, in requests, beside the one that was paid for. Called before the work is done. */
-  work(request: FastifyRequest, units: number): void {
-    this.#take(this.#requests, request, units - 1, 'requests', 1)
+  /** Work for a subject, in requests. Called before it is done. */
+  work(subject: string, units: number, paid = 0): void {
+    this.#charge(this.#requests, subject, units - paid, 'requests', paid)
   }
 
   /** An answer of this many bytes is about to be made: each 4 KB of it counts as a request. */
   making(request: FastifyRequest, bytes: number): void {
-    this.work(request, Math.ceil(bytes / bytesPerRequest))
+    this.work(this.subjectOf(request), Math.ceil(bytes / bytesPerRequest), 1)
   }
 
   /** A poll of this many groups has so many bytes: known only afterwards, so it is not refused for them. */
@@ -132,7 +134,13 @@ export class Limits {
 
   /** Who is charged for what a request does. */
   subjectOf(request: FastifyRequest): string {
-    return this.#authenticated ? request.identity.subject : request.ip
+    return this.#authenticated ? request.identity.subject : clientNetwork(request.ip)
+  }
+
+  /** For whom another replica makes a call. Without authentication every connection has its own turns. */
+  callerOf(request: FastifyRequest): Caller {
+    const subject = this.subjectOf(request)
+    return this.#authenticated ? { subject } : { subject, lane: `${subject} ${request.raw.socket.remotePort}` }
   }
 
   newGroup(subject: string): void {

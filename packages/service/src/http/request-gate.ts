@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FairQueue, Lane } from '../fair-queue.ts'
 import { refuseBusy } from './failures.ts'
+import { SocketIntake } from './socket-intake.ts'
 
 /** Clients may send the next request before they have an answer, up to this many on one connection. */
 const mostUnanswered = 256
@@ -20,7 +21,7 @@ interface Line {
   isQueued: boolean
   /** The turn in which its last request began. */
   turn: number | undefined
-  isHeld: boolean
+  readonly intake: SocketIntake
   /** It has sent too many requests at once. Nothing more is taken from it. */
   isOver: boolean
 }
@@ -50,10 +51,21 @@ export class RequestGate {
     return (request, response) => this.#take(request, response)
   }
 
+  /** A connection that was accepted, before anything was read from it. */
+  meet(socket: Socket): void {
+    this.#lineOf(socket).intake.attach()
+  }
+
+  #lineOf(socket: Socket): Line {
+    const line = this.#lines.get(socket) ?? newLine(socket)
+    this.#lines.set(socket, line)
+    return line
+  }
+
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
-    const line = this.#lines.get(socket) ?? newLine()
-    this.#lines.set(socket, line)
+    const line = this.#lineOf(socket)
+    line.intake.note()
     if (line.isOver) return
     line.unanswered += 1
     response.once('close', () => (line.unanswered -= 1))
@@ -65,7 +77,7 @@ export class RequestGate {
     const isSecond = line.turn === this.#queue.turn
     if (!line.isQueued) return this.#begin(line, { request, response }, isSecond ? 'runLater' : 'run')
     line.waiting.push({ request, response })
-    if (line.waiting.length >= holdAt) hold(socket, line)
+    if (line.waiting.length >= holdAt) line.intake.hold()
   }
 
   #begin(line: Line, { request, response }: Line['waiting'][number], how: 'run' | 'runLater'): void {
@@ -89,30 +101,21 @@ export class RequestGate {
     if (socket.destroyed) line.waiting.length = 0
     const next = line.waiting.shift()
     if (next) return this.#begin(line, next, 'runLater')
-    if (!line.isHeld) return
+    // It is closed with its last answer.
+    if (line.isOver) return line.intake.hold()
+    // The next packets of many connections may arrive in one turn, and each of them is parsed at once.
+    if (this.#queue.isBusy(lane)) line.intake.hold()
+    if (!line.intake.isHeld) return
     // In its turn too: what has arrived meanwhile is parsed at once.
     const read = () => {
-      line.isHeld = false
       this.#queue.charge(lane, readMs)
-      socket.resume()
+      line.intake.release()
     }
     if (!this.#queue.runLater(lane, read)) read()
   }
 }
 
-function newLine(): Line {
-  return { waiting: [], unanswered: 0, isQueued: false, turn: undefined, isHeld: false, isOver: false }
-}
-
-/**
- * Stops reading. Node resumes a connection whenever it hands out a body. The bodies of the requests that wait have all
- * arrived, so that nothing is kept from them.
- */
-function hold(socket: Socket, line: Line): void {
-  if (line.isHeld) return
-  line.isHeld = true
-  socket.pause()
-  if (Object.hasOwn(socket, 'resume')) return
-  const resume = socket.resume.bind(socket)
-  socket.resume = () => (line.isHeld ? socket : resume())
+function newLine(socket: Socket): Line {
+  const intake = new SocketIntake(socket)
+  return { waiting: [], unanswered: 0, isQueued: false, turn: undefined, intake, isOver: false }
 }

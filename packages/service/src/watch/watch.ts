@@ -59,7 +59,7 @@ export async function watch(
 }
 
 async function startOf(
-  { hub, state }: Service,
+  { hub, state, limits }: Service,
   request: FastifyRequest,
   query: WatchOptions,
 ): Promise<Start | SnapshotPlace> {
@@ -71,7 +71,7 @@ async function startOf(
   const found = typeof cursor === 'string' ? (place?.position ?? hub.feed.find(cursor)) : undefined
   const isAhead = found !== undefined && found !== 'gap' && isAfter(found, hub.feed.position)
   // Another replica may have given it out, and this one has yet to hear what that one knew.
-  if (found === undefined || (isAhead && !(await state.reaches(found)))) {
+  if (found === undefined || (isAhead && !(await state.as(limits.callerOf(request)).reaches(found)))) {
     throw new ServiceError('INVALID_REQUEST', 'This cursor was never given out.')
   }
   return place ?? found
@@ -91,6 +91,8 @@ async function* beginningOf(
     return yield { events: [], position: from, left: [], hasGap: false }
   }
   const pace = new Pace()
+  const { hub, clock, limits } = service
+  const state = service.state.as(limits.callerOf(request))
   let part: SnapshotPart = isInside
     ? partAfter(groups, from)
     : { shown: undefined, left: groups, from, hasGap: from === 'first' }
@@ -98,7 +100,7 @@ async function* beginningOf(
   do {
     const asked = part
     const taken = await whileHere(service, request, async (signal) => {
-      const snapshot = await takeSnapshot(service, asked)
+      const snapshot = await takeSnapshot({ hub, clock, state }, asked)
       if (signal.aborted) throw new ServiceError('BACKEND_UNAVAILABLE', 'Rights were read again, or the service stops.')
       return snapshot
     })

@@ -59,7 +59,8 @@ function campaignRoute(app: App, service: Service): void {
         mark: body.mark,
         subject: limits.countsGroups ? limits.subjectOf(request) : undefined,
       }
-      const run = (signal: AbortSignal) => state.campaign(claim, signal)
+      const groups = state.as(limits.callerOf(request))
+      const run = (signal: AbortSignal) => groups.campaign(claim, signal)
       const waits = claim.waitMs > 0
       const verdict = await (waits ? limits.waiting(request, () => whileHere(service, request, run)) : run(here))
       metrics.campaign(verdict.granted)
@@ -108,7 +109,9 @@ function renewRoute(app: App, { state, clock, metrics, limits }: Service): void 
       }
       const { extend_by_ms: extendByMs, carry } = body
       if (carry !== undefined) checkCarry(carry)
-      const verdict = state.renew({ ...heldOf(groupId, body), extendByMs, carry, subject: limits.subjectOf(request) })
+      const caller = limits.callerOf(request)
+      const { subject } = caller
+      const verdict = state.as(caller).renew({ ...heldOf(groupId, body), extendByMs, carry, subject })
       return verdict instanceof Promise ? verdict.then(answer) : answer(verdict)
     },
   )
@@ -135,7 +138,8 @@ function resignRoute(app: App, { state, clock, limits, hub }: Service): void {
       if (body.force) mayAdminister(request.identity)
       else mayAct(request.identity, groupId, body.node_id)
       const held = heldOf(groupId, body)
-      const verdict = await (body.force ? state.depose(held) : state.resign(held))
+      const groups = state.as(limits.callerOf(request))
+      const verdict = await (body.force ? groups.depose(held) : groups.resign(held))
       if (!verdict.granted) throw notLeader(verdict, groupId, clock.wallMs())
       limits.causes(request, hub.watchersOf(groupId))
       const leader = verdict.lease && { leader: leaderOf(verdict.lease, clock.wallMs()) }
@@ -144,7 +148,7 @@ function resignRoute(app: App, { state, clock, limits, hub }: Service): void {
   )
 }
 
-function leaderRoute(app: App, { state, clock }: Service): void {
+function leaderRoute(app: App, { state, clock, limits }: Service): void {
   app.get(
     '/v1/groups/:group_id/leader',
     {
@@ -160,7 +164,7 @@ function leaderRoute(app: App, { state, clock }: Service): void {
     },
     async (request) => {
       mayRead(request.identity, request.params.group_id)
-      const verdict = await state.leader(request.params.group_id)
+      const verdict = await state.as(limits.callerOf(request)).leader(request.params.group_id)
       return { ...leadershipOf(verdict, clock.wallMs()), cluster_id: state.clusterId }
     },
   )

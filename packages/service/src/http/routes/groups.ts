@@ -1,5 +1,6 @@
 /** Groups, their policies and their members. */
 import type { Static } from '@sinclair/typebox'
+import type { FastifyRequest } from 'fastify'
 import { canRead, mayAct, mayAdminister, mayRead } from '../../auth/access.ts'
 import { keysFrom, Seal } from '../../auth/seal.ts'
 import { checkGroupId, checkNodeId, metadataText } from '../../checks.ts'
@@ -34,7 +35,7 @@ function createGroupRoute(app: App, service: Service): void {
     async (request, reply) => {
       mayAdminister(request.identity)
       const { group_id: groupId, ...definition } = request.body
-      const { status, answer } = await define(service, groupId, definition, { replace: false })
+      const { status, answer } = await define(groupsOf(service, request), groupId, definition, { replace: false })
       return reply.code(status).send(answer)
     },
   )
@@ -58,14 +59,22 @@ function putGroupRoute(app: App, service: Service): void {
     },
     async (request, reply) => {
       mayAdminister(request.identity)
-      const { status, answer } = await define(service, request.params.group_id, request.body, { replace: true })
+      const { status, answer } = await define(groupsOf(service, request), request.params.group_id, request.body, {
+        replace: true,
+      })
       return reply.code(status).send(answer)
     },
   )
 }
 
+/** The same, with the groups as this caller asks for them. */
+function groupsOf(service: Service, request: FastifyRequest): Pick<Service, 'state' | 'clock' | 'policy'> {
+  const { state, limits, clock, policy } = service
+  return { state: state.as(limits.callerOf(request)), clock, policy }
+}
+
 async function define(
-  { state, clock, policy }: Service,
+  { state, clock, policy }: Pick<Service, 'state' | 'clock' | 'policy'>,
   groupId: string,
   definition: Static<typeof schema.PutGroupBody>,
   options: { replace: boolean },
@@ -111,11 +120,12 @@ function listGroupsRoute(app: App, { state, secret, clock, limits, revocations }
       if (after !== undefined && after === request.query.after) mayRead(identity, after)
       const sought = search.toLowerCase()
       const isShown = (groupId: string) => groupId.toLowerCase().includes(sought) && canRead(identity, groupId)
-      const { groups, next, passedOver } = await state.groups({ after, limit: Number(limit), isShown })
+      const asked = state.as(limits.callerOf(request))
+      const { groups, next, passedOver } = await asked.groups({ after, limit: Number(limit), isShown })
       limits.passedOver(request, passedOver)
       const seesAll = identity.reader || identity.admin
       // Those who see some of the groups hear nothing of the others, nor how many there are.
-      const total = seesAll && sought === '' ? Math.max(0, (await state.count()) - revocations.count) : undefined
+      const total = seesAll && sought === '' ? Math.max(0, (await asked.count()) - revocations.count) : undefined
       return {
         ...(total !== undefined && { total }),
         groups: groups.map((group) => viewOf(group, clock.wallMs())),
@@ -126,7 +136,7 @@ function listGroupsRoute(app: App, { state, secret, clock, limits, revocations }
   )
 }
 
-function groupRoute(app: App, { state, clock }: Service): void {
+function groupRoute(app: App, service: Service): void {
   app.get(
     '/v1/groups/:group_id',
     {
@@ -142,12 +152,13 @@ function groupRoute(app: App, { state, clock }: Service): void {
     },
     async (request) => {
       mayRead(request.identity, request.params.group_id)
+      const { state, clock } = groupsOf(service, request)
       return { ok: true as const, group: viewOf(await state.group(request.params.group_id), clock.wallMs()) }
     },
   )
 }
 
-function deleteGroupRoute(app: App, { state }: Service): void {
+function deleteGroupRoute(app: App, { state, limits }: Service): void {
   app.delete(
     '/v1/groups/:group_id',
     {
@@ -164,13 +175,15 @@ function deleteGroupRoute(app: App, { state }: Service): void {
     },
     async (request) => {
       mayAdminister(request.identity)
-      await state.remove(request.params.group_id, { force: request.query.force === 'true' })
+      await state
+        .as(limits.callerOf(request))
+        .remove(request.params.group_id, { force: request.query.force === 'true' })
       return { ok: true as const }
     },
   )
 }
 
-function heartbeatRoute(app: App, { state }: Service): void {
+function heartbeatRoute(app: App, { state, limits }: Service): void {
   app.post(
     '/v1/groups/:group_id/heartbeat',
     {
@@ -191,7 +204,8 @@ function heartbeatRoute(app: App, { state }: Service): void {
       mayAct(request.identity, groupId, nodeId)
       checkNodeId(nodeId)
       checkGroupId(groupId, request.body.group_id)
-      await state.heartbeat(groupId, nodeId, metadataText(metadata), instance)
+      const groups = state.as(limits.callerOf(request))
+      await groups.heartbeat(groupId, nodeId, metadataText(metadata), instance)
       return { ok: true as const }
     },
   )
@@ -218,7 +232,7 @@ function membersRoute(app: App, { state, limits }: Service): void {
     },
     async (request, reply) => {
       mayRead(request.identity, request.params.group_id)
-      const members = await state.members(request.params.group_id)
+      const members = await state.as(limits.callerOf(request)).members(request.params.group_id)
       limits.making(
         request,
         members.reduce((sum, { nodeId, metadata }) => sum + memberBytes + nodeId.length + metadata.length, 0),

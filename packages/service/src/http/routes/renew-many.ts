@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { maySpeakFor, notJoined } from '../../auth/access.ts'
 import { Pace } from '../../clock.ts'
 import { ServiceError } from '../../errors.ts'
-import type { ManyRenewal, ManyRenewed } from '../../groups/groups.ts'
+import type { Caller, ManyRenewal, ManyRenewed } from '../../groups/groups.ts'
 import { batchBodyBytes } from '../bodies.ts'
 import { countUnread, isStillKnown } from '../connections.ts'
 import * as schema from '../schemas/elections.ts'
@@ -61,7 +61,7 @@ async function renewAll(
   const firsts = new Map<string, Item>()
   const waiting: Promise<void>[] = []
   const pace = new Pace()
-  const subject = service.limits.subjectOf(request)
+  const caller = service.limits.callerOf(request)
   let slice: Slice = { places: [], renewals: [] }
   // Ten thousand of them come in one request: nothing is made here that is not needed.
   for (const [index, item] of renewals.entries()) {
@@ -79,7 +79,7 @@ async function renewAll(
     }
     const isLast = index === renewals.length - 1
     if (!isLast && index % itemsPerLook !== itemsPerLook - 1) continue
-    const renewing = renewSome(service, { nodeId, subject }, slice, results)
+    const renewing = renewSome(service, { nodeId, caller }, slice, results)
     if (renewing) waiting.push(renewing)
     slice = { places: [], renewals: [] }
     if (isLast || !pace.isOver) continue
@@ -95,7 +95,7 @@ async function renewAll(
 /** At once where nothing is to wait for. */
 function renewSome(
   { state, clock }: Service,
-  { nodeId, subject }: { readonly nodeId: string; readonly subject: string },
+  { nodeId, caller }: { readonly nodeId: string; readonly caller: Caller },
   { places, renewals }: Slice,
   results: schema.RenewResult[],
 ): Promise<void> | undefined {
@@ -114,7 +114,7 @@ function renewSome(
     each(([group_id]) => ({ group_id, ok: false, error: error.code, message: error.message }))
   }
   try {
-    const answers = state.renewMany(nodeId, renewals, subject)
+    const answers = state.as(caller).renewMany(nodeId, renewals, caller.subject)
     if (answers instanceof Promise) return answers.then(answered, failed)
     answered(answers)
   } catch (error) {

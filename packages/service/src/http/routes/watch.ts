@@ -82,7 +82,7 @@ function changesRoute(app: App, { hub, limits }: Service): void {
     },
     async (request) => {
       const groups = groupsOf(request.query)
-      limits.work(request, Math.max(changesPrice, Math.ceil(groups.length / 10)))
+      limits.work(limits.subjectOf(request), Math.max(changesPrice, Math.ceil(groups.length / 10)), 1)
       for (const group of groups) mayRead(request.identity, group)
       const kept = hub.feed.newest(new Set(groups), Number(request.query.limit ?? '100'))
       return { changes: kept.map(({ change }) => changeOf(change)) }
