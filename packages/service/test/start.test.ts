@@ -80,7 +80,7 @@ test.each([
     return { tls: { certFile: write('server.pem', cert), keyFile } }
   })
   onTestFinished(() => service.close())
-  const warned = () => service.log.filter((line) => line.includes('everybody on this machine can read the key'))
+  const warned = () => service.log.filter((line) => line.includes("can read the service's private key"))
   expect(warned()).toHaveLength(warnings)
   await service.running.reload()
   expect(warned()).toHaveLength(2 * warnings)

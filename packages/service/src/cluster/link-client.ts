@@ -38,7 +38,7 @@ export interface LinkClientOptions {
   readonly self: { readonly replica: string; readonly address: string }
 }
 
-/** How a call is made. */
+/** The options of a call. */
 export interface CallOptions {
   /** How long the caller waits. */
   readonly deadlineMs: number

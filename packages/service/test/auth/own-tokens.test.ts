@@ -143,7 +143,7 @@ test('a service warns of a key that everybody can replace', async () => {
       return { authentication: { tokenKeyFile } }
     })
     await close()
-    expect(log.join('').includes('everybody on this machine can let itself in by a key of its own')).toBe(warned)
+    expect(log.join('').includes('every user of this machine can authenticate with a key of its own')).toBe(warned)
   }
 })
 
@@ -175,8 +175,8 @@ test('a service warns of rights and of authorities of clients that everybody can
     })
     await close()
     const lines = log.join('')
-    expect(lines.includes('everybody on this machine can give itself every right')).toBe(warned)
-    expect(lines.includes('everybody on this machine can let itself in by an authority of its own')).toBe(warned)
+    expect(lines.includes('every user of this machine can grant itself every right')).toBe(warned)
+    expect(lines.includes('every user of this machine can authenticate with a CA of its own')).toBe(warned)
   }
 })
 
