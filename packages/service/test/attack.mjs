@@ -96,7 +96,7 @@ async function ask(method, path, body) {
       ...(body && { body: JSON.stringify(body) }),
     })
     const text = await answer.text()
-    if (answer.status !== 429) return JSON.parse(text)
+    if (answer.status !== 429 && answer.status < 500) return JSON.parse(text)
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
 }

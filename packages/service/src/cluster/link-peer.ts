@@ -142,10 +142,12 @@ export class LinkPeer {
       // Its follower has disconnected.
       if (this.#inFlight.get(id) !== controller) return
       let answering: Promise<void> | undefined
-      // After the deadline nobody waits for the answer, and a campaign would win a term for nobody.
-      if (clock.monotonicMs() <= untilMs) {
-        this.#ifActive(term, id, (place) => (answering = this.#run(place, call, { caller, controller, untilMs })))
-      }
+      // Otherwise nobody waits for the answer any more, and a campaign would win a term for nobody.
+      if (clock.monotonicMs() <= untilMs && !controller.signal.aborted) {
+        this.#ifActive(term, id, (place) => {
+          answering = this.#run(place, call, { caller, controller, untilMs })
+        })
+      } else this.#answer(id, ended.notActive, 'null')
       if (!answering) this.#inFlight.delete(id)
     }
     if (fairQueue.run(caller?.lane ?? this.#ownLane, begin)) return
@@ -155,11 +157,15 @@ export class LinkPeer {
 
   /** Returns undefined if it answers synchronously. */
   #run(place: Here, [id, name, args]: Call, { caller, controller, untilMs }: Taken): Promise<void> | undefined {
-    if (name === 'replicas') return void this.#done(id, this.#options.replicas())
+    if (name === 'replicas') {
+      this.#done(id, this.#options.replicas())
+      return undefined
+    }
     const runner = runnerOf(name, args)
     if (!runner) {
       const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all replicas run the same version?`
-      return void this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
+      this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
+      return undefined
     }
     try {
       const bytes = caller ? runner.bytesOf(place.groups) : 0

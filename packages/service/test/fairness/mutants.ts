@@ -75,8 +75,15 @@ export const fairnessMutations: readonly (Mutation & { readonly by: string })[] 
   {
     name: 'begin a call of a follower however late it is',
     file: 'cluster/link-peer.ts',
-    find: 'if (clock.monotonicMs() <= untilMs) {',
-    replace: 'if (untilMs > 0) {',
+    find: 'if (clock.monotonicMs() <= untilMs && !controller.signal.aborted) {',
+    replace: 'if (!controller.signal.aborted) {',
+    by: 'a call whose caller waits no more is not begun when its turn comes',
+  },
+  {
+    name: 'begin a call of a follower whose caller has gone',
+    file: 'cluster/link-peer.ts',
+    find: 'if (clock.monotonicMs() <= untilMs && !controller.signal.aborted) {',
+    replace: 'if (clock.monotonicMs() <= untilMs) {',
     by: 'a call whose caller waits no more is not begun when its turn comes',
   },
   {
