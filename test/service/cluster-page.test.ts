@@ -13,7 +13,7 @@ const source = listFiles()
   .join('\n')
 
 /** The fixed parts of texts that are composed. */
-const parts = ['This replica is not the active one: ', 'refuses this replica: ']
+const parts = ['This replica is not active: ', 'refuses this replica: ']
 
 test('every log line that docs/guide/service-cluster.md explains is in the code', () => {
   const [, table = ''] = page.split('| line of the log |')

@@ -9,7 +9,7 @@ export interface ConnectionRoomOptions {
   readonly most: number
   /** The maximum number of connections without an identity. The rest is reserved for identified callers. */
   readonly mostUnknown: number
-  /** The maximum per address, which may be a proxy. An IPv6 network of 64 bits counts as one address. */
+  /** The maximum per address, which may be a proxy. All addresses of a 64-bit IPv6 network count as one. */
   readonly mostPerAddress: number
   /** The maximum per address without an identity. */
   readonly mostUnknownPerAddress: number

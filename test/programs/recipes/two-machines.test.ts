@@ -100,7 +100,7 @@ describeWithPrograms([programs.ip], 'Two machines in ten minutes', () => {
         expect(second.output.out).not.toContain('term 3')
         const refused = onTwo(ask)
         expect(await refused.ended).toBe(69)
-        expect(refused.output.error).toContain('What was shown has been revoked.')
+        expect(refused.output.error).toContain('The credential has been revoked.')
 
         const tokens = ['machine-1.token', 'machine-2.token', 'admin.token'].map((name) =>
           readFileSync(join(folderOne, name), 'utf8').trim(),

@@ -15,33 +15,33 @@ export interface ActiveCallsOptions extends LinkClientOptions {
   readonly places: Places
 }
 
-/** How a call is made here, and how it is passed on. */
+/** How a call is made on this replica, and whether it may be repeated. */
 export interface ActiveCall<Name extends VerbName> {
   here(place: Here): MaybePromise<AnswerOf<Name>>
   /** Whether it does no harm if it is carried out twice. */
   readonly isRepeatable: boolean
-  /** Called before it is carried out again although it may have been. */
+  /** Called before the call is repeated although it may have been carried out. */
   onRepeat?(): void
-  /** How long the caller waits beyond what a call takes. */
+  /** How long the caller waits, in addition to the time that a call takes. */
   readonly waitMs?: number
   readonly signal?: AbortSignal
 }
 
-/** How long a call is held while nobody is active, unless its caller waits for longer anyhow. */
+/** How long a call is held while no replica is active, unless its caller waits for longer anyway. */
 const holdMs = 2_000
-/** How long a call may take, beside what its caller wants to wait. */
+/** How long a call may take, in addition to what its caller wants to wait. */
 const callMs = 10_000
 const retryMs = 100
 const soonMs = 1_000
 
 /**
- * Calls that are held or passed on at once, by one subject and in all. Each keeps its request in memory, and while the
- * active replica stalls or is replaced none of them is answered.
+ * How many calls may be held or forwarded at once, for one subject and in total. Each keeps its request in memory, and
+ * none is answered while the active replica stalls or is replaced.
  */
 const mostPerSubject = 8_192
 const mostInAll = 50_000
 
-/** Makes each call where the groups are: here, or at the active replica. */
+/** Makes each call where the groups are: on this replica, or on the active one. */
 export class ActiveCalls {
   readonly #options: ActiveCallsOptions
   readonly #places: Places
@@ -54,7 +54,7 @@ export class ActiveCalls {
     this.#options = options
     this.#places = options.places
     this.#clock = options.clock
-    // Every call that is held listens to it.
+    // Every held call listens to it.
     setMaxListeners(0, this.#closed.signal)
   }
 
@@ -72,14 +72,14 @@ export class ActiveCalls {
     this.#link?.close()
   }
 
-  /** What waits at a replica that is active no more goes on elsewhere. */
+  /** Moves calls that wait at a replica that is no longer active to the next one. */
   async #leaveFormerPlaces(): Promise<void> {
     const { signal } = this.#closed
     let known = this.#places.now()
     while (!signal.aborted) {
       await this.#places.changed(known, signal)
       const place = this.#places.now()
-      // Where nobody is known to be active, the one who was may still be.
+      // While no active replica is known, the former one may still be active.
       if (place.kind !== 'nowhere' && !isSamePlace(place, known)) this.#leave(place)
       known = place
     }
@@ -91,8 +91,8 @@ export class ActiveCalls {
   }
 
   /**
-   * At once where this replica is active, and nothing is to wait for: renewals are many. `caller` is for whom it is made;
-   * undefined: for this replica itself.
+   * Answers synchronously if this replica is active and there is nothing to wait for, because there are many renewals.
+   * `caller` is undefined for a call that this replica makes for itself.
    */
   ask<Name extends VerbName>(
     verb: Name,
@@ -130,7 +130,7 @@ export class ActiveCalls {
     }
   }
 
-  /** Until it is answered, or there was nobody to answer it for too long. */
+  /** Repeats the call until it is answered, or there was no active replica for too long. */
   async #askAgain<Name extends VerbName>(
     verb: Name,
     args: ArgsOf<Name>,
@@ -138,7 +138,8 @@ export class ActiveCalls {
     caller: Caller | undefined,
   ): Promise<AnswerOf<Name>> {
     const untilMs = this.#clock.monotonicMs() + callMs + (call.waitMs ?? 0)
-    // A crash of the active one takes longer than a call is held: its place in line is lost, what is left of its wait is not.
+    // After a crash of the active replica, an election takes longer than a call is held. A campaign keeps what is left
+    // of its wait, but loses its position in the queue.
     const hold = () => this.#clock.monotonicMs() + Math.max(holdMs, call.waitMs ?? 0)
     let heldUntilMs = hold()
     for (;;) {
@@ -156,7 +157,7 @@ export class ActiveCalls {
         }
         const mayBeDone = !(error instanceof LinkError) || error.mayBeDone
         if (mayBeDone) call.onRepeat?.()
-        // It was taken, and its place changed: only from now on it is held.
+        // The active replica took the call and was then replaced, so the hold starts only now.
         if (error instanceof LinkError && mayBeDone) heldUntilMs = hold()
       }
       await this.#hold(place, Math.min(heldUntilMs, untilMs), call.signal)
@@ -166,12 +167,12 @@ export class ActiveCalls {
   #mayRepeat(call: Pick<ActiveCall<VerbName>, 'isRepeatable'>, place: Place, error: unknown): boolean {
     if (this.#closed.signal.aborted) return false
     if (error instanceof LinkError) return call.isRepeatable || !error.mayBeDone
-    // Of this replica while it was active: what failed because it is so no more is of no use to anybody.
+    // The error is from this replica, which was active. A failure because it no longer is says nothing about the call.
     const isOver = place.kind === 'here' && !isSamePlace(this.#places.now(), place)
     return call.isRepeatable && isOver && error instanceof ServiceError && error.code === 'BACKEND_UNAVAILABLE'
   }
 
-  /** Until somebody else is active, or the same one may be reached again. */
+  /** Waits until another replica is active, or the same one may be reachable again. */
   async #hold(place: Place, untilMs: number, signal: AbortSignal | undefined): Promise<void> {
     const leftMs = untilMs - this.#clock.monotonicMs()
     if (leftMs <= 0 || this.#closed.signal.aborted || signal?.aborted) throw nobody()
@@ -185,7 +186,7 @@ export class ActiveCalls {
     end()
   }
 
-  /** The one connection to the active replica. */
+  /** Returns the one connection to the active replica. */
   linkTo({ address }: Elsewhere): LinkClient {
     if (this.#link?.address === address && !this.#link.isClosed) return this.#link
     this.#link?.close()
@@ -194,17 +195,17 @@ export class ActiveCalls {
   }
 }
 
-export function nobody(message = 'No replica of this service is active.'): ServiceError {
+export function nobody(message = 'No replica of this service is active. Retry the request.'): ServiceError {
   return new ServiceError('BACKEND_UNAVAILABLE', message, { details: { retry_after_ms: soonMs } })
 }
 
 export function unknownOutcome(why: string, cause?: LinkError): ServiceError {
-  const message = `${why} Whether it was done is not known.`
+  const message = `${why} The outcome of this request is unknown.`
   return new ServiceError('BACKEND_UNAVAILABLE', message, { cause, details: { retry_after_ms: soonMs } })
 }
 
 function tooMany(): ServiceError {
-  return new ServiceError('RATE_LIMITED', 'Too many calls wait for the active replica.', {
+  return new ServiceError('RATE_LIMITED', 'Too many calls are waiting for the active replica.', {
     details: { retry_after_ms: soonMs },
   })
 }

@@ -37,31 +37,33 @@ import type { AnswerOf, ArgsOf, VerbName } from './link-verbs.ts'
 import { isSamePlace, type Places } from './place.ts'
 
 export interface ClusterGroupsOptions extends ActiveCallsOptions {
-  /** What was durable when this replica first looked at the storage. */
+  /** The newest durable position when this replica first read the storage. */
   readonly position: Position
-  /** Called with each position that the active replica tells of: all up to it was durable before. */
+  /** Called with each position that the active replica reports. Everything up to it is durable. */
   readonly onHeard?: ((position: Position) => void) | undefined
 }
 
-/** How long a follower waits until it has heard of what an answer shows. */
+/** How long a follower waits until it has received the changes that an answer shows. */
 const reachMs = 2_000
 
 /**
- * The groups of a cluster, on any replica: answered here where this one is active, otherwise by the one that is.
+ * The groups of a cluster, on any replica. If this replica is active it answers, otherwise it forwards calls to the
+ * active one.
  *
- * A call whose place changed under it may have been carried out, so it is sent again only where that does no harm:
+ * A call may have been carried out when the active replica changes. So it is only sent again if that does no harm:
  *
- * - a campaign has an attempt that was minted before it was first sent: again, it is the same candidacy, and gets the
- *   term that it may have won. What is left of its wait goes with it; its place in line does not;
- * - renewals and resignations name a term, and a second one changes nothing that the first did not. Where a second
- *   resignation is refused, the outcome is unknown: the first may have been taken, and another may lead since;
- * - reads and heartbeats change nothing that is kept.
+ * - A campaign has an attempt id that is created before it is first sent. If repeated, it is the same attempt, and gets
+ *   the term that it may have won. It keeps what is left of its wait, but not its position in the queue.
+ * - Renewals and resignations name a term, and a second one changes nothing that the first did not. If a second
+ *   resignation is refused, the outcome is unknown: the first may have succeeded, and another node may lead since.
+ * - Reads and heartbeats change nothing durable.
  *
- * A definition or a removal might undo what somebody else did in between. Its caller hears that the outcome is unknown.
+ * A definition or a removal might undo a change that another caller made in between. Its caller gets an error that says
+ * that the outcome is unknown.
  */
 export class ClusterGroups implements Groups {
   readonly clusterId: string
-  /** For followers of this one. */
+  /** For followers of this replica. */
   readonly changes: FollowedChanges
   readonly #options: ClusterGroupsOptions
   readonly #places: Places
@@ -69,7 +71,7 @@ export class ClusterGroups implements Groups {
   readonly #calls: ActiveCalls
   readonly #caller: Caller | undefined
 
-  /** `view`: the same groups, for somebody else. */
+  /** `view` creates the same groups for another caller. */
   constructor(options: ClusterGroupsOptions, view?: { readonly of: ClusterGroups; readonly caller: Caller }) {
     this.clusterId = options.clusterId
     this.#options = options
@@ -84,12 +86,12 @@ export class ClusterGroups implements Groups {
     return new ClusterGroups(this.#options, { of: this, caller })
   }
 
-  /** The one connection to the active replica. */
+  /** Returns the one connection to the active replica. */
   linkTo(place: Elsewhere): LinkClient {
     return this.#calls.linkTo(place)
   }
 
-  /** Begins to follow changes, and who is active. */
+  /** Starts to follow changes, and the active replica. */
   start(): void {
     void this.changes.run()
     this.#calls.start()
@@ -107,16 +109,19 @@ export class ClusterGroups implements Groups {
     return this.#ask('campaign', [left], {
       here: (place) => (claim.waitMs > 0 ? this.#waitHere(place, left, signal) : place.groups.campaign(claim, signal)),
       isRepeatable: true,
-      // What is left of it, whenever that is asked.
+      // What is left of it at the time of the read.
       get waitMs() {
         return left.waitMs
       },
-      // Those who do not wait share one.
+      // Campaigns that do not wait share one signal.
       ...(claim.waitMs > 0 && { signal }),
     })
   }
 
-  /** Those who wait in line of a replica that is active no more are let go, and go on elsewhere. */
+  /**
+   * Waits in the campaign queue of this replica. When it is no longer active, the campaign leaves the queue and
+   * continues on the next active replica.
+   */
   async #waitHere(place: Here, claim: CampaignClaim, signal: AbortSignal): Promise<GroupStanding> {
     const over = new AbortController()
     const end = () => over.abort()
@@ -127,7 +132,7 @@ export class ClusterGroups implements Groups {
       const standing = await place.groups.campaign(claim, over.signal)
       const isOurs = standing.granted || signal.aborted || isSamePlace(this.#places.now(), place)
       if (isOurs) return standing
-      throw new LinkError('This replica is active no more.', false)
+      throw new LinkError('This replica is no longer active.', false)
     } finally {
       signal.removeEventListener('abort', end)
       end()
@@ -158,8 +163,8 @@ export class ClusterGroups implements Groups {
       isRepeatable: true,
       onRepeat: () => void (mayBeDone = true),
     })
-    // The first one may have ended the term, and another leads since: that would not be a refusal.
-    if (mayBeDone && !standing.granted) throw unknownOutcome('The active replica was replaced, or not heard.')
+    // The first try may have ended the term, and another node may lead since. So this is not a refusal.
+    if (mayBeDone && !standing.granted) throw unknownOutcome('The active replica was replaced, or did not answer.')
     return standing
   }
 
@@ -213,7 +218,7 @@ export class ClusterGroups implements Groups {
     return this.#read('count', [], (groups) => groups.count())
   }
 
-  /** Rights are known here, and the groups are elsewhere: each says what it can. */
+  /** Rights are checked on this replica, even if the groups are on another. */
   groups(options: PageOptions): Promise<Page> {
     const place = this.#places.now()
     return place.kind === 'here' ? place.groups.groups(options) : pageOf(this.#listing(), options)
@@ -246,7 +251,7 @@ export class ClusterGroups implements Groups {
     if (!isAfter(position, this.changes.position)) return true
     const { position: newest, durable } = await this.#read('newest', [], (groups) => groups)
     if (isAfter(position, durable)) return false
-    // Between the newest change and the newest write there is nothing to hear of.
+    // There are no changes between the newest change and the newest write.
     await this.#reached(isAfter(position, newest) ? newest : position)
     return true
   }
@@ -277,13 +282,17 @@ export class ClusterGroups implements Groups {
     return this.#calls.ask(verb, args, call, this.#caller)
   }
 
-  /** What was seen must not be ahead of what was told. */
+  /**
+   * Waits until this replica has received every change that the answer shows. Otherwise a watcher could see an older
+   * state after a newer one.
+   */
   async #reached(position: Position): Promise<void> {
     if (!isAfter(position, this.changes.position)) return
     const late = new AbortController()
     const timer = this.#clock.setTimer(reachMs, () => late.abort(), { background: true })
     await this.changes.reached(position, AbortSignal.any([late.signal, this.#calls.closed]))
     timer.cancel()
-    if (isAfter(position, this.changes.position)) throw nobody('This replica has not heard of the newest changes yet.')
+    if (isAfter(position, this.changes.position))
+      throw nobody('This replica has not received the newest changes yet. Retry the request.')
   }
 }

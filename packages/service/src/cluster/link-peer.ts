@@ -16,12 +16,12 @@ interface LinkPeerOptions extends Pick<
   LinkServerOptions,
   'places' | 'terms' | 'clock' | 'changes' | 'fairQueue' | 'budget'
 > {
-  /** What the other side must send first. */
+  /** The proof that the other side must send first. */
   readonly proof: string
   readonly greetingMs: number
-  /** All replicas, for an operator who asks this follower. */
+  /** Returns all replicas, for an operator who asks this follower. */
   replicas(): ReplicasView
-  /** Called once it has proven that it belongs to this cluster. */
+  /** Called once the other side has proven that it belongs to this cluster. */
   onKnown(): void
   onClose(): void
 }
@@ -33,32 +33,32 @@ type Here = Place & { readonly kind: 'here' }
 interface Taken {
   readonly caller: Caller | undefined
   readonly controller: AbortController
-  /** When its caller waits no more. */
+  /** When its caller stops waiting, on the monotonic clock. */
   readonly untilMs: number
 }
 
-/** Calls of a follower that are not answered yet. It has a lower limit for each subject. */
+/** The limit for unanswered calls of a follower. A follower has a lower limit for each subject. */
 const mostInFlight = 65_536
-/** What is charged as one request. */
+/** How many bytes are charged as one request. */
 const bytesPerRequest = 4_096
-/** A follower that does not read that much is cut off: it comes back, and asks again. */
+/** A follower with more unread bytes than this is disconnected. It reconnects and repeats its calls. */
 const mostUnreadBytes = 64 * 2 ** 20
 const soonMs = 1_000
 
-/** A follower that is connected. Its calls end with its connection. */
+/** A connected follower. Its calls end with its connection. */
 export class LinkPeer {
   readonly #options: LinkPeerOptions
   readonly #connection: LinkConnection
-  /** Calls that wait for their turn or are under way, and what ends them. */
+  /** Calls that wait for their turn or are in progress, with the controllers that end them. */
   readonly #inFlight = new Map<number, AbortController>()
-  /** For whom the calls are made that have not arrived yet. */
+  /** The callers of calls that have not arrived yet. */
   readonly #callers = new Map<number, Caller>()
-  /** What the follower asks for itself takes turns as one caller does. */
+  /** The follower's own calls take turns as one caller. */
   readonly #ownLane: Lane = { name: 'replica' }
   readonly #greeting: Timer
-  /** Since when it has proven that it belongs to this cluster, and who it is. */
+  /** Set once it has proven that it belongs to this cluster: since when, and its name and address. */
   #known: { readonly sinceMs: number; readonly replica: string; readonly address: string } | undefined
-  /** Up to where it knows all changes. */
+  /** The position up to which it knows all changes. */
   #heard: Position | undefined
   #stream: LinkStream | undefined
 
@@ -75,7 +75,7 @@ export class LinkPeer {
     this.#greeting = clock.setTimer(options.greetingMs, () => this.close(), { background: true })
   }
 
-  /** Undefined while nobody knows who it is. */
+  /** Undefined until it has authenticated. */
   get view(): FollowerView | undefined {
     if (!this.#known) return undefined
     const missing = this.#heard && this.#options.changes.feed.after(this.#heard)
@@ -111,7 +111,7 @@ export class LinkPeer {
     terms.saw(term)
     for (const [id, subject, lane] of callers) this.#callers.set(id, { subject, lane: lane || subject })
     for (const call of calls) {
-      // However busy it is: changes must not be missed for it.
+      // Not through the queue: however busy this replica is, the follower must not miss changes.
       if (call[1] === 'follow') this.#ifActive(term, call[0], (place) => void this.#follow(place, call[0], call[2]))
       else this.#take(term, call)
     }
@@ -119,10 +119,11 @@ export class LinkPeer {
     if (this.#connection.unsentBytes > mostUnreadBytes) this.close()
   }
 
-  /** Answers that this replica is not the one that is meant, or calls back. */
+  /** Runs the call, or answers that this replica is not the one that the call is meant for. */
   #ifActive(term: number, id: number, run: (place: Here) => void): void {
     const place = this.#options.places.now()
-    // Lower: it was meant for the one who was active before. Higher: somebody else is, and this replica stops.
+    // A lower term means that the call was meant for the previous active replica. A higher one means that another
+    // replica is active, and this one stops.
     if (place.kind === 'here' && term === place.term) run(place)
     else this.#answer(id, ended.notActive, 'null')
   }
@@ -138,10 +139,10 @@ export class LinkPeer {
     this.#inFlight.set(id, controller)
     const untilMs = clock.monotonicMs() + deadlineMs
     const begin = () => {
-      // Its follower has gone.
+      // Its follower has disconnected.
       if (this.#inFlight.get(id) !== controller) return
       let answering: Promise<void> | undefined
-      // Otherwise nobody waits for it any more: a campaign would lead for nobody.
+      // Otherwise nobody waits for the answer any more, and a campaign would win a term for nobody.
       if (clock.monotonicMs() <= untilMs && !controller.signal.aborted) {
         this.#ifActive(term, id, (place) => {
           answering = this.#run(place, call, { caller, controller, untilMs })
@@ -154,7 +155,7 @@ export class LinkPeer {
     this.#fail(id, tooMany())
   }
 
-  /** Undefined where it is answered at once. */
+  /** Returns undefined if it answers synchronously. */
   #run(place: Here, [id, name, args]: Call, { caller, controller, untilMs }: Taken): Promise<void> | undefined {
     if (name === 'replicas') {
       this.#done(id, this.#options.replicas())
@@ -162,7 +163,7 @@ export class LinkPeer {
     }
     const runner = runnerOf(name, args)
     if (!runner) {
-      const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all run the same version?`
+      const message = `The active replica does not know this call: ${name.slice(0, 32)}. Do all replicas run the same version?`
       this.#fail(id, new ServiceError('BACKEND_UNAVAILABLE', message))
       return undefined
     }
@@ -200,7 +201,7 @@ export class LinkPeer {
 
   async #follow(place: Place, id: number, [after, renewals]: readonly unknown[]): Promise<void> {
     const position = typeof after === 'string' ? positionFrom(after) : undefined
-    if (!position) return this.#fail(id, new ServiceError('INVALID_REQUEST', 'This is not a position.'))
+    if (!position) return this.#fail(id, new ServiceError('INVALID_REQUEST', 'The position is not valid.'))
     if (!(await this.#options.changes.whenFrom(place)) || place.kind !== 'here' || this.#connection.isClosed) {
       return this.#answer(id, ended.notActive, 'null')
     }
@@ -218,11 +219,14 @@ export class LinkPeer {
   #done(id: number, answer: unknown): void {
     const json = answer === undefined ? 'null' : JSON.stringify(answer)
     const isTooLarge = json.length > mostMessageBytes / 4 && Buffer.byteLength(json) > mostMessageBytes / 2
-    if (isTooLarge) this.#fail(id, new ServiceError('TOO_LARGE', 'The answer is too large to be passed on.'))
+    if (isTooLarge) this.#fail(id, new ServiceError('TOO_LARGE', 'The answer is too large to be forwarded.'))
     else this.#answer(id, ended.done, json)
   }
 
-  /** What failed because this replica is active no more is no answer: without a connection it is asked again elsewhere. */
+  /**
+   * A failure because this replica is no longer active is not an answer. Closing the connection makes the follower
+   * repeat the call on the next active replica.
+   */
   #failAt(place: Place, id: number, error: unknown): void {
     const isOver = !isSamePlace(this.#options.places.now(), place)
     if (isOver && error instanceof ServiceError && error.code === 'BACKEND_UNAVAILABLE') this.close()
@@ -233,7 +237,7 @@ export class LinkPeer {
     const known =
       error instanceof ServiceError
         ? error
-        : new ServiceError('BACKEND_UNAVAILABLE', 'The service failed to answer.', { cause: error })
+        : new ServiceError('BACKEND_UNAVAILABLE', 'The service failed to process this request.', { cause: error })
     const { code, message, status, details } = known
     this.#answer(id, ended.failed, JSON.stringify({ code, message, status, details }))
   }

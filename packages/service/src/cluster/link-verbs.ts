@@ -1,4 +1,7 @@
-/** What a follower asks of the active replica: each verb with the shape of what it takes, and what is done with it. */
+/**
+ * The calls that a follower forwards to the active replica: for each verb, the schema of its arguments and what it
+ * does.
+ */
 import { Type, type Static, type TSchema, type TTuple } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import type { Caller, GroupStanding, GroupView, MaybePromise } from '../groups/groups.ts'
@@ -7,7 +10,7 @@ import { mostPresent } from '../groups/members.ts'
 import type { LocalGroups } from '../groups/local-groups.ts'
 import type { Position } from '../storage/position.ts'
 
-/** How groups stand, and the newest change that this shows. */
+/** The state of groups, and the newest change that it includes. */
 export interface Standings {
   readonly standings: readonly GroupStanding[]
   readonly position: Position
@@ -19,7 +22,7 @@ export type Newest = Pick<LocalGroups, 'position' | 'durable'>
 interface Verb<Args, Answer> {
   isSound(args: unknown): args is Args
   run(groups: LocalGroups, args: Args, signal: AbortSignal, caller: Caller | undefined): MaybePromise<Answer>
-  /** How many bytes an answer is going to have, about, where they may be many: its caller is charged before it is made. */
+  /** Returns the approximate size of an answer, if it may be large. Its caller is charged before the answer is made. */
   bytesOf?: ((groups: LocalGroups, args: Args) => number) | undefined
 }
 
@@ -34,7 +37,7 @@ function verb<T extends TSchema[], Answer>(
 
 const text = Type.String()
 const count = Type.Integer({ minimum: 0 })
-/** JSON has no undefined: such fields are left out. */
+/** JSON has no undefined, so such fields are left out. */
 const maybe = <T extends TSchema>(schema: T) => Type.Optional(Type.Unsafe<Static<T> | undefined>(schema))
 const maybeText = maybe(text)
 const holder = {
@@ -50,7 +53,7 @@ const definition = Type.Object({
   policy: Type.Object({ minTtlMs: count, maxTtlMs: count }),
   allowedNodes: Type.Optional(Type.Unsafe<readonly string[] | undefined>(Type.Array(text))),
 })
-/** In one call: they are answered in one step. */
+/** The limit of one call, because its renewals are answered in one synchronous step. */
 export const mostRenewals = 512
 const ids = Type.Array(text, { maxItems: 2_000 })
 
@@ -86,12 +89,12 @@ export const verbs = {
     (groups, [nodeId, renewals], _signal, caller) => groups.renewMany(nodeId, renewals, caller?.subject),
   ),
   resign: verb([Type.Object(holder)], (groups, [claim]) => groups.resign(claim)),
-  // A verb of its own: a replica of an earlier version must not take it for a resignation, which holds nobody off.
+  // A separate verb, because a replica of an earlier version must not mistake it for a resignation, which sets no hold.
   depose: verb([Type.Object(holder)], (groups, [claim]) => groups.depose(claim)),
   leader: verb([text], (groups, [groupId]) => groups.leader(groupId)),
   leaders: verb([ids], (groups, [groupIds]): MaybePromise<Standings> => {
     const found = groups.leaders(groupIds)
-    // A snapshot shows no more at once than a page, and asks for the rest again.
+    // A snapshot takes no more at once than a page, and asks for the rest again.
     const at = (standings: readonly GroupStanding[]) => ({
       standings: fitting(standings, leaseBytes),
       position: groups.position,
@@ -129,7 +132,7 @@ export type VerbName = keyof typeof verbs
 export type ArgsOf<Name extends VerbName> = (typeof verbs)[Name] extends Verb<infer Args, infer _> ? Args : never
 export type AnswerOf<Name extends VerbName> = Awaited<ReturnType<(typeof verbs)[Name]['run']>>
 
-/** Undefined for a verb of another version, or for what it does not take. */
+/** Returns undefined for a verb of another version, or for invalid arguments. */
 export function runnerOf(name: string, args: unknown): Runner | undefined {
   if (!Object.hasOwn(verbs, name)) return undefined
   const { isSound, run, bytesOf } = verbs[name as VerbName] as Verb<unknown, unknown>
@@ -140,9 +143,9 @@ export function runnerOf(name: string, args: unknown): Runner | undefined {
   }
 }
 
-/** A call that is understood. */
+/** A valid call. */
 export interface Runner {
-  /** How many bytes the answer is going to have, about; 0: few. */
+  /** Returns the approximate size of the answer, 0 if it is small. */
   bytesOf(groups: LocalGroups): number
   run(groups: LocalGroups, signal: AbortSignal, caller: Caller | undefined): MaybePromise<unknown>
 }

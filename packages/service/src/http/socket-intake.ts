@@ -1,29 +1,29 @@
 import type { Socket } from 'node:net'
 
-/** What is parsed at once of what has arrived. A request has a kilobyte with its token; without one it may have 40 bytes. */
+/** How many bytes are parsed at once. A request has a kilobyte with its token, but without one it may have 40 bytes. */
 const leastBytes = 1_024
 /** The same within a body. */
 const mostBytes = 8_192
 
 /**
- * What arrives on a connection of an HTTP server, as its parser gets it: in slices, and nothing while it is held.
+ * Feeds the data of a connection to Node's HTTP parser in slices, and feeds nothing while it is held.
  *
- * Node reads 64 KB at once, and parses all of it in one step. These may be more than a thousand requests, each of which takes
- * memory and time before it can be refused, on as many connections as somebody has opened.
+ * Node reads 64 KB at once, and parses all of it in one step. That may be more than a thousand requests, each of which
+ * takes memory and time before it can be refused, on as many connections as a client has opened.
  */
 export class SocketIntake {
   readonly #socket: Socket
   readonly #pause: () => void
   readonly #resume: () => void
-  /** Node's own parser. Undefined where it has not been attached to. */
+  /** Node's own parser. Undefined before {@link attach}. */
   #parse: ((chunk: Buffer) => void) | undefined
-  /** What has arrived and is not parsed yet. */
+  /** Data that has arrived and is not parsed yet. */
   #rest: Buffer | undefined
   #sliceBytes = leastBytes
   #hadRequest = false
   #isParsing = false
   #isHeld = false
-  /** Node wants nothing more for now, because answers or a body are not read. */
+  /** Whether Node has paused the socket, because responses or a body are not read. */
   #isPaused = false
 
   constructor(socket: Socket) {
@@ -35,7 +35,7 @@ export class SocketIntake {
       this.#pause()
       return socket
     }
-    // Node resumes a connection whenever it hands out a body. The bodies of the requests that wait have all arrived.
+    // Node resumes a connection whenever it emits a body. The bodies of the waiting requests have all arrived.
     socket.resume = () => {
       this.#isPaused = false
       if (this.#rest && !this.#isHeld) process.nextTick(() => this.#goOn())
@@ -48,7 +48,7 @@ export class SocketIntake {
     return this.#isHeld
   }
 
-  /** Comes between the connection and the parser, before anything was read. */
+  /** Inserts itself between the connection and the parser. Call it before anything was read. */
   attach(): void {
     const [parse] = this.#socket.listeners('data')
     if (!parse) return
@@ -60,12 +60,12 @@ export class SocketIntake {
     })
   }
 
-  /** The parser has found a request. */
+  /** Called when the parser has found a request. */
   note(): void {
     this.#hadRequest = true
   }
 
-  /** Nothing is read or parsed until {@link release}. */
+  /** Stops reading and parsing until {@link release}. */
   hold(): void {
     this.#isHeld = true
     this.#pause()

@@ -77,7 +77,7 @@ describe('a replica', () => {
   test('goes to no other machine without TLS', async () => {
     const { terms } = await openActive()
     const client = clientOf({ address: 'http://192.0.2.1:7071', terms })
-    await expect(ask(client)).rejects.toMatchObject({ mayBeDone: false, message: /not https/ })
+    await expect(ask(client)).rejects.toMatchObject({ mayBeDone: false, message: /neither https/ })
   })
 
   test('listens on no address that others can reach without TLS', async () => {
@@ -232,7 +232,7 @@ describe('somebody who connects', () => {
     expect(answers.map(([id, how]) => [id, how]).toSorted()).toEqual(
       [1, 2, 3, 4, 5, 6, 7].map((id) => [id, id === 5 ? 0 : 1]),
     )
-    expect(answers.find(([id]) => id === 1)?.[2]).toMatchObject({ message: /Do all run the same version/ })
+    expect(answers.find(([id]) => id === 1)?.[2]).toMatchObject({ message: /Do all replicas run the same version/ })
   })
 
   test('and reads nothing for a while gets every change afterwards, in order, or hears what it missed', async () => {

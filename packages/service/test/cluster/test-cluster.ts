@@ -68,7 +68,7 @@ class Reign implements Authority {
   }
 
   assert(): void {
-    if (this.isOver) throw new this.#errors.ServiceError('BACKEND_UNAVAILABLE', 'This replica is active no more.')
+    if (this.isOver) throw new this.#errors.ServiceError('BACKEND_UNAVAILABLE', 'This replica is no longer active.')
   }
 
   async soon(): Promise<void> {
