@@ -1,0 +1,3 @@
+module github.com/tenure-js/tenure/go
+
+go 1.24.0
