@@ -15,9 +15,9 @@ const calm = time.Minute
 
 func TestTheNextNodeLeadsAtOnceWhenTheLeaderEnds(t *testing.T) {
 	address := sharedService(t)
-	first := run(t, newClient(t, address, election.Options{NodeID: "a", LeaseTTL: calm}), t.Name())
+	first := run(t, newClient(t, address, election.Options{NodeID: "a", LeaseTTL: calm}), group(t))
 	before := first.lead()
-	second := run(t, newClient(t, address, election.Options{NodeID: "b", LeaseTTL: calm}), t.Name())
+	second := run(t, newClient(t, address, election.Options{NodeID: "b", LeaseTTL: calm}), group(t))
 	first.stop()
 	if err := first.end(); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run returned %v", err)
@@ -36,11 +36,11 @@ func TestRunReturnsWhatTheWorkReturnedAndResigns(t *testing.T) {
 	client := newClient(t, address, election.Options{LeaseTTL: calm})
 	failure := errors.New("the disk is full")
 	for _, expected := range []error{failure, nil} {
-		err := client.Run(context.Background(), t.Name(), func(context.Context, *election.Lease) error { return expected })
+		err := client.Run(context.Background(), group(t), func(context.Context, *election.Lease) error { return expected })
 		if err != expected {
 			t.Errorf("Run returned %v, not %v", err, expected)
 		}
-		if _, ok, err := client.Leader(context.Background(), t.Name()); ok || err != nil {
+		if _, ok, err := client.Leader(context.Background(), group(t)); ok || err != nil {
 			t.Errorf("the group still has a leader: %v", err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestRunReturnsWhatTheWorkReturnedAndResigns(t *testing.T) {
 
 func TestAWaitingNodeEndsWithItsContext(t *testing.T) {
 	address := sharedService(t)
-	leader := run(t, newClient(t, address, election.Options{NodeID: "a", LeaseTTL: calm}), t.Name())
+	leader := run(t, newClient(t, address, election.Options{NodeID: "a", LeaseTTL: calm}), group(t))
 	leader.lead()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	reason := errors.New("enough")
@@ -56,7 +56,7 @@ func TestAWaitingNodeEndsWithItsContext(t *testing.T) {
 	result := make(chan error, 1)
 	waiting := newClient(t, middle.url, election.Options{NodeID: "b", LeaseTTL: calm})
 	go func() {
-		result <- waiting.Run(ctx, t.Name(), func(context.Context, *election.Lease) error { return nil })
+		result <- waiting.Run(ctx, group(t), func(context.Context, *election.Lease) error { return nil })
 	}()
 	eventually(t, "it waits in line", func() bool { return len(middle.of("campaign")) == 1 })
 	cancel(reason)
@@ -76,7 +76,7 @@ func TestALeaseThatWasGrantedWhileItsCampaignWasBrokenOffIsReleased(t *testing.T
 		}
 		return true
 	})
-	broken := run(t, newClient(t, middle.url, election.Options{NodeID: "a", LeaseTTL: calm}), t.Name())
+	broken := run(t, newClient(t, middle.url, election.Options{NodeID: "a", LeaseTTL: calm}), group(t))
 	receive(t, "grant", granted)
 	broken.stop()
 	if err := broken.end(); !errors.Is(err, context.Canceled) {
@@ -84,19 +84,20 @@ func TestALeaseThatWasGrantedWhileItsCampaignWasBrokenOffIsReleased(t *testing.T
 	}
 	close(cut)
 	client := newClient(t, address, election.Options{})
-	if leader, ok, err := client.Leader(context.Background(), t.Name()); ok || err != nil {
+	if leader, ok, err := client.Leader(context.Background(), group(t)); ok || err != nil {
 		t.Errorf("%q still leads: %v", leader.NodeID, err)
 	}
 }
 
 func TestALeaseIsRenewedAndNotReleasedUntilTheWorkHasReturned(t *testing.T) {
+	t.Parallel()
 	address := sharedService(t)
 	middle := startProxy(t, address)
 	client := newClient(t, middle.url, election.Options{NodeID: "a", LeaseTTL: 3 * time.Second})
 	ctx, stop := context.WithCancel(context.Background())
 	leads, finish, result := make(chan *election.Lease, 1), make(chan struct{}), make(chan error, 1)
 	go func() {
-		result <- client.Run(ctx, t.Name(), func(ctx context.Context, lease *election.Lease) error {
+		result <- client.Run(ctx, group(t), func(ctx context.Context, lease *election.Lease) error {
 			leads <- lease
 			<-ctx.Done()
 			<-finish
@@ -108,7 +109,7 @@ func TestALeaseIsRenewedAndNotReleasedUntilTheWorkHasReturned(t *testing.T) {
 	// Enough for more than one lease.
 	renewed := len(middle.of("renew"))
 	eventually(t, "it is renewed while the work returns", func() bool { return len(middle.of("renew")) >= renewed+4 })
-	leader, ok, err := client.Leader(context.Background(), t.Name())
+	leader, ok, err := client.Leader(context.Background(), group(t))
 	if !ok || err != nil || leader.Term != lease.Term() || !lease.Held() || len(middle.of("resign")) != 0 {
 		t.Errorf("leader %+v, error %v, held %v, resigned %d times", leader, err, lease.Held(), len(middle.of("resign")))
 	}
@@ -122,12 +123,13 @@ func TestALeaseIsRenewedAndNotReleasedUntilTheWorkHasReturned(t *testing.T) {
 }
 
 func TestALeaseExpiresIfTheWorkDoesNotReturnInTime(t *testing.T) {
+	t.Parallel()
 	address := sharedService(t)
 	client := newClient(t, address, election.Options{NodeID: "a", LeaseTTL: time.Second, DrainTimeout: time.Millisecond})
 	ctx, stop := context.WithCancel(context.Background())
 	leads, finish, result := make(chan *election.Lease, 1), make(chan struct{}), make(chan error, 1)
 	go func() {
-		result <- client.Run(ctx, t.Name(), func(ctx context.Context, lease *election.Lease) error {
+		result <- client.Run(ctx, group(t), func(ctx context.Context, lease *election.Lease) error {
 			leads <- lease
 			<-finish
 			return nil
@@ -135,7 +137,7 @@ func TestALeaseExpiresIfTheWorkDoesNotReturnInTime(t *testing.T) {
 	}()
 	lease := receive(t, "leadership", leads)
 	stop()
-	next := run(t, newClient(t, address, election.Options{NodeID: "b", LeaseTTL: calm}), t.Name())
+	next := run(t, newClient(t, address, election.Options{NodeID: "b", LeaseTTL: calm}), group(t))
 	if term := next.lead().lease.Term(); term <= lease.Term() || lease.Held() {
 		t.Errorf("term %d after %d, which is held: %v", term, lease.Term(), lease.Held())
 	}
@@ -152,7 +154,7 @@ func TestAPanicOfTheWorkLeavesTheLeaseToExpire(t *testing.T) {
 				t.Error("the panic was lost")
 			}
 		}()
-		_ = client.Run(context.Background(), t.Name(), func(_ context.Context, got *election.Lease) error {
+		_ = client.Run(context.Background(), group(t), func(_ context.Context, got *election.Lease) error {
 			lease = got
 			panic("broken")
 		})
@@ -160,7 +162,7 @@ func TestAPanicOfTheWorkLeavesTheLeaseToExpire(t *testing.T) {
 	if lease.Held() {
 		t.Error("the lease is still held")
 	}
-	if leader, ok, err := client.Leader(context.Background(), t.Name()); !ok || err != nil || leader.Term != lease.Term() {
+	if leader, ok, err := client.Leader(context.Background(), group(t)); !ok || err != nil || leader.Term != lease.Term() {
 		t.Errorf("it was released: %+v, %v", leader, err)
 	}
 }
@@ -184,11 +186,11 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	}
-	go func() { results <- leader.Run(ctx, t.Name(), work) }()
+	go func() { results <- leader.Run(ctx, group(t), work) }()
 	receive(t, "leadership", leads)
-	go func() { results <- standby.Run(ctx, t.Name(), work) }()
+	go func() { results <- standby.Run(ctx, group(t), work) }()
 	go func() {
-		for range standby.Watch(ctx, t.Name()) {
+		for range standby.Watch(ctx, group(t)) {
 			watched <- struct{}{}
 		}
 		results <- nil
