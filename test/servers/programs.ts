@@ -76,6 +76,16 @@ export const programs = {
     binary: 'tenure-client-go',
     source: { goModule: join(import.meta.dirname, 'client-go'), buildMinutes: 2 },
   },
+  /** A manager of controller-runtime that leads across clusters with the Go lock. */
+  goManager: {
+    variable: 'TENURE_GO_MANAGER',
+    binary: 'tenure-go-manager',
+    source: {
+      goModule: join(import.meta.dirname, 'go-manager'),
+      uses: ['api/v1alpha1', 'multiclusterlease'].map((folder) => join(import.meta.dirname, '../../go', folder)),
+      buildMinutes: 1,
+    },
+  },
   helm: {
     variable: 'TENURE_HELM',
     binary: 'helm',
