@@ -28,6 +28,10 @@ const compiler = (version: string) => ({
   source: { npmPackages: compilerPackages, file: `typescript-${version}/bin/tsc` },
 })
 
+const examples = join(import.meta.dirname, '../../examples')
+/** Folders of the Go module. */
+const goFolders = (...folders: string[]) => folders.map((folder) => join(import.meta.dirname, '../../go', folder))
+
 /** Every program that tests use beside Node, and how it is had. `npm run servers` gets those that are missing. */
 export const programs = {
   redis: { variable: 'TENURE_REDIS_SERVER', binary: 'redis-server', source: { aptPackage: 'redis-server' } },
@@ -82,10 +86,32 @@ export const programs = {
     binary: 'tenure-go-manager',
     source: {
       goModule: join(import.meta.dirname, 'go-manager'),
-      uses: ['api/v1alpha1', 'multiclusterlease'].map((folder) => join(import.meta.dirname, '../../go', folder)),
+      uses: goFolders('api/v1alpha1', 'multiclusterlease'),
       buildMinutes: 1,
     },
   },
+  /** The example of a manager of controller-runtime. */
+  goControllerRuntime: {
+    variable: 'TENURE_GO_CONTROLLER_RUNTIME',
+    binary: 'tenure-go-controller-runtime',
+    source: {
+      goModule: join(examples, 'go-controller-runtime'),
+      uses: goFolders('api/v1alpha1', 'multiclusterlease'),
+      buildMinutes: 1,
+    },
+  },
+  /** The example of an elector of client-go. */
+  goClientGo: {
+    variable: 'TENURE_GO_CLIENT_GO',
+    binary: 'tenure-go-client-go',
+    source: {
+      goModule: join(examples, 'go-client-go'),
+      uses: goFolders('api/v1alpha1', 'multiclusterlease'),
+      buildMinutes: 1,
+    },
+  },
+  /** Tests the Go module. */
+  go: { variable: 'TENURE_GO', binary: 'go', source: { aptPackage: 'golang-go' } },
   helm: {
     variable: 'TENURE_HELM',
     binary: 'helm',
@@ -119,7 +145,7 @@ export const programs = {
   goLeader: {
     variable: 'TENURE_GO_LEADER',
     binary: 'tenure-go-leader',
-    source: { goModule: join(import.meta.dirname, '../../examples/go'), buildMinutes: 1 },
+    source: { goModule: join(examples, 'go'), uses: goFolders('election'), buildMinutes: 1 },
   },
   /** A stand-in for DynamoDB. */
   dynalite: {
