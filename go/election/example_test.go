@@ -207,6 +207,71 @@ func ExampleClient_Watch() {
 	// term 1 has resigned
 }
 
+func ExampleClient_Close() {
+	client, err := election.New("http://127.0.0.1:7070", election.Options{})
+	if err != nil {
+		panic(err)
+	}
+	// A client may be used again after that. It then opens connections again.
+	client.Close()
+	// Output:
+}
+
+// A function of this kind can be tested without a service, by its context alone.
+func ExampleWork() {
+	var work election.Work = func(ctx context.Context, _ *election.Lease) error {
+		<-ctx.Done()
+		if errors.Is(context.Cause(ctx), election.ErrExpired) {
+			fmt.Println("the service was not reached in time")
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(election.ErrExpired)
+	_ = work(ctx, nil)
+	// Output:
+	// the service was not reached in time
+}
+
+func ExampleEvent() {
+	// Only a state and a new leader show a leader. After a gap, the state follows.
+	follow := func(event election.Event) string {
+		if event.Leader == nil {
+			return "nobody"
+		}
+		return event.Leader.NodeID
+	}
+	fmt.Println(follow(election.Event{Type: election.EventLeaderChanged, Leader: &election.Leader{NodeID: "node-17", Term: 4}}))
+	fmt.Println(follow(election.Event{Type: election.EventLeaderLost, NodeID: "node-17", Term: 4, Reason: "expired"}))
+	// Output:
+	// node-17
+	// nobody
+}
+
+func ExampleEventType() {
+	fmt.Println(election.EventState, election.EventLeaderChanged, election.EventLeaderLost, election.EventGap)
+	// Output:
+	// STATE LEADER_CHANGED LEADER_LOST GAP
+}
+
+func ExampleLeader() {
+	leader := election.Leader{NodeID: "node-17", Term: 4, Metadata: map[string]any{"address": "10.0.1.7:8080"}}
+	address, ok := leader.Metadata["address"].(string)
+	fmt.Println(address, ok)
+	// Output:
+	// 10.0.1.7:8080 true
+}
+
+func ExampleCode() {
+	var err error = &election.Error{Code: election.CodeRateLimited, Message: "too many", RetryAfter: time.Second}
+	var refused *election.Error
+	if errors.As(err, &refused) && refused.Code == election.CodeRateLimited {
+		fmt.Println("wait", refused.RetryAfter)
+	}
+	// Output:
+	// wait 1s
+}
+
 func ExampleError() {
 	client, err := election.New(os.Getenv("TENURE_URL"), election.Options{LeaseTTL: 20 * time.Millisecond})
 	if err != nil {

@@ -47,6 +47,7 @@ type Error struct {
 	Err error
 }
 
+// Error returns the reason, the message and the cause.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("%s: %s", e.Reason, e.Message)

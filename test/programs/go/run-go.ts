@@ -14,7 +14,8 @@ export async function runGo(
   const options = { cwd, env: { ...process.env, ...env }, maxBuffer: 64 * 2 ** 20 }
   try {
     const { stdout, stderr } = await promisify(execFile)(pathOf(programs.go), args, options)
-    return stdout + stderr
+    // Go reports what it fetches the first time.
+    return stdout + stderr.replaceAll(/^go: downloading .*\n/gm, '')
   } catch (error) {
     const { stdout, stderr } = error as { readonly stdout: string; readonly stderr: string }
     throw new Error(`go ${args.join(' ')} failed:\n${(stdout + stderr).slice(-20_000)}`, { cause: error })
