@@ -110,8 +110,13 @@ export const programs = {
       buildMinutes: 1,
     },
   },
-  /** Tests the Go module. */
-  go: { variable: 'TENURE_GO', binary: 'go', source: { aptPackage: 'golang-go' } },
+  /** Tests the Go module. Debian's package without a version may be too old. */
+  go: {
+    variable: 'TENURE_GO',
+    binary: 'go',
+    directories: ['/usr/lib/go-1.24/bin'],
+    source: { aptPackage: 'golang-1.24-go' },
+  },
   helm: {
     variable: 'TENURE_HELM',
     binary: 'helm',

@@ -1,7 +1,12 @@
 /** The examples of Go programs that lead across clusters, in two clusters that share nothing but a global lock. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { findBlocks, readDocument } from '../../documents.ts'
+import { kubeConfigOf } from '../../kubernetes/kube-config.ts'
+import { inNamespace, parseOne } from '../../kubernetes/manifests.ts'
+import { applyTo, pathOf as pathIn } from '../../multicluster/manifests.ts'
 import { startTwoClusters, type TwoClusters } from '../../multicluster/two-clusters.ts'
 import { clusterPrograms } from '../../servers/cluster.ts'
 import { pathOf, type Program } from '../../servers/find.ts'
@@ -17,13 +22,18 @@ interface Example {
   readonly works: (term: number) => RegExp
 }
 
+const clientGo: Example = {
+  name: 'go-client-go',
+  program: programs.goClientGo,
+  works: (term) => new RegExp(`^works in term ${term}$`, 'm'),
+}
 const examples: readonly Example[] = [
   {
     name: 'go-controller-runtime',
     program: programs.goControllerRuntime,
     works: (term) => new RegExp(`^reconciled extension-apiserver-authentication in term ${term}$`, 'm'),
   },
-  { name: 'go-client-go', program: programs.goClientGo, works: (term) => new RegExp(`^works in term ${term}$`, 'm') },
+  clientGo,
 ]
 
 const leaseMs = 10_000
@@ -36,10 +46,11 @@ describeWithPrograms([...clusterPrograms, ...examples.map(({ program }) => progr
   })
   afterAll(() => clusters?.stop())
 
-  const start = ({ name, program, works }: Example, cluster: 'east' | 'west') => {
-    const { namespace, [cluster]: site } = clusters ?? expect.unreachable('nothing was started')
+  const started = () => clusters ?? expect.unreachable('nothing was started')
+  const start = ({ name, program, works }: Example, cluster: 'east' | 'west', kubeConfig?: string) => {
+    const { namespace, [cluster]: site } = started()
     const args = ['--namespace', namespace, '--name', name, '--identity', cluster, '--lease', `${leaseMs}ms`]
-    const env = { ...process.env, KUBECONFIG: site.kubeConfig, KUBERNETES_SERVICE_HOST: '' }
+    const env = { ...process.env, KUBECONFIG: kubeConfig ?? site.kubeConfig, KUBERNETES_SERVICE_HOST: '' }
     const child = spawn(pathOf(program), args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     const watchdog = startWatchdog('SIGKILL')
     watchdog.guard(child)
@@ -86,4 +97,30 @@ describeWithPrograms([...clusterPrograms, ...examples.map(({ program }) => progr
       expect(performance.now() - releasedMs).toBeLessThan(0.7 * leaseMs)
     },
   )
+
+  test('the rights in the guide are enough to lead and to write Events', { timeout: 120_000 }, async () => {
+    const { namespace, east } = started()
+    const guide = 'docs/guide/go-controllers.md'
+    const shown = findBlocks(guide, readDocument(guide)).find(({ info }) => info[0] === 'yaml')
+    const role = parseOne(shown?.code ?? '')
+    const subjects = [{ kind: 'ServiceAccount', name: 'my-app' }]
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: role.metadata.name }
+    const { apiVersion } = role
+    const metadata = { name: 'my-app' }
+    const account = inNamespace({ apiVersion: 'v1', kind: 'ServiceAccount', metadata }, namespace)
+    const binding = { apiVersion, kind: 'RoleBinding', metadata, roleRef, subjects }
+    for (const object of [account, role, binding]) await applyTo(east.server, inNamespace(object, namespace))
+    const asked = { spec: { expirationSeconds: 3_600 } }
+    const { admin } = east.server
+    const { body } = await admin.request<{ status: { token: string } }>('POST', `${pathIn(account)}/token`, asked)
+    const kubeConfig = `${east.kubeConfig}-my-app`
+    writeFileSync(kubeConfig, kubeConfigOf(east.server, { token: body.status.token }))
+    const name = 'rights'
+    const candidate = start({ ...clientGo, name }, 'east', kubeConfig)
+    expect(await candidate.leads()).toBe(1)
+    expect(await candidate.ends('SIGTERM')).toEqual([0, null])
+    const events = `/api/v1/namespaces/${namespace}/events?fieldSelector=involvedObject.name=${name}`
+    const found = await admin.request<{ items: { message: string }[] }>('GET', events)
+    expect(found.body.items.map(({ message }) => message)).toContain('east became leader')
+  })
 })
