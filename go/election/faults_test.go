@@ -125,6 +125,31 @@ func TestALeaderStopsInTimeIfAnswersToItsRenewalsComeLate(t *testing.T) {
 	}
 }
 
+func TestARenewalCountsFromTheMomentOfSending(t *testing.T) {
+	t.Parallel()
+	middle := startProxy(t, sharedService(t))
+	const ttl = 4 * time.Second
+	var arrived atomic.Pointer[time.Time]
+	middle.setAnswer(func(_ int, request sent) bool {
+		if request.action == "renew" {
+			at := time.Now()
+			arrived.Store(&at)
+			time.Sleep(ttl / 4)
+		}
+		return true
+	})
+	leads := run(t, newClient(t, middle.url, election.Options{LeaseTTL: ttl, CallTimeout: ttl / 2}), group(t)).lead()
+	before := len(middle.of("renew"))
+	eventually(t, "a renewal is confirmed", func() bool {
+		// The lease ends then or later. What it counts from was sent before the last request arrived.
+		ends := time.Now().Add(leads.lease.Remaining())
+		if last := arrived.Load(); last != nil && ends.Sub(*last) > ttl {
+			t.Errorf("it ends %v after the last renewal arrived: %v is the lease", ends.Sub(*last), ttl)
+		}
+		return t.Failed() || len(middle.of("renew")) >= before+2
+	})
+}
+
 func TestAStolenLeaseEndsWithTheRefusedRenewal(t *testing.T) {
 	t.Parallel()
 	address := sharedService(t)
