@@ -72,6 +72,7 @@ export function cachePath({ binary, source }: Program): string {
     'goModule' in source
       ? [source.goModule, ...(source.uses ?? [])].flatMap((folder) =>
           readdirSync(folder)
+            .filter((file) => !file.endsWith('_test.go'))
             .sort()
             .map((file) => join(folder, file)),
         )

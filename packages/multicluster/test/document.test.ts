@@ -137,3 +137,30 @@ test('somebody who only looks takes no leadership from a candidate of the docume
   expect((await east.shown()).status).toMatchObject({ leader: 'a', term: 1, observedGeneration: generation })
   expect(await east.condition('Ready')).toMatchObject({ status: 'True' })
 })
+
+test('a heartbeat that was refused is served again as soon as the lease is released, while its candidate waits', async () => {
+  const { clock, east, west, record } = twoClusters()
+  await east.beat('a')
+  await clock.advance(100)
+  const refused = await west.beat('b')
+  await clock.advance(5_000)
+  expect((await west.shown()).status).toMatchObject({ leader: 'east/a', observedGeneration: refused.generation })
+  await east.beat('')
+  // Less than a poll of the store by the relay in the west.
+  await clock.advance(6_500)
+  expect(await record()).toMatchObject({ holder: 'west/b', term: 2, released: false })
+  expect((await west.shown()).status).toMatchObject({ leader: 'b', term: 2, observedGeneration: refused.generation })
+})
+
+test('a heartbeat that was refused is not served again after its lease, when nobody waits for it', async () => {
+  const { clock, east, west, record } = twoClusters()
+  await east.beat('a')
+  await clock.advance(100)
+  await west.beat('b')
+  await clock.advance(14_000)
+  await east.beat('a')
+  await clock.advance(2_000)
+  await east.beat('')
+  await clock.advance(12_000)
+  expect(await record()).toMatchObject({ holder: 'east/a', term: 1, released: true })
+})

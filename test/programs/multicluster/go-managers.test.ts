@@ -6,7 +6,7 @@ import { Elector } from '../../../packages/tenure/src/elector.ts'
 import { fromKubeConfig } from '../../../packages/tenure/src/kubernetes/index.ts'
 import { multiclusterStore } from '../../../packages/tenure/src/stores/multicluster.ts'
 import { nowMs, overlaps, type Belief } from '../../kubernetes/beliefs.ts'
-import { startClusters, type Clusters, type Member } from '../../multicluster/clusters.ts'
+import { startClusters, type Clusters } from '../../multicluster/clusters.ts'
 import { clusterPrograms } from '../../servers/cluster.ts'
 import { GoManager } from '../../servers/go-manager.ts'
 import { programs } from '../../servers/programs.ts'
@@ -84,4 +84,146 @@ describeWithPrograms([...clusterPrograms, programs.goManager], 'managers of cont
     expect(at(0.99)).toBeLessThan(leaseDurationMs / 2)
     expect(Math.max(...crashedLeases)).toBeLessThan(1.6)
   }, 900_000)
+
+  test('beliefs of managers never overlap whatever is killed, paused or cut off, and each fault heals', async (context) => {
+    const runMs = Number(process.env['TENURE_GO_CHAOS_SECONDS'] ?? 25) * 1e3
+    const seed = Number(process.env['TENURE_CHAOS_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+    const random = new Random(seed)
+    const managers = open(context, `chaos-${seed}`)
+    const { leaseDurationMs } = timings
+    const someTimeMs = () => random.between(0.3, 1.8) * leaseDurationMs
+    const homeOf = ({ identity }: GoManager) => clusters.of(identity.split('-')[0] ?? '')
+    const paused = new Set<GoManager>()
+    const faults: Record<string, (leader: GoManager) => Promise<void>> = {
+      async 'the leader is killed'(leader) {
+        await leader.kill()
+        await delay(someTimeMs())
+        leader.start()
+      },
+      async 'the leader is paused'(leader) {
+        paused.add(leader)
+        leader.pause()
+        await delay(someTimeMs())
+        leader.resume()
+      },
+      async 'the leader is cut off from its API server'(leader) {
+        const { network } = homeOf(leader)
+        network.set(random.chance(0.5) ? 'blackhole' : 'hold')
+        await delay(someTimeMs())
+        network.set('pass')
+        network.reset()
+      },
+      async 'the cluster is cut off from the global lock'(leader) {
+        const { backbone } = homeOf(leader)
+        backbone.set('blackhole')
+        await delay(someTimeMs())
+        backbone.set('pass')
+        backbone.reset()
+      },
+      async 'a controller is killed'(leader) {
+        const { controllers } = homeOf(leader)
+        const controller = controllers[random.chance(0.5) ? 0 : 1]
+        await controller?.kill()
+        await delay(someTimeMs())
+        await controller?.start()
+      },
+      async 'the leader releases'(leader) {
+        leader.release()
+      },
+    }
+    const done: Record<string, number> = {}
+    const endMs = nowMs() + runMs
+    // Each kind once at the least, then at random.
+    for (const deck = Object.keys(faults); deck.length > 0 || nowMs() < endMs;) {
+      const leader = await leaderOf(managers)
+      await delay(random.between(0, 0.5) * leaseDurationMs)
+      const kinds = deck.length > 0 ? deck : Object.keys(faults)
+      const [what = ''] = kinds.splice(Math.floor(random.between(0, kinds.length)), 1)
+      await faults[what]?.(leader)
+      done[what] = (done[what] ?? 0) + 1
+    }
+    const healedFromMs = nowMs()
+    await leaderOf(managers)
+    const healedMs = nowMs() - healedFromMs
+    await Promise.all(managers.map((manager) => manager.kill('SIGTERM')))
+    const beliefs = managers.flatMap((manager) => manager.beliefs).sort((a, b) => a.fromMs - b.fromMs)
+    console.log(JSON.stringify({ seed, terms: beliefs.at(-1)?.term, beliefs: beliefs.length, healedMs, done }))
+    expect(overlaps(beliefs), `seed ${seed}`).toEqual([])
+    expect(unordered(beliefs), `seed ${seed}`).toEqual([])
+    // A pause that ends just when the lease does goes on for client-go, which knows no better than its timers.
+    const work = managers.filter((manager) => !paused.has(manager)).flatMap((manager) => manager.work)
+    expect(overlaps(work), `seed ${seed}`).toEqual([])
+    expect(beliefs.at(-1)?.term, `seed ${seed}`).toBeGreaterThan(3)
+  }, 900_000)
+
+  test('candidates in TypeScript and in Go lead one at a time in one resource', async (context) => {
+    const lease = 'mixed-fleet'
+    const managers = open(context, lease)
+    const beliefs: Belief[] = []
+    const electors = clusters.members.map(({ name, kubeConfig }) => {
+      const store = multiclusterStore({ client: fromKubeConfig(kubeConfig.candidate), namespace: 'default' })
+      const identity = `${name}-ts`
+      const { leaseDurationMs } = timings
+      const elector = new Elector({ store, election: lease, identity, leaseDurationMs })
+      context.onTestFinished(async () => {
+        await elector.stop()
+        await store.close?.()
+      })
+      elector.start()
+      void follow(elector, identity, beliefs)
+      return elector
+    })
+    const led = new Set<string>()
+    const everybody = () => [...managers.flatMap((manager) => manager.beliefs), ...beliefs]
+    const leader = () => everybody().find(({ toMs }) => toMs === Infinity)?.identity
+    // Until both kinds have led, and taken over from the other.
+    for (let count = 0; count < 12 && !(led.has('go ts') && led.has('ts go')); count++) {
+      await vi.waitUntil(() => leader() !== undefined, soon)
+      await delay(2.5 * timings.retryPeriodMs)
+      const before = leader()
+      if (before === undefined) continue
+      const manager = managers.find(({ identity }) => identity === before)
+      if (manager) manager.release()
+      else
+        await electors
+          .find((_, index) => before === `${clusters.members[index]?.name}-ts`)
+          ?.stepDown({ cooldownMs: 2_000 })
+      await vi.waitUntil(() => leader() !== undefined && leader() !== before, soon)
+      led.add([before, leader() ?? ''].map((identity) => (identity.endsWith('-ts') ? 'ts' : 'go')).join(' '))
+    }
+    await Promise.all([
+      ...managers.map((manager) => manager.kill('SIGTERM')),
+      ...electors.map((elector) => elector.stop()),
+    ])
+    const all = everybody().sort((a, b) => a.fromMs - b.fromMs)
+    console.log(JSON.stringify({ handovers: [...led], terms: all.at(-1)?.term, beliefs: all.length }))
+    expect(overlaps(all)).toEqual([])
+    expect(unordered(all)).toEqual([])
+    expect([...led]).toEqual(expect.arrayContaining(['go ts', 'ts go']))
+  }, 300_000)
 })
+
+/** From each election to the moment its signal aborted. */
+async function follow(elector: Elector, identity: string, beliefs: Belief[]): Promise<void> {
+  try {
+    for (;;) {
+      const { term, signal } = await elector.waitForLeadership()
+      const belief = { identity, term, fromMs: nowMs(), toMs: Infinity }
+      if (signal.aborted) continue
+      beliefs.push(belief)
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+      belief.toMs = nowMs()
+    }
+  } catch {
+    // The elector was stopped.
+  }
+}
+
+/** Beliefs whose term is lower than one before, or that of another candidate. */
+function unordered(beliefs: readonly Belief[]): Belief[] {
+  return beliefs.filter((belief, index) =>
+    beliefs
+      .slice(0, index)
+      .some(({ term, identity }) => term > belief.term || (term === belief.term && identity !== belief.identity)),
+  )
+}

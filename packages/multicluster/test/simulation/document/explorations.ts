@@ -61,6 +61,26 @@ export const documentExplorations: readonly DocumentExploration[] = [
     by: all,
     options: { candidates: [0], relays: twoRelays, faults: ['unheard'] },
   },
+  {
+    name: 'candidates that wait on after a refusal, and are served again; relays that look at the store',
+    by: all,
+    options: { waitsOn: true, looks: true, waitTicks: 3, faults: ['stop', 'crash'] },
+  },
+  {
+    name: 'the same; calls that are late or whose answers are lost; a lease of 2 ticks',
+    by: all,
+    options: { ...short, waitsOn: true, looks: true, faults: ['late', 'unheard'] },
+  },
+  {
+    name: 'the same; relays that stall or sleep; a lease of 2 ticks',
+    by: all,
+    options: { ...short, waitsOn: true, looks: true, faults: ['relay-stall', 'relay-sleep'] },
+  },
+  {
+    name: 'candidates that wait on, and two relays of one resource; a lease of 2 ticks',
+    by: all,
+    options: { ...short, candidates: [0], waitsOn: true, relays: twoRelays, faults: ['taken-over', 'late'] },
+  },
 ]
 
 const page = readFileSync(join(import.meta.dirname, '../../../../../docs/explanation/exploration.md'), 'utf8')
