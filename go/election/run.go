@@ -25,7 +25,10 @@ type Work func(ctx context.Context, lease *Lease) error
 // left to expire.
 //
 // Without the service Run tries until ctx ends. It returns an [Error] if a campaign can never succeed: the codes
-// [CodeInvalidRequest], [CodeInvalidTTL], [CodeTooLarge] and [CodeWrongCluster]. No goroutine is left when it returns.
+// [CodeInvalidRequest], [CodeInvalidTTL], [CodeTooLarge] and [CodeWrongCluster].
+//
+// After ctx ended and the work has returned, Run takes at most the time of a few calls to release the lease. No goroutine
+// is left when it returns.
 func (c *Client) Run(ctx context.Context, group string, work Work) error {
 	for {
 		lease, err := c.campaign(ctx, group)
