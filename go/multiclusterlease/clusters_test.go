@@ -113,11 +113,14 @@ func lineTo(t *testing.T, cluster string) *line {
 		t.Fatal(err)
 	}
 	one := &line{config: config}
-	plain := ownConfig(config)
+	// The transports of the lock and of the tests, without what loses answers.
+	plain := []*rest.Config{ownConfig(config), rest.CopyConfig(config)}
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return losing{one, inner} })
 	t.Cleanup(func() {
-		if client, err := rest.HTTPClientFor(plain); err == nil {
-			utilnet.CloseIdleConnectionsFor(client.Transport)
+		for _, one := range plain {
+			if client, err := rest.HTTPClientFor(one); err == nil {
+				utilnet.CloseIdleConnectionsFor(client.Transport)
+			}
 		}
 	})
 	return one

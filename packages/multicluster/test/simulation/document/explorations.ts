@@ -67,14 +67,14 @@ export const documentExplorations: readonly DocumentExploration[] = [
     options: { waitsOn: true, looks: true, waitTicks: 3, faults: ['stop', 'crash'] },
   },
   {
-    name: 'the same; calls that are late or whose answers are lost; a lease of 2 ticks',
+    name: 'candidates that wait on; calls that are late; a lease of 2 ticks',
     by: all,
-    options: { ...short, waitsOn: true, looks: true, faults: ['late', 'unheard'] },
+    options: { ...short, waitsOn: true, faults: ['late'] },
   },
   {
-    name: 'the same; relays that stall or sleep; a lease of 2 ticks',
+    name: 'the same; relays that stall; a lease of 2 ticks',
     by: all,
-    options: { ...short, waitsOn: true, looks: true, faults: ['relay-stall', 'relay-sleep'] },
+    options: { ...short, waitsOn: true, faults: ['relay-stall'] },
   },
   {
     name: 'candidates that wait on, and two relays of one resource; a lease of 2 ticks',

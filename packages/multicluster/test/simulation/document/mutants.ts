@@ -82,19 +82,4 @@ export const documentMutants: readonly DocumentMutant[] = [
     replace: 'void isConfirmed, term\n  return heard.generation',
     in: { faults: ['replaced'] },
   },
-  {
-    package: 'multicluster',
-    file: 'status.ts',
-    name: 'show the name of a candidate beside the generation that was refused to it',
-    find: 'return isUnconfirmed(status, shown, knowledge) ? 0 : undefined',
-    replace: 'return isUnconfirmed(status, shown, knowledge) ? undefined : undefined',
-    in: { leaseTicks: 2, deadlineTicks: 1, waitTicks: 8, waitsOn: true, looks: true, faults: ['late'] },
-  },
-  {
-    ...heartbeats,
-    name: 'take what is served again for confirmed at once',
-    find: 'sentAtMs: held?.sentAtMs ?? nowMs,',
-    replace: 'sentAtMs: tracked.tries > 0 ? nowMs : (held?.sentAtMs ?? nowMs),',
-    in: { ...wideTimings, waitsOn: true, looks: true, faults: ['late'] },
-  },
 ]
