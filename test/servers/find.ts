@@ -23,6 +23,8 @@ export interface AptPackage {
 /** A folder with a Go program. */
 export interface GoModule {
   readonly goModule: string
+  /** Further folders of this repository that it is built from. */
+  readonly uses?: readonly string[]
   /** About how long its first build takes, in minutes on two cores. */
   readonly buildMinutes: number
 }
@@ -69,9 +71,12 @@ export function cachePath({ binary, source }: Program): string {
   if ('npmPackages' in source) return join(npmFolder(source), 'node_modules', source.file)
   const files =
     'goModule' in source
-      ? readdirSync(source.goModule)
-          .sort()
-          .map((file) => join(source.goModule, file))
+      ? [source.goModule, ...(source.uses ?? [])].flatMap((folder) =>
+          readdirSync(folder)
+            .filter((file) => !file.endsWith('_test.go'))
+            .sort()
+            .map((file) => join(folder, file)),
+        )
       : [source.pythonRequirements]
   const hash = createHash('sha256')
   for (const file of files)

@@ -28,6 +28,10 @@ const compiler = (version: string) => ({
   source: { npmPackages: compilerPackages, file: `typescript-${version}/bin/tsc` },
 })
 
+const examples = join(import.meta.dirname, '../../examples')
+/** Folders of the Go module. */
+const goFolders = (...folders: string[]) => folders.map((folder) => join(import.meta.dirname, '../../go', folder))
+
 /** Every program that tests use besides Node, and how to install it. `npm run servers` installs the missing ones. */
 export const programs = {
   redis: { variable: 'TENURE_REDIS_SERVER', binary: 'redis-server', source: { aptPackage: 'redis-server' } },
@@ -76,6 +80,43 @@ export const programs = {
     binary: 'tenure-client-go',
     source: { goModule: join(import.meta.dirname, 'client-go'), buildMinutes: 2 },
   },
+  /** A manager of controller-runtime that leads across clusters with the Go lock. */
+  goManager: {
+    variable: 'TENURE_GO_MANAGER',
+    binary: 'tenure-go-manager',
+    source: {
+      goModule: join(import.meta.dirname, 'go-manager'),
+      uses: goFolders('api/v1alpha1', 'multiclusterlease'),
+      buildMinutes: 1,
+    },
+  },
+  /** The example of a manager of controller-runtime. */
+  goControllerRuntime: {
+    variable: 'TENURE_GO_CONTROLLER_RUNTIME',
+    binary: 'tenure-go-controller-runtime',
+    source: {
+      goModule: join(examples, 'go-controller-runtime'),
+      uses: goFolders('api/v1alpha1', 'multiclusterlease'),
+      buildMinutes: 1,
+    },
+  },
+  /** The example of an elector of client-go. */
+  goClientGo: {
+    variable: 'TENURE_GO_CLIENT_GO',
+    binary: 'tenure-go-client-go',
+    source: {
+      goModule: join(examples, 'go-client-go'),
+      uses: goFolders('api/v1alpha1', 'multiclusterlease'),
+      buildMinutes: 1,
+    },
+  },
+  /** Tests the Go module. Debian's package without a version may be too old. */
+  go: {
+    variable: 'TENURE_GO',
+    binary: 'go',
+    directories: ['/usr/lib/go-1.24/bin'],
+    source: { aptPackage: 'golang-1.24-go' },
+  },
   helm: {
     variable: 'TENURE_HELM',
     binary: 'helm',
@@ -109,7 +150,7 @@ export const programs = {
   goLeader: {
     variable: 'TENURE_GO_LEADER',
     binary: 'tenure-go-leader',
-    source: { goModule: join(import.meta.dirname, '../../examples/go'), buildMinutes: 1 },
+    source: { goModule: join(examples, 'go'), uses: goFolders('election'), buildMinutes: 1 },
   },
   /** An emulator of DynamoDB. */
   dynalite: {

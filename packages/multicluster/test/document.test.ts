@@ -1,5 +1,6 @@
 /** Spec-only candidates: they know only the fields of the spec. */
 import { expect, test } from 'vitest'
+import { attemptOf } from '../src/document.ts'
 import { relayedStore } from '../../tenure/src/multicluster/relayed-store.ts'
 import { call, key, twoClusters } from './two-clusters.ts'
 
@@ -136,4 +137,50 @@ test('a reader does not take leadership from a spec-only candidate', async () =>
   await clock.advance(1_000)
   expect((await east.shown()).status).toMatchObject({ leader: 'a', term: 1, observedGeneration: generation })
   expect(await east.condition('Ready')).toMatchObject({ status: 'True' })
+})
+
+test('a heartbeat that was refused is served again as soon as the lease is released, while its candidate waits', async () => {
+  const { clock, east, west, record } = twoClusters()
+  await east.beat('a')
+  await clock.advance(100)
+  const refused = await west.beat('b')
+  await clock.advance(5_000)
+  expect((await west.shown()).status).toMatchObject({ leader: 'east/a', observedGeneration: refused.generation })
+  await east.beat('')
+  // Less than a poll of the store by the relay in the west.
+  await clock.advance(6_500)
+  expect(await record()).toMatchObject({ holder: 'west/b', term: 2, released: false })
+  expect((await west.shown()).status).toMatchObject({ leader: 'b', term: 2, observedGeneration: refused.generation })
+})
+
+test('a heartbeat that was refused is not served again after its lease, when nobody waits for it', async () => {
+  const { clock, east, west, record } = twoClusters()
+  await east.beat('a')
+  await clock.advance(100)
+  await west.beat('b')
+  await clock.advance(14_000)
+  await east.beat('a')
+  await clock.advance(2_000)
+  await east.beat('')
+  await clock.advance(12_000)
+  expect(await record()).toMatchObject({ holder: 'east/a', term: 1, released: true })
+})
+
+test('a lease that is granted late to a refused heartbeat is not shown beside the generation that was refused', async () => {
+  const { clock, east, west, store } = twoClusters()
+  await east.beat('a')
+  await clock.advance(100)
+  const refused = await west.beat('b')
+  await clock.advance(5_000)
+  const { renewTime = '' } = refused.spec
+  const beat = { identity: 'b', generation: refused.generation, renewTime, leaseDurationMs: 15_000 }
+  // Its lease is over: what comes now is a call that took its time, for a candidate that may still wait.
+  await clock.advance(11_000)
+  await east.beat('')
+  await clock.advance(100)
+  const attempt = attemptOf(refused.uid, beat)
+  const claim = { election: 'jobs/nightly', holder: 'west/b', attempt, leaseDurationMs: 30_000, afterTerm: 1 }
+  expect(await store.acquire({ ...claim, metadata: {} }, call)).toMatchObject({ ok: true })
+  await clock.advance(7_000)
+  expect((await west.shown()).status).toMatchObject({ leader: 'b', term: 2, observedGeneration: 0 })
 })

@@ -103,6 +103,7 @@ export function twoClusters(
   return {
     clock,
     global,
+    store,
     leaseDurationMs,
     record: (): Promise<LeaseRecord | undefined> => store.read('jobs/nightly', call),
     east: new TestCluster('east', clock, global, { ownClock: clock, through }),
