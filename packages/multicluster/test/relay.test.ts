@@ -3,7 +3,7 @@ import { memoryResources } from '../../tenure/src/multicluster/memory-resources.
 import type { MultiClusterRequest } from '../../tenure/src/multicluster/resource.ts'
 import { relayedStore } from '../../tenure/src/multicluster/relayed-store.ts'
 import { simulatedSwap } from '../../tenure/src/simulation/simulated-swap.ts'
-import { swapStore } from '../../tenure/src/stores/swap.ts'
+import { swapStore } from '../../tenure/src/store-kit/compare-and-swap-store.ts'
 import { fakeClock } from '../../tenure/src/testing/fake-clock.ts'
 import { Relay, type RelayOptions } from '../src/relay.ts'
 import { call, key, twoClusters } from './two-clusters.ts'

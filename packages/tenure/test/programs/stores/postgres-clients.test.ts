@@ -13,8 +13,8 @@ import { postgres } from '../../../../../test/servers/postgres.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
 import { held } from '../../../src/conformance/scene.ts'
-import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/lease-store.ts'
-import { postgresStore, type PostgresClient } from '../../../src/stores/postgres.ts'
+import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../src/engine/lease-store.ts'
+import { postgresStore, type PostgresClient } from '../../../src/stores/postgres/index.ts'
 
 const { signal } = new AbortController()
 const call = { signal, timeoutMs: 5_000 }
