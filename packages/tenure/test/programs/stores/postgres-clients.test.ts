@@ -131,7 +131,7 @@ describeWith(postgres, 'postgresStore with other clients', (server) => {
     }
     const cases = storeConformance(() => ({ store: open(), open, remove }), { leaseDurationMs: 1_000 })
     // The other cases reveal nothing about a client beyond the test above.
-    const about = cases.filter(({ name }) => /watch|signal|closes/.test(name))
+    const about = cases.filter(({ name }) => /watch|signal|closed/.test(name))
     for (const { name, run } of about) test.concurrent(name, run)
   })
 })
