@@ -41,7 +41,7 @@ const soonMs = 1_000
 const mostPerSubject = 8_192
 const mostInAll = 50_000
 
-/** Makes each call where the groups are: on this replica, or on the active one. */
+/** Makes each call where the groups are: on this replica while it is active, otherwise on the active replica. */
 export class ActiveCalls {
   readonly #options: ActiveCallsOptions
   readonly #places: Places

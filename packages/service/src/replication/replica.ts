@@ -32,7 +32,7 @@
  *     replica, and nothing more is sent to the storage. Only when no call is in flight does this replica campaign
  *     again, and it begins with empty memory. Preserves: 1 and 2, over many active terms of one process. A term that
  *     another replica reported is accepted in that step, but not for good: see heard-terms.ts.
- *  7. A lost lease key elects nobody beside a living A: the lease store reports at least the head's term as the
+ *  7. A lost lease key elects no second replica while A lives: the lease store reports at least the head's term as the
  *     highest, a highest term without a record counts as held for a whole lease, A's renewals fail meanwhile, and the
  *     swap needs a term strictly above the head's. Preserves: 1, when the election's record was lost.
  *  8. A storage that lost confirmed writes is noticed at the swap. Nothing is granted for the longest lease plus one
