@@ -155,10 +155,11 @@ test('docs/explanation/robustness.md lists all mutants, and no other', () => {
 
 test('a citation of something that is not there is found', () => {
   const planted =
-    '`elector-campaign`: "leads alone, and goes on leading", "flies"; `nowhere`: "leads alone, and goes on leading"'
+    '`elector-time`: "leadership survives a sleep that leaves time on the lease", "flies"; ' +
+    '`nowhere`: "leadership survives a sleep that leaves time on the lease"'
   expect(findCitations(planted).filter((citation) => !exists(citation))).toEqual([
-    { file: 'elector-campaign', name: 'flies' },
-    { file: 'nowhere', name: 'leads alone, and goes on leading' },
+    { file: 'elector-time', name: 'flies' },
+    { file: 'nowhere', name: 'leadership survives a sleep that leaves time on the lease' },
   ])
   expect(exists({ file: 'chaos', name: 'lead one at a time for 60 s, lose no write, and clean up' })).toBe(true)
   expect(exists({ file: 'conformance', name: 'no such promise' })).toBe(false)

@@ -100,7 +100,7 @@ test('elector: the work settles before the lease goes to the other one, who find
   const lines = await runExample('elector')
   expect(lines.filter((line) => line.startsWith('a '))).toEqual([
     'a is elected, term 1',
-    expect.stringMatching(/^a explains: Leads "payments" in term 1; /),
+    expect.stringMatching(/^a explains: Leads "payments" in term 1\. /),
     'a has finished its work',
     'a has lost term 1: released',
     expect.stringMatching(/^a explains: Stays out of "payments" for another \d\.\d s/),

@@ -1,4 +1,4 @@
-/** The only place where time and chance come from outside. */
+/** The only place where time and randomness enter the program. */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { uptime } from 'node:os'
 
@@ -8,7 +8,8 @@ class SystemTimer {
   readonly #timeout: NodeJS.Timeout
 
   constructor(delayMs: number, callback: () => void, background: boolean) {
-    // A longer delay would fire at once. Waking early is harmless: what set the timer looks at the clock again.
+    // A longer delay would fire immediately. Waking early is harmless, because the code that set the timer checks the
+    // clock again.
     this.#timeout = setTimeout(callback, Math.min(Math.max(0, Math.ceil(delayMs)), longestTimerMs))
     if (background) this.#timeout.unref()
   }
@@ -18,7 +19,7 @@ class SystemTimer {
   }
 }
 
-/** The real clock. Its type is the library's `Clock`, which is declared where users find it. */
+/** The real clock. It implements the library's public `Clock` interface, which is declared in the package `tenure`. */
 export const systemClock = {
   monotonicMs: (): number => performance.now(),
   machineMs(): number {
@@ -39,9 +40,10 @@ export const systemClock = {
 const idBytes = 12
 
 /**
- * Two processes that were restored from one snapshot must not draw the same name, so nothing is drawn ahead, and not
- * from the generator within this process, whose state a snapshot contains. A snapshot of a whole machine contains the
- * kernel's generator as well, until that is seeded again; the clock, in nanoseconds, sets those apart.
+ * Returns a unique name. Two processes restored from the same snapshot must not draw the same name. So nothing is drawn
+ * in advance, and the generator inside this process is not used, because a snapshot contains its state. A snapshot of a
+ * whole machine also contains the kernel's generator, until that is reseeded. The clock, in nanoseconds, distinguishes
+ * such machines.
  */
 function randomId(): string {
   const bytes = Buffer.alloc(idBytes)
@@ -53,19 +55,19 @@ function randomId(): string {
       closeSync(kernel)
     }
   } catch {
-    // No such file on this system, or no descriptor left.
+    // The file does not exist on this system, or no file descriptor is left.
     crypto.getRandomValues(bytes)
   }
   const [, nanoseconds] = process.hrtime()
   return bytes.toString('base64url') + nanoseconds.toString(36)
 }
 
-/** A name that nobody else draws, in the form that the HTTP API shows. */
+/** Returns a unique id in the format that the HTTP API uses. */
 export function uuid(): string {
   return crypto.randomUUID()
 }
 
-/** So many bytes that nobody can guess. */
+/** Returns this many unpredictable bytes. */
 export function secret(bytes: number): Buffer {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes)).buffer)
 }

@@ -2,28 +2,28 @@ import type { Server } from 'node:http'
 import { Server as TlsServer } from 'node:tls'
 import type { Socket } from 'node:net'
 
-/** What {@link ConnectionRoom} takes. */
+/** Options of {@link ConnectionRoom}. */
 export interface ConnectionRoomOptions {
-  /** Connections at once. */
+  /** The maximum number of connections. */
   readonly most: number
-  /** Of these, without an identity. The rest is a reserve for callers that are known. */
+  /** The maximum number of connections without an identity. The rest is reserved for identified callers. */
   readonly mostUnknown: number
-  /** From one address, which may be a proxy. */
+  /** The maximum per address, which may be a proxy. */
   readonly mostPerAddress: number
-  /** The same, without an identity. */
+  /** The maximum per address without an identity. */
   readonly mostUnknownPerAddress: number
   /** How long a connection without an identity may be idle. */
   readonly unknownIdleMs: number
   nowMs(): number
 }
 
-/** What is needed of a connection. */
+/** The part of a socket that is needed. */
 export type RoomSocket = Pick<Socket, 'remoteAddress' | 'bytesRead' | 'destroy' | 'once'>
 
 interface Visitor {
   /** Requests in flight. */
   busy: number
-  /** Since when it has none. */
+  /** Since when it has had no requests in flight. */
   idleSinceMs: number
 }
 
@@ -35,10 +35,10 @@ interface Origin {
 }
 
 /**
- * The connections of a server, which make room for each other. A connection is unknown until {@link identify} says that
- * its sender has proven who it is. Where there are too many, the oldest unknown one is closed, and the new one stays: a
- * caller that holds connections without using them cannot lock others out, and an honest caller identifies itself before
- * its connection is the oldest one. Connections of known callers are never closed for others.
+ * Limits the connections of a server. A connection is unknown until {@link identify} reports that its sender has proven
+ * its identity. Above the limit, the oldest unknown connection is closed, and the new one stays. So a caller that holds
+ * idle connections cannot lock others out, and an honest caller identifies itself before its connection becomes the
+ * oldest. Connections of identified callers are never closed to make room.
  */
 export class ConnectionRoom {
   readonly #options: ConnectionRoomOptions
@@ -46,7 +46,7 @@ export class ConnectionRoom {
   readonly #unknown = new Map<RoomSocket, Visitor>()
   readonly #sockets = new Map<RoomSocket, Origin>()
   readonly #origins = new Map<string, Origin>()
-  /** With TLS: by the peer, the connection below an encrypted one that is still to come. */
+  /** With TLS: the raw connection of each peer whose encrypted connection is still to come. */
   readonly #byPeer = new Map<string, Socket>()
   readonly #below = new WeakMap<RoomSocket, RoomSocket>()
 
@@ -54,7 +54,7 @@ export class ConnectionRoom {
     this.#options = options
   }
 
-  /** All that are open, as they were accepted: with TLS, below the encryption. */
+  /** All open connections, as they were accepted. With TLS, these are the raw connections below the encryption. */
   get sockets(): Iterable<RoomSocket> {
     return this.#sockets.keys()
   }
@@ -63,9 +63,10 @@ export class ConnectionRoom {
     return this.#unknown.size
   }
 
-  /** Takes in all connections of a server, before it listens. */
+  /** Guards all connections of a server. Call it before the server listens. */
   guard(server: Server): void {
-    // Node refuses new connections beyond its own limit, and those that were closed here count until they are gone.
+    // Node refuses connections above its own limit. Connections closed here still count until they are gone, so that
+    // limit must be higher.
     server.maxConnections = Math.ceil(this.#options.most * 1.25) + 16
     const isTls = server instanceof TlsServer
     server.prependListener('connection', (socket: Socket) => {
@@ -108,13 +109,16 @@ export class ConnectionRoom {
     if (this.#sockets.size > most || this.#unknown.size > mostUnknown) close(first(this.#unknown.keys()))
   }
 
-  /** The sender of a request on this connection has proven who it is. */
+  /** Records that the sender of a request on this connection has proven its identity. */
   identify(socket: RoomSocket): void {
     const below = this.#below.get(socket) ?? socket
     if (this.#unknown.delete(below)) this.#sockets.get(below)?.unknown.delete(below)
   }
 
-  /** A request has come. Returns what is called once it is answered; undefined if that does not matter. */
+  /**
+   * Records the start of a request. Returns a function to call when the request ends, or undefined if the connection is
+   * identified.
+   */
   begin(socket: RoomSocket): (() => void) | undefined {
     const visitor = this.#unknown.get(this.#below.get(socket) ?? socket)
     if (!visitor) return undefined
@@ -125,7 +129,7 @@ export class ConnectionRoom {
     }
   }
 
-  /** Closes unknown connections that were idle for too long. To be called now and then. */
+  /** Closes unknown connections that were idle for too long. Call it periodically. */
   closeIdle(): void {
     const { unknownIdleMs, nowMs } = this.#options
     const beforeMs = nowMs() - unknownIdleMs

@@ -1,19 +1,19 @@
 /**
- * Calls a user's callback so that nothing it does reaches the caller or ends the process: what it throws, and what a
- * promise or thenable that it returns rejects with, goes to `report`. What `report` throws is dropped, because nobody is
- * left to hear of it.
+ * Calls a user's callback safely: nothing it does reaches the caller or ends the process. An error that it throws, or
+ * that a returned promise or thenable rejects with, goes to `report`. An error that `report` throws is dropped, because
+ * there is nobody left to report it to.
  */
 export function contain(callBack: () => unknown, report: (cause: unknown) => void): void {
   const fail = (cause: unknown) => {
     try {
       report(cause)
     } catch {
-      // Whoever reports has nobody to report to.
+      // There is nobody left to report this error to.
     }
   }
   try {
     const result = callBack()
-    // A thenable of another realm or library counts too, and its `then` may throw. Most listeners return nothing.
+    // This also handles a thenable of another realm or library, whose `then` may throw. Most listeners return nothing.
     if (result !== undefined) new Promise((resolve) => resolve(result)).catch(fail)
   } catch (cause) {
     fail(cause)

@@ -3,7 +3,7 @@ import { chmod, mkdir, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errnoOf } from './errno.ts'
 
-// Magic numbers of statfs(2) for file systems whose locks may be local to one host, or kept by a program.
+// Magic numbers of statfs(2) for file systems whose locks may be local to one host, or implemented by a user program.
 const sharedFilesystems = new Map([
   [0x6969, 'NFS'],
   [0x517b, 'SMB'],
@@ -26,16 +26,16 @@ const sharedFilesystems = new Map([
   [0xbacbacbc, 'VMware shared folder'],
 ])
 
-/** The name of a file system that hosts may share, by its statfs(2) type; undefined for a local one. */
+/** The name of a file system that several hosts may share, by its statfs(2) type. Undefined for a local one. */
 export function sharedFilesystem(type: number): string | undefined {
   return sharedFilesystems.get(type >>> 0)
 }
 
-/** The type of the file system that a path is on; undefined if nothing is there. */
+/** The type of the file system that a path is on. Undefined if the path does not exist. */
 export async function filesystemType(path: string): Promise<number | undefined> {
   try {
     const { type } = await statfs(path)
-    // Elsewhere the number means something else.
+    // On other platforms the number has a different meaning.
     return process.platform === 'linux' ? type : 0
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return undefined
@@ -43,19 +43,19 @@ export async function filesystemType(path: string): Promise<number | undefined> 
   }
 }
 
-/** Why a directory on a file system of this type is refused; undefined if its locks hold for everybody. */
+/** Why a directory on a file system of this type is refused. Undefined if its locks hold for everybody. */
 export function refusalOf(directory: string, type: number): { text: string; advice: string } | undefined {
   const name = sharedFilesystem(type)
   if (name === undefined) return undefined
   const advice =
-    'Use a local directory, or another store for elections between machines; if locks and renames of this file system are known to hold for all hosts, set allowNetworkFilesystem.'
+    'Use a local directory, or another store for elections between machines. If locks and renames on this file system are known to work across all hosts, set allowNetworkFilesystem.'
   const text = `"${directory}" is on ${name}. Locks there may be local to one host, so two hosts could both lead. ${advice}`
   return { text, advice }
 }
 
 /**
- * Makes a directory and its parents where they are missing; `onMade` is called for each. Node's own way to make parents
- * never ends where a parent is there and takes no children, as in /proc.
+ * Creates a directory and its missing parents, and calls `onMade` for each. Node's recursive mkdir never returns if a
+ * parent exists but accepts no children, as in /proc.
  */
 export async function makeDirectory(
   directory: string,
@@ -66,10 +66,10 @@ export async function makeDirectory(
   await makeDirectory(dirname(directory), mode, onMade)
   try {
     await mkdir(directory, { mode: 0o700 })
-    // The umask takes rights away that a group needs.
+    // The umask removes permissions that a group needs.
     if (mode !== 0o700) await chmod(directory, mode)
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process may have created it in the meantime.
     if (errnoOf(error) !== 'EEXIST') throw error
   }
   await onMade?.(directory)

@@ -1,11 +1,12 @@
-/** What was thrown, in words. */
+/** The message of any thrown value. */
 export function messageOf(thrown: unknown): string {
   try {
-    // A name with several addresses, none of which answers, gives an error for each and a message for none.
+    // If a host name has several addresses and none answers, Node throws one error per address, and the AggregateError
+    // has no message.
     if (thrown instanceof AggregateError && thrown.message === '') return thrown.errors.map(messageOf).join(', ')
-    // People throw anything: an error with a message that is not text, and objects that have none.
+    // User code may throw anything, such as an error whose message is not a string, or an object without a message.
     return String(thrown instanceof Error ? thrown.message : thrown)
   } catch {
-    return 'something that cannot be put into words'
+    return 'an error that cannot be converted to text'
   }
 }

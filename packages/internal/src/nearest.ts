@@ -1,7 +1,7 @@
-// The effort grows with the square, and nobody mistypes that much.
+// The cost grows quadratically, and nobody mistypes longer words.
 const longestWord = 64
 
-/** The candidate that a typing mistake was probably meant for. */
+/** The candidate that a misspelled word was probably meant to be. Undefined if none is close enough. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   if (word.length > longestWord) return undefined
   const [best] = candidates
@@ -11,12 +11,12 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best?.candidate
 }
 
-/** "mem" is far from "memory" by its letters. */
+/** Whether the word is a prefix. By its letters alone, "mem" is far from "memory". */
 function begins(candidate: string, word: string): boolean {
   return word.length >= 3 && candidate.toLowerCase().startsWith(word.toLowerCase())
 }
 
-/** How many letters to add, drop or change to make one word of another. */
+/** The number of letters to insert, delete, or replace to turn one word into the other. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let above = 0; above < from.length; above++) {
@@ -30,7 +30,7 @@ function distance(from: string, to: string): number {
   return row[to.length] ?? 0
 }
 
-/** One slip of the finger, or capitals: so little that no other word is meant. */
+/** Whether a word differs by one typo or by case only, so that it is certainly not another word. */
 export function isSlip(given: string, meant: string): boolean {
   const [word, right] = [given.toLowerCase(), meant.toLowerCase()]
   if (word === right) return true
@@ -38,12 +38,12 @@ export function isSlip(given: string, meant: string): boolean {
   let same = 0
   while (same < word.length && word[same] === right[same]) same += 1
   const [rest, rightRest] = [word.slice(same), right.slice(same)]
-  // A letter is missing: "wach".
+  // One letter is missing: "wach".
   if (rest === rightRest.slice(1)) return true
-  // One too many: "wattch", "onEvents". Not at the end, where it makes words of their own: "closed".
+  // One letter too many: "wattch", "onEvents". Other letters at the end make a different word: "closed".
   if (rest.slice(1) === rightRest) return rightRest !== '' || rest === 's' || rest === right.at(-1)
-  // Two are swapped: "wacth".
+  // Two letters are swapped: "wacth".
   if (rest.slice(2) === rightRest.slice(2) && rest[0] === rightRest[1] && rest[1] === rightRest[0]) return true
-  // One is another: "onEvemt". Short words become others by that: "patch", "clone".
+  // One letter is wrong: "onEvemt". With short words this makes a different word: "patch", "clone".
   return right.length >= 7 && rest.slice(1) === rightRest.slice(1)
 }

@@ -1,12 +1,14 @@
-/** Any JSON object. */
+/** Whether a value is a JSON object, not an array or null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Names with a meaning of their own in a JavaScript that copies what it was given, if an object is below them. */
+/** Keys that can pollute a prototype if their value is an object and JavaScript code copies it. */
 const poison = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** Whether a value that anybody may have sent has at most so many levels, and no key that poisons a copy of it. */
+/**
+ * Whether an untrusted value has at most this many levels and no key that can pollute a prototype when it is copied.
+ */
 export function isHarmless(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   return (

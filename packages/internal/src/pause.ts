@@ -1,4 +1,4 @@
-/** Lets time pass, unless the signal aborts before. */
+/** Waits for `ms`, or until the signal aborts. */
 export function pause(
   clock: { setTimer(delayMs: number, callback: () => void): { cancel(): void } },
   ms: number,

@@ -1,6 +1,6 @@
 /**
- * How many replicas follow a PostgreSQL, as an expression that gives a text. Who copies the database, or follows some
- * tables of it, does not take its place.
+ * How many replicas follow a PostgreSQL server, as an SQL expression that returns text. Backups and logical subscribers
+ * do not count, because they cannot replace the server.
  */
 export const countReplicas = `
   cast((select count(*) from pg_stat_replication as replica where coalesce(state, '') <> 'backup' and not exists (

@@ -1,14 +1,14 @@
-/** The text format of Prometheus, for the header `content-type`. */
+/** The `content-type` of the Prometheus text format. */
 export const prometheusType = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** One line of a family of figures. */
+/** One sample of a metric family. */
 export interface Sample {
   readonly labels?: Readonly<Record<string, string>>
   readonly suffix?: string
   readonly value: number
 }
 
-/** A family of figures as text. */
+/** Formats a metric family as text. */
 export function familyText(name: string, type: string, help: string, samples: readonly Sample[]): string {
   const lines = samples.map(({ labels, suffix = '', value }) => `${name}${suffix}${labelsOf(labels ?? {})} ${value}\n`)
   return [`# HELP ${name} ${help}\n`, `# TYPE ${name} ${type}\n`, ...lines].join('')

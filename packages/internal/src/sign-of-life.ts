@@ -1,19 +1,23 @@
-/** A Unix socket that shows that a process lives: the kernel closes it when the process dies. */
+/**
+ * The liveness socket: a Unix socket that shows that a process is alive, because the kernel closes it when the process
+ * dies.
+ */
 import { unlink } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { errnoOf } from './errno.ts'
 
-/** Listens for processes that ask whether the holder of a lease lives. */
+/** Listens for processes that check whether the holder of a lease is alive. */
 export function listen(path: string): Promise<Server> {
   const server = createServer()
   return new Promise((listening, failed) => {
     server.once('error', failed)
-    // Exclusive: in a cluster the worker itself must own the socket, or it would outlive the worker.
+    // Exclusive: in a Node cluster the worker itself must own the socket. Otherwise the socket would outlive the
+    // worker.
     server.listen({ path, exclusive: true }, () => listening(server))
   })
 }
 
-/** Takes every connection and keeps it. Gives a function that closes all. */
+/** Accepts every connection and keeps it open. Returns a function that closes all of them. */
 export function serve(server: Server): () => void {
   const connections = new Set<Socket>()
   server.on('error', () => {})
@@ -21,7 +25,7 @@ export function serve(server: Server): () => void {
     connections.add(connection)
     connection.on('error', () => {})
     connection.once('close', () => connections.delete(connection))
-    // Reading is how the end of a connection is noticed.
+    // A connection must be read to notice its end.
     connection.resume()
   })
   return () => {
@@ -30,7 +34,10 @@ export function serve(server: Server): () => void {
   }
 }
 
-/** A socket that is closed but still there means death: then it must stay open. Gives whether it may be closed. */
+/**
+ * Removes the socket file. Returns whether the socket may be closed: a closed socket whose file still exists would mean
+ * that the process died, so it must stay open if the file cannot be removed.
+ */
 export async function remove(path: string): Promise<boolean> {
   try {
     await unlink(path)

@@ -1,6 +1,6 @@
 /**
- * Whether a reply shows that a store can be used. Until a write has failed, every reply does. After that, only a write
- * that succeeds or a live lease of another process does: a store that refuses every write, such as a database whose
+ * Whether a reply shows that a store is usable. Until a write has failed, every reply does. After that, only a
+ * successful write or a live lease of another process does. A store that refuses every write, such as a database whose
  * role may not create the table, looks healthy to a reader.
  */
 export function isAnswer(

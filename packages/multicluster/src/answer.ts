@@ -2,7 +2,7 @@ import type { LeaseRecord, Outcome } from 'tenure'
 import type { MultiClusterAnswer, RelayedRecord } from 'tenure/stores/multicluster'
 import { globalHolderOf, shownHolderOf } from './names.ts'
 
-/** A global record as the resources of one cluster show it. */
+/** Converts a global record to the form that the resources of one cluster show. */
 export function relayedRecord(record: LeaseRecord, cluster: string): RelayedRecord {
   const known = relayed.get(record)
   if (known?.of === cluster) return known.as
@@ -11,7 +11,7 @@ export function relayedRecord(record: LeaseRecord, cluster: string): RelayedReco
   return as
 }
 
-/** Each record is looked at several times. */
+/** A cache, because each record is converted several times. */
 const relayed = new WeakMap<LeaseRecord, { readonly of: string; readonly as: RelayedRecord }>()
 
 function makeRelayed(record: LeaseRecord, cluster: string): RelayedRecord {
@@ -27,12 +27,12 @@ function makeRelayed(record: LeaseRecord, cluster: string): RelayedRecord {
     metadata: JSON.stringify(record.metadata),
     carry,
     version,
-    // Stores of before keep no marks.
+    // Older stores keep no write ids.
     ...(typeof mark === 'string' && { mark }),
   }
 }
 
-/** The other way round: what a status shows, as the global store has it. */
+/** The reverse of {@link relayedRecord}: converts a record in a status to the form of the global store. */
 export function globalRecord(
   record: RelayedRecord,
   place: { readonly cluster: string; readonly election: string },
@@ -51,7 +51,7 @@ function parsed(metadata: string): LeaseRecord['metadata'] {
   }
 }
 
-/** Its writer may have had any clock; the API server takes years of four digits. */
+/** Limits a time for the API server, which accepts only four-digit years. The writer's clock may show any time. */
 function shownTime(wallMs: number): number {
   return Math.round(Math.min(Math.max(wallMs, 0), lastTimeMs))
 }
@@ -63,7 +63,7 @@ export function answerFound(id: string, record: LeaseRecord | undefined, cluster
   return { id, ok: true, ...(record && { record: relayedRecord(record, cluster) }) }
 }
 
-/** The answer to a claim. `retryAfterMs` is added where the store cannot tell it. */
+/** The answer to a claim. `retryAfterMs` is set if the relay knows it and the store does not. */
 export function answerOutcome(
   id: string,
   outcome: Outcome,
@@ -80,14 +80,14 @@ export function answerOutcome(
   }
 }
 
-/** Never rounded up: a holder must not believe for longer than it was granted. */
+/** Rounds down, because a holder must not believe for longer than it was granted. */
 function wholeMs(ms: number): number {
   return ms < 1 ? ms : Math.floor(ms)
 }
 
 const longestMessage = 2048
 
-/** The answer to what can never be carried out. */
+/** The answer to a request that can never succeed. */
 export function answerError(id: string, code: string, message: string): MultiClusterAnswer {
   return { id, ok: false, error: { code, message: message.slice(0, longestMessage) } }
 }

@@ -1,6 +1,6 @@
 import type { Condition, ConditionType } from 'tenure/stores/multicluster'
 
-/** What a relay has to say about one condition. */
+/** A relay's assessment of one condition. */
 export interface Assessment {
   readonly status: Condition['status']
   /** In CamelCase, from a fixed list. */
@@ -9,13 +9,13 @@ export interface Assessment {
   readonly message: string
 }
 
-/** What a relay knows first-hand. What it does not know stays as it is. */
+/** The conditions that a relay can assess. All others stay unchanged. */
 export type Assessments = Readonly<Partial<Record<ConditionType, Assessment>>>
 
 const types: readonly ConditionType[] = ['Ready', 'BackendHealthy', 'CandidateAlive', 'Leading']
 const longestMessage = 1024
 
-/** The conditions after these assessments; undefined if they are those that are there. */
+/** The conditions after these assessments. Undefined if nothing changes. */
 export function conditionsAfter(
   before: readonly Condition[],
   assessments: Assessments,
@@ -30,14 +30,14 @@ export function conditionsAfter(
     const { status, reason } = assessment
     if (old?.status === status && old.reason === reason && old.message === message) return [old]
     isChanged = true
-    // Another reason for the same status is not a transition.
+    // A new reason for the same status is not a transition.
     const lastTransitionTime = old?.status === status ? old.lastTransitionTime : timeOf(wallMs)
     return [{ type, status, reason, message, lastTransitionTime, observedGeneration: generation }]
   })
   return isChanged ? after : undefined
 }
 
-/** As conditions have it: to the second. */
+/** Formats a time for a condition, in whole seconds. */
 function timeOf(wallMs: number): string {
   return new Date(wallMs).toISOString().replace(/\.\d+Z$/, 'Z')
 }

@@ -12,42 +12,47 @@ import { checkLabel } from './names.ts'
 import type { RelayObserver } from './observer.ts'
 import { Relay } from './relay.ts'
 
-/** What {@link startController} takes. */
+/** Options of {@link startController}. */
 export interface ControllerOptions {
-  /** The global lock: a store that the controllers of all clusters share. */
+  /** The global store, which the controllers of all clusters share. */
   readonly store: LeaseStore
-  /** The name of this cluster, which no other one on the same store has. */
+  /** The name of this cluster. It must be unique among all clusters on the same store. */
   readonly cluster: string
-  /** Of this cluster's API server. Default: `inCluster()`. */
+  /** The client for this cluster's API server. Default: `inCluster()`. */
   readonly client?: AnyClient | undefined
-  /** Serves the resources of this namespace. Default: all of them. */
+  /** Serves only resources in this namespace. Default: all namespaces. */
   readonly namespace?: string | undefined
-  /** Who this is among the controllers of the cluster. Default: POD_NAME, else the host's name, the process id and a random part. */
+  /**
+   * The identity among the controllers of this cluster. Default: POD_NAME, or else the host name, the process id, and a
+   * random part.
+   */
   readonly identity?: string | undefined
-  /** Where the Lease is that says who answers first. Default: POD_NAMESPACE, else `default`. */
+  /**
+   * The namespace of the Lease that decides which controller answers first. Default: POD_NAMESPACE, or else `default`.
+   */
   readonly leaseNamespace?: string | undefined
-  /** Told what happens. */
+  /** Receives reports. */
   readonly observer?: RelayObserver | undefined
   readonly clock?: Clock | undefined
 }
 
-/** A controller that runs. */
+/** A running controller. */
 export interface Controller {
   readonly identity: string
-  /** Whether it follows the resources of its cluster, and the global store answers. */
+  /** Whether it watches the resources of its cluster, and whether the global store answers. */
   health(): ControllerHealth
   readonly metrics: Pick<ControllerMetrics, 'contentType' | 'text'>
-  /** Ends it. What it was asked is answered by another one, or by the next. The store stays open. */
+  /** Stops it. Another controller, or the next one, answers open requests. The store stays open. */
   stop(): Promise<void>
 }
 
-/** How a controller is. */
+/** The health of a controller. */
 export interface ControllerHealth {
-  /** It has seen all resources, and follows them. */
+  /** Whether it has seen all resources and is watching them. */
   readonly isReady: boolean
-  /** The newest call to the global store was answered. */
+  /** Whether the latest call to the global store was answered. */
   readonly isBackendHealthy: boolean
-  /** It answers first in its cluster. */
+  /** Whether it answers first in its cluster. */
   readonly isFirst: boolean
   readonly summary: string
 }
@@ -64,8 +69,9 @@ const names: OptionNames<ControllerOptions> = {
 }
 
 /**
- * Starts the controller of a cluster: it carries out on the global store what candidates ask for in MultiClusterLeases,
- * and writes the answers into their status. Several may run in one cluster; each answers what another leaves unanswered.
+ * Starts the controller of a cluster. It performs the requests that candidates write into MultiClusterLeases on the
+ * global store, and writes the answers into their status. Several controllers may run in one cluster. Each answers what
+ * another leaves unanswered.
  *
  * @example
  * const store = etcdStore({ endpoints: 'https://etcd.example.com:2379' })
@@ -78,7 +84,7 @@ export function startController(options: ControllerOptions): Controller {
   checkLabel('cluster', cluster)
   if (namespace !== undefined) checkLabel('namespace', namespace)
   const client = options.client === undefined ? inCluster() : clientOf(options.client)
-  // The candidates' leases last through this one's fail-over, because others answer without it.
+  // The candidates' leases survive a failover of this elector, because other controllers answer without it.
   const elector = new Elector({
     store: kubernetesStore({ client, namespace: options.leaseNamespace, clock: options.clock }),
     election: leaseNameFor(cluster, namespace),
@@ -97,7 +103,7 @@ export function startController(options: ControllerOptions): Controller {
   const observers: readonly RelayObserver[] = [metrics, { onLeadership: write }, options.observer ?? {}]
   const tell = (call: (one: RelayObserver) => unknown) => {
     for (const one of observers) {
-      // An observer's own mistake must not cost a renewal, nor end the process.
+      // An observer's error must not cost a renewal or end the process.
       contain(
         () => call(one),
         () => undefined,
@@ -131,7 +137,7 @@ export function startController(options: ControllerOptions): Controller {
       return { isReady, isBackendHealthy, isFirst: isFirst(), summary: summaryOf(isReady, isBackendHealthy) }
     },
     async stop() {
-      // First: another one is to answer at once.
+      // Stop the elector at the same time, so that another controller answers immediately.
       await Promise.all([elector.stop(), relay.stop()])
       client.close()
     },
@@ -148,6 +154,6 @@ function leaseNameFor(cluster: string, namespace: string | undefined): string {
 }
 
 function summaryOf(isReady: boolean, isBackendHealthy: boolean): string {
-  if (!isReady) return 'It has not seen the MultiClusterLeases of this cluster yet, or lost sight of them.'
-  return isBackendHealthy ? 'It answers.' : 'The global store does not answer.'
+  if (!isReady) return 'The controller is not watching the MultiClusterLeases of this cluster.'
+  return isBackendHealthy ? 'The controller is ready.' : 'The global store does not answer.'
 }

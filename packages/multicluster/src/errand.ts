@@ -1,12 +1,12 @@
 import type { Clock } from 'tenure'
 
-/** Something to be asked of the global store, until it is answered or nobody waits for it any more. */
+/** A pending call to the global store, until it is answered or nobody waits for it any longer. */
 export interface Errand {
   state: 'open' | 'running' | 'done'
   readonly seenAtMs: number
-  /** Nobody waits for it after that. */
+  /** After this time nobody waits for the answer. */
   readonly endsAtMs: number
-  /** What a relay that does not answer first leaves to the other. */
+  /** How long a relay that does not answer first waits for the one that does. */
   readonly waitMs: number
   tries: number
   tryAtMs: number
@@ -16,15 +16,18 @@ export interface Errand {
 const longestWaitMs = 1_000
 const firstPauseMs = 100
 const longestPauseMs = 5_000
-/** A candidate may be willing to wait for weeks; a call that hangs must not. */
+/** A candidate may be willing to wait for weeks, but a call that hangs must not take that long. */
 const longestTryMs = 10_000
 
-/** How long a relay waits for the one that answers first: a leader must survive its death. */
+/**
+ * How long a relay waits for the one that answers first. It is short enough that a leader survives the death of that
+ * relay.
+ */
 export function waitOf(leaseDurationMs: number | undefined): number {
   return Math.min(longestWaitMs, (leaseDurationMs ?? Infinity) / 10)
 }
 
-/** Begins one. */
+/** Creates a pending call. */
 export function newErrand(nowMs: number, lastsMs: number, leaseDurationMs: number | undefined): Errand {
   return {
     state: 'open',
@@ -37,33 +40,33 @@ export function newErrand(nowMs: number, lastsMs: number, leaseDurationMs: numbe
   }
 }
 
-/** When it is due, for a relay that answers first or does not. */
+/** When the call is due, for a relay that answers first or not. */
 export function dueMs({ seenAtMs, waitMs, tryAtMs }: Errand, isFirst: boolean): number {
   return Math.max(tryAtMs, isFirst ? seenAtMs : seenAtMs + waitMs)
 }
 
-/** How long one try may take: it leaves time for another, and its place to others. */
+/** How long one try may take. It leaves time for another try, and frees its place in the queue for others. */
 export function tryMs({ endsAtMs }: Errand, nowMs: number): number {
   const leftMs = endsAtMs - nowMs
   return Math.max(1, Math.min(leftMs, Math.max(leftMs / 2, 500), longestTryMs))
 }
 
-/** It failed: it is due again after a pause that grows, and leaves time for a try while there is any. */
+/** Schedules the next try after a failure. The delay grows, and leaves time for another try as long as possible. */
 export function putOff(errand: Errand, nowMs: number, clock: Clock): void {
   errand.state = 'open'
   errand.tries += 1
   errand.tryAtMs = nowMs + Math.min(pauseMs(errand.tries, clock), Math.max(0, errand.endsAtMs - nowMs) / 2)
 }
 
-/** A pause before the next try: longer each time, and not the same for all. */
+/** The delay before the next try. It grows with each try and has jitter. */
 export function pauseMs(tries: number, clock: Clock): number {
   return Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(tries - 1, 10)) * (0.5 + clock.random())
 }
 
-/** Ends it, whatever is under way. */
+/** Ends a call, even if it is in flight. */
 export function drop(errand: Errand): void {
   if (errand.state === 'running') {
-    errand.controller?.abort(new DOMException('Nobody waits for this any more.', 'AbortError'))
+    errand.controller?.abort(new DOMException('The caller no longer waits for this call.', 'AbortError'))
   }
   errand.state = 'done'
 }

@@ -3,7 +3,7 @@ import type { KubernetesClient } from 'tenure/kubernetes'
 import { postEvent, resourceType } from 'tenure/stores/multicluster'
 import type { LeadershipReport } from './observer.ts'
 
-/** Who writes Events, and where failures go. */
+/** Options of {@link leadershipEvents}. */
 export interface EventsOptions {
   readonly client: KubernetesClient
   readonly identity: string
@@ -12,10 +12,13 @@ export interface EventsOptions {
 }
 
 const timeoutMs = 5_000
-/** More are not kept for an API server that is slow: an election goes on without them. */
+/**
+ * At most this many Events wait for a slow API server. Further ones are dropped, because elections do not depend on
+ * them.
+ */
 const mostWaiting = 1_000
 
-/** Writes changes of leadership as Events about the resource, one after another. */
+/** Writes changes of leadership as Events about the resource, one at a time. */
 export function leadershipEvents({ client, identity, clock, report }: EventsOptions) {
   const signal = new AbortController().signal
   let last = Promise.resolve()
@@ -34,7 +37,7 @@ export function leadershipEvents({ client, identity, clock, report }: EventsOpti
       uid,
     }
     const said = { type: 'Normal', reason, message, component: 'tenure-controller', host: identity } as const
-    const advice = 'Elections go on without Events. Bind the Role of deploy/multicluster to the controller.'
+    const advice = 'Elections work without Events. Bind the Role of deploy/multicluster to the controller.'
     const event = { about, ...said, wallMs: clock.wallMs(), advice }
     last = last
       .then(() => postEvent(client, event, { signal, timeoutMs }))
@@ -52,9 +55,9 @@ function wordsFor({
     case 'elected':
       return ['Elected', `"${identity}" of this cluster leads in term ${term}.`]
     case 'released':
-      return ['Released', `"${identity}" of this cluster gave term ${term} back.`]
+      return ['Released', `"${identity}" of this cluster released term ${term}.`]
     case 'lost':
-      return ['Lost', `"${identity}" of this cluster leads no more: term ${term} has ended.`]
+      return ['Lost', `"${identity}" of this cluster no longer leads: term ${term} has ended.`]
     case 'moved':
       return identity === '' ? undefined : ['Moved', `"${identity}" leads in term ${term}.`]
   }

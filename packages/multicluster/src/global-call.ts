@@ -4,19 +4,19 @@ import type { GlobalCallReport } from './observer.ts'
 import type { GlobalCall } from './request.ts'
 import { report, within, type Shared } from './shared.ts'
 
-/** What the global store answered: what a read found, or what became of a claim. */
+/** The answer of the global store: the record that a read found, or the outcome of a claim. */
 export type GlobalAnswer =
   | { readonly found: LeaseRecord | undefined; readonly outcome?: undefined }
   | { readonly outcome: Outcome; readonly found?: undefined }
 
-/** What no repetition can carry out: the store has refused it for certain, and wrote nothing. */
+/** Errors that no retry can fix: the store has refused the call for certain and wrote nothing. */
 const definite: readonly string[] = ['TERM_EXHAUSTED', 'INVALID_OPTION', 'INVALID_REQUEST', 'INVALID_TTL', 'TOO_LARGE']
 
 export function isDefinite(error: unknown): error is Error & { readonly code: string } {
   return isTenureError(error) && definite.includes(error.code)
 }
 
-/** One call on the global store, when it is its turn. Renewals and releases go first. */
+/** Makes one call to the global store when it is its turn. Renewals and releases go first. */
 export async function callGlobal(
   shared: Shared,
   about: ResourceKey & { readonly election: string },
@@ -44,14 +44,14 @@ export async function callGlobal(
       return answer
     } catch (error) {
       tell('failed', error)
-      // Who gave up, or asked for the impossible, says nothing about the store.
+      // An abandoned or invalid call says nothing about the store.
       if (!isDefinite(error) && !isGivenUp(error)) backend.noteFailure(error)
       throw error
     }
   })
 }
 
-/** Nobody waited for it any more. */
+/** Whether a call was abandoned because nobody waited for it any longer. */
 export function isGivenUp(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'AbortError'
 }

@@ -1,7 +1,7 @@
 import type { MultiClusterLease } from 'tenure/stores/multicluster'
 import type { LeadershipReport } from './observer.ts'
 
-/** What the writing of a status has changed about who leads. */
+/** How a status write changed who leads. */
 export function leadershipChange(
   { status: before, namespace, name, uid }: MultiClusterLease,
   { status: after }: MultiClusterLease,

@@ -4,11 +4,11 @@ import type { RelayLoad } from './relay.ts'
 
 type WholeRelayObserver = { readonly [Name in keyof RelayObserver]-?: NonNullable<RelayObserver[Name]> }
 
-/** An observer that counts, and what it has counted. */
+/** An observer that collects metrics and shows them. */
 export interface ControllerMetrics extends WholeRelayObserver {
-  /** For the header `content-type`. */
+  /** The value for the `content-type` header. */
   readonly contentType: string
-  /** The figures as they are now, in the text format of Prometheus. */
+  /** The current metrics in the Prometheus text format. */
   text(): string
 }
 
@@ -20,7 +20,10 @@ interface Sum {
   seconds: number
 }
 
-/** Makes one. Its labels are the cluster and a few fixed words: no resource has a series of its own. */
+/**
+ * Creates the metrics of a controller. The labels are the cluster and a few fixed words, so no resource has its own
+ * series.
+ */
 export function controllerMetrics(
   cluster: string,
   now: () => RelayLoad & { readonly isFirst: boolean },
@@ -39,18 +42,8 @@ export function controllerMetrics(
     return [
       ['resources', 'gauge', 'MultiClusterLeases that this controller serves.', [{ value: resources }]],
       ['first', 'gauge', 'Whether this controller answers first in its cluster: 1 or 0.', [{ value: Number(isFirst) }]],
-      [
-        'under_way',
-        'gauge',
-        'Calls to the global store and writes of a status that are under way.',
-        each(queues, 'running'),
-      ],
-      [
-        'waiting',
-        'gauge',
-        'Calls to the global store and writes of a status that wait for their turn.',
-        each(queues, 'waiting'),
-      ],
+      ['under_way', 'gauge', 'Calls to the global store and status writes in flight.', each(queues, 'running')],
+      ['waiting', 'gauge', 'Calls to the global store and status writes that are queued.', each(queues, 'waiting')],
       [
         'backend_healthy',
         'gauge',
@@ -58,16 +51,16 @@ export function controllerMetrics(
         isHealthy === undefined ? [] : [{ value: Number(isHealthy) }],
       ],
       ['call_seconds', 'summary', 'Time that calls to the global store took, by verb and result.', sums(calls)],
-      ['answers_total', 'counter', 'Answers that were written.', [{ value: answers }]],
-      ['status_writes_total', 'counter', 'Statuses that were written.', [{ value: writes }]],
-      ['status_conflicts_total', 'counter', 'Statuses that had changed meanwhile.', [{ value: conflicts }]],
+      ['answers_total', 'counter', 'Answers written.', [{ value: answers }]],
+      ['status_writes_total', 'counter', 'Status writes.', [{ value: writes }]],
       [
-        'leadership_changes_total',
+        'status_conflicts_total',
         'counter',
-        'Changes of leadership that were seen, by kind.',
-        counts(changes, 'change'),
+        'Status writes refused because the resource had changed.',
+        [{ value: conflicts }],
       ],
-      ['errors_total', 'counter', 'Failures to watch or write resources, by what was done.', counts(errors, 'during')],
+      ['leadership_changes_total', 'counter', 'Changes of leadership observed, by kind.', counts(changes, 'change')],
+      ['errors_total', 'counter', 'Failures to watch or write resources, by operation.', counts(errors, 'during')],
     ]
   }
 

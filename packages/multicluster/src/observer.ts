@@ -1,36 +1,38 @@
 import type { ResourceKey } from 'tenure/stores/multicluster'
 
-/** A call on the global store. */
+/** A call to the global store. */
 export interface GlobalCallReport extends ResourceKey {
-  /** `look`: to see who leads, for nobody's request. */
+  /** `look` is a read that checks who leads and belongs to no request. */
   readonly verb: 'read' | 'acquire' | 'renew' | 'release' | 'look'
   readonly result: 'granted' | 'refused' | 'found' | 'failed'
   readonly durationMs: number
   readonly error?: unknown
 }
 
-/** Who leads has changed, as a status that was written here shows it. */
+/** A change of leadership, according to a status written by this relay. */
 export interface LeadershipReport extends ResourceKey {
   readonly uid: string
-  /** `elected`, `lost` and `released` are about a candidate of this cluster; `moved` about those of others. */
+  /**
+   * `elected`, `lost`, and `released` are about a candidate of this cluster. `moved` is about those of other clusters.
+   */
   readonly change: 'elected' | 'lost' | 'released' | 'moved'
-  /** The candidate of this cluster; for `moved`, who leads now, empty if nobody does. */
+  /** The candidate of this cluster. For `moved`, the new leader, or empty if there is none. */
   readonly identity: string
   readonly term: number
 }
 
-/** What a relay reports. Nothing waits for it, and what it throws is contained. */
+/** Receives reports of a relay. Its methods are not awaited, and errors that they throw are dropped. */
 export interface RelayObserver {
   readonly onCall?: ((report: GlobalCallReport) => void) | undefined
   /** A status was written, with this many answers. */
   readonly onWritten?:
     | ((report: ResourceKey & { readonly answers: number; readonly durationMs: number }) => void)
     | undefined
-  /** A status had changed meanwhile, so that it is judged again. */
+  /** The resource changed during a status write, so the status is computed again. */
   readonly onConflict?: ((resource: ResourceKey) => void) | undefined
   readonly onLeadership?: ((report: LeadershipReport) => void) | undefined
-  /** The global store answered after it had failed, or fails. */
+  /** The global store started or stopped failing. */
   readonly onBackend?: ((report: { readonly healthy: boolean; readonly error?: unknown }) => void) | undefined
-  /** Watching or writing resources failed. It is tried again. */
+  /** Watching or writing resources failed and will be retried. */
   readonly onError?: ((error: unknown, during: string) => void) | undefined
 }

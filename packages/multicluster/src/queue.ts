@@ -1,4 +1,4 @@
-/** Bounds how much is under way at once. What is urgent goes first, and the rest is never starved by it. */
+/** Limits how many tasks run at once. Urgent tasks go first, but never starve the others. */
 export class Queue {
   readonly #limit: number
   readonly #urgent: (() => void)[] = []
@@ -18,7 +18,7 @@ export class Queue {
     return this.#urgent.length + this.#others.length
   }
 
-  /** Runs it when it is its turn; never, if the signal aborts before. */
+  /** Runs a task when it is its turn. Rejects without running it if the signal aborts first. */
   async run<T>(isUrgent: boolean, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     await this.#turn(isUrgent, signal)
     try {
@@ -60,5 +60,5 @@ export class Queue {
   }
 }
 
-/** After this many that are urgent, one of the others has its turn. */
+/** After this many urgent tasks in a row, one of the others gets a turn. */
 const urgentAtMost = 4

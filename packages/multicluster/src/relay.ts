@@ -1,11 +1,12 @@
 /**
- * The relay of one cluster: it turns each request in a resource into one call on the global store, and writes the answer
- * into the resource's status. It holds no lease and no belief, and confirms nothing from memory.
+ * The relay of one cluster: it turns each request in a resource into one call to the global store, and writes the
+ * answer into the resource's status. It holds no lease and no belief, and confirms nothing from memory.
  *
- * Why it is safe: a candidate counts from the sending of its request, which precedes the global call, from which on every
- * other contender waits for the whole duration. Ids, attempts, terms and versions bind every answer to its question. A
- * relay that crashes, restarts, sleeps or runs twice is nothing but calls that are late, lost or doubled, which the
- * port's contract covers. A relay of the past can free nothing: a release names attempt, term and version.
+ * Why it is safe: a candidate counts from when it sent its request, which precedes the global call. From that call on,
+ * every other contender waits for the whole duration. Ids, attempts, terms, and versions bind every answer to its
+ * request. A relay that crashes, restarts, sleeps, or runs twice only causes calls that are late, lost, or duplicated,
+ * which the port's contract covers. A stale relay cannot free anything, because a release names attempt, term, and
+ * version.
  */
 import type { Clock, LeaseStore } from 'tenure'
 import { keepWatching, type MultiClusterLease, type ResourceChange, type Resources } from 'tenure/stores/multicluster'
@@ -14,33 +15,33 @@ import { Queue } from './queue.ts'
 import { ResourceRelay } from './resource-relay.ts'
 import { report, type Shared } from './shared.ts'
 
-/** What a {@link Relay} takes. */
+/** Options of a {@link Relay}. */
 export interface RelayOptions {
   readonly resources: Resources
   /** The global store. */
   readonly store: LeaseStore
-  /** The name of this cluster: no other one that shares the store may have it. */
+  /** The name of this cluster. It must be unique among all clusters that share the store. */
   readonly cluster: string
   readonly clock: Clock
-  /** Only resources of this namespace. All, unless given. */
+  /** Serves only resources in this namespace. Default: all namespaces. */
   readonly namespace?: string | undefined
-  /** Whether this relay answers first. Others answer what stays unanswered. */
+  /** Whether this relay answers first. Other relays answer what stays unanswered. */
   readonly isFirst: () => boolean
   readonly observer?: RelayObserver | undefined
-  /** How many calls on the global store may be under way. Default: 64. */
+  /** How many calls to the global store may be in flight. Default: 64. */
   readonly callLimit?: number | undefined
-  /** How many writes of statuses may be under way. Default: 32. */
+  /** How many status writes may be in flight. Default: 32. */
   readonly writeLimit?: number | undefined
 }
 
-/** How much there is to do. */
+/** The current load of a relay. */
 export interface RelayLoad {
   readonly resources: number
   readonly calls: { readonly running: number; readonly waiting: number }
   readonly writes: { readonly running: number; readonly waiting: number }
 }
 
-/** Relays for all resources of a cluster, from `start()` to `stop()`. */
+/** Relays all resources of a cluster, from `start()` to `stop()`. */
 export class Relay {
   readonly #options: RelayOptions
   readonly #shared: Shared
@@ -80,12 +81,12 @@ export class Relay {
     await this.#running
   }
 
-  /** Whether it has seen all resources, and follows them now. */
+  /** Whether it has seen all resources and is watching them now. */
   get isSynced(): boolean {
     return this.#isSynced
   }
 
-  /** Whether the global store answered the newest call. */
+  /** Whether the global store answered the latest call. */
   get isBackendHealthy(): boolean {
     return this.#isHealthy
   }
@@ -116,7 +117,7 @@ export class Relay {
     else this.#takeDeletion(change.resource)
   }
 
-  /** A deletion may be shown twice. The second time it must not end the relay of a resource that was created since. */
+  /** A deletion may be shown twice. The second one must not end the relay of a resource that was recreated since. */
   #takeDeletion(resource: MultiClusterLease): void {
     const id = idOf(resource)
     const uid = this.#relays.get(id)?.uid
@@ -137,7 +138,7 @@ export class Relay {
       if (relay) relay.see(resource, isCurrent)
       else this.#relays.set(id, new ResourceRelay(this.#shared, resource))
     } catch (error) {
-      // One resource must not end the watch of all.
+      // An error in one resource must not end the watch of all resources.
       report(() => this.#shared.observer.onError?.(error, 'reading a resource'))
     }
   }

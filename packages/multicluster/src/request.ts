@@ -1,24 +1,27 @@
-/** What a candidate asks for, read from a resource: everything is bounded here, and the holder is set here. */
+/**
+ * Reads and validates a candidate's request from a resource. All sizes are limited here, and the global holder is set
+ * here.
+ */
 import { isHarmless, isObject } from '@tenure/internal/objects'
 import type { AcquireClaim, HeldClaim, Metadata } from 'tenure'
 import type { MultiClusterRequest } from 'tenure/stores/multicluster'
 import { globalHolderOf, isIdentity } from './names.ts'
 
-/** One call on the global store. */
+/** One call to the global store. */
 export type GlobalCall =
   | { readonly verb: 'read' }
   | { readonly verb: 'acquire'; readonly claim: AcquireClaim }
   | { readonly verb: 'renew' | 'release'; readonly claim: HeldClaim }
 
-/** A request that can be carried out. */
+/** A valid request. */
 export interface SoundRequest {
   readonly call: GlobalCall
   readonly timeoutMs: number
-  /** Undefined for a read of a candidate that has no lease in mind. */
+  /** Undefined for a read by a client that is not a candidate. */
   readonly leaseDurationMs: number | undefined
 }
 
-/** Why a request cannot be carried out. */
+/** Why a request is invalid. */
 export interface MalformedRequest {
   readonly malformed: string
 }
@@ -31,7 +34,7 @@ const longestMetadataBytes = 4096
 const longestCarryBytes = 4096
 const deepestMetadata = 8
 
-/** Reads a request as data that anybody may have written. */
+/** Validates a request. Its data is untrusted, because anybody may have written it. */
 export function readRequest(
   request: MultiClusterRequest,
   { election, cluster }: { readonly election: string; readonly cluster: string },
@@ -53,7 +56,7 @@ export function readRequest(
   }
 }
 
-/** What is wrong with a request. */
+/** What is wrong with an invalid request. */
 class Flaw extends Error {}
 
 type Fields = Readonly<Record<string, unknown>>
@@ -76,7 +79,7 @@ function acquireFields(claim: Fields): Omit<AcquireClaim, 'election' | 'holder'>
   return {
     ...commonFields(claim),
     afterTerm: term(claim, 'afterTerm'),
-    // An empty version means something: that the record is not there.
+    // An empty version is meaningful: the record does not exist.
     ...(isGiven(claim['expiredVersion']) && { expiredVersion: text(claim, 'expiredVersion', longestVersionBytes, 0) }),
     metadata: metadata(claim['metadata']),
   }
@@ -140,7 +143,7 @@ function metadata(value: unknown): Metadata {
   if (!isObject(parsed) || !isHarmless(parsed, deepestMetadata)) {
     throw new Flaw(`${rule}, without a key such as __proto__`)
   }
-  // Numbers grow when they are written out, and the status has no room for that.
+  // Numbers may grow when they are serialized again, and the status has no room for that.
   if (Buffer.byteLength(JSON.stringify(parsed)) > longestMetadataBytes) throw new Flaw(rule)
   return parsed as Metadata
 }

@@ -3,40 +3,40 @@ import { answerError } from './answer.ts'
 import { drop, newErrand, type Errand } from './errand.ts'
 import { readRequest, type SoundRequest } from './request.ts'
 
-/** One candidate's newest request. */
+/** A candidate's latest request. */
 export interface Tracked extends Errand {
   readonly key: string
   readonly id: string
   readonly request: SoundRequest | undefined
   readonly malformed: string | undefined
   readonly leaseDurationMs: number
-  /** Its candidate has asked for nothing else for long. */
+  /** Whether its candidate has been stale for a long time: it made no other request. */
   isSilent: boolean
-  /** The status has shown its answer. */
+  /** Whether the status has shown its answer. */
   isAnswered: boolean
 }
 
-/** What a resource shows that was not known. */
+/** What changed since a resource was last observed. */
 export interface Noticed {
-  /** Somebody asked for something new. */
+  /** Whether there is a new request. */
   isAsked: boolean
-  /** Somebody asked again without having got an answer. */
+  /** Whether a candidate made another request before the previous one was answered. */
   isNeglected: boolean
-  /** Another relay has answered. */
+  /** Whether another relay has answered a request. */
   isAnsweredElsewhere: boolean
 }
 
-/** As many as the schema allows. */
+/** The maximum that the schema allows. */
 const mostKeys = 64
 const usualLeaseMs = 15_000
-/** A candidate that asks for nothing for this many leases, and this long at least, is silent. */
+/** A candidate is stale if it makes no request for this many lease durations, and for at least `silentMs`. */
 const silentLeases = 4
 const silentMs = 60_000
 
-/** The requests of one resource: what is asked, what was answered, and who has fallen silent. */
+/** The requests of one resource: what is requested, what was answered, and which candidates are stale. */
 export class Requests {
   readonly byKey = new Map<string, Tracked>()
-  /** What global calls gave, by key, until the status shows it. */
+  /** Results of global calls by key, until the status shows them. */
   readonly answers = new Map<string, MultiClusterAnswer>()
   #isFirstSight = true
 
@@ -44,7 +44,10 @@ export class Requests {
     return [...this.byKey.values()].filter(({ isSilent }) => !isSilent)
   }
 
-  /** Without those who only look: they have no lease in mind, and share a resource with anybody. */
+  /**
+   * The live requests of candidates. Readers are excluded: they have no lease duration, and may use a resource together
+   * with any candidate.
+   */
   get candidates(): Tracked[] {
     return this.live.filter(({ request }) => !request || request.leaseDurationMs !== undefined)
   }
@@ -53,7 +56,7 @@ export class Requests {
     return new Set([...this.byKey.values()].flatMap(({ key, isSilent }) => (isSilent ? [key] : [])))
   }
 
-  /** Takes note of what a resource asks for. */
+  /** Updates the requests from a resource. */
   update(resource: MultiClusterLease, place: { election: string; cluster: string }, nowMs: number): Noticed {
     const { spec, status } = resource
     const isFirstSight = this.#isFirstSight
@@ -72,7 +75,7 @@ export class Requests {
       if (!tracked) {
         tracked = track(key, request, place, nowMs)
         this.byKey.set(key, tracked)
-        // Its answer was removed when it had been silent for long: it is not asked for again.
+        // A stale request's answer was removed from the status. That request must not be performed again.
         tracked.isSilent = isFirstSight && !isAnswered && (status.silent ?? []).includes(key)
         noticed.isAsked ||= !isFirstSight || !(isAnswered || tracked.isSilent)
         if (tracked.malformed !== undefined) this.answers.set(key, malformedAnswer(tracked))
@@ -86,7 +89,7 @@ export class Requests {
     return noticed
   }
 
-  /** Lets candidates fall silent whose time has come; says when the next one's comes. */
+  /** Marks candidates as stale when their time has come. Returns when the next one becomes stale. */
   hush(nowMs: number): number {
     let nextMs = Infinity
     for (const tracked of this.byKey.values()) {
@@ -131,5 +134,5 @@ function track(
 }
 
 function malformedAnswer({ id, malformed = '' }: Tracked): MultiClusterAnswer {
-  return answerError(id, 'INVALID_REQUEST', `The controller cannot carry this request out: ${malformed}.`)
+  return answerError(id, 'INVALID_REQUEST', `The request is invalid: ${malformed}.`)
 }

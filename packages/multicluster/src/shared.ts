@@ -1,3 +1,4 @@
+import { contain } from '@tenure/internal/contain'
 import type { Clock, LeaseStore } from 'tenure'
 import { TenureError } from 'tenure'
 import type { Resources } from 'tenure/stores/multicluster'
@@ -12,14 +13,14 @@ export interface Shared {
   readonly clock: Clock
   readonly isFirst: () => boolean
   readonly observer: RelayObserver
-  /** Calls on the global store. */
+  /** Calls to the global store. */
   readonly calls: Queue
-  /** Writes of statuses. */
+  /** Status writes. */
   readonly writes: Queue
   readonly backend: { noteAnswer(): void; noteFailure(error: unknown): void }
 }
 
-/** Ends work that takes too long. What it had sent may still be carried out. */
+/** Runs work with a timeout. What it has already sent may still be applied. */
 export async function within<T>(
   clock: Clock,
   timeoutMs: number,
@@ -29,9 +30,7 @@ export async function within<T>(
   const { signal } = controller
   signal.throwIfAborted()
   const late = () =>
-    controller.abort(
-      new TenureError('TIMEOUT', `There was no answer within ${Math.ceil(timeoutMs)} ms.`, { retryable: true }),
-    )
+    controller.abort(new TenureError('TIMEOUT', `No answer within ${Math.ceil(timeoutMs)} ms.`, { retryable: true }))
   const timer = clock.setTimer(timeoutMs, late)
   let onAbort: (() => void) | undefined
   try {
@@ -46,11 +45,7 @@ export async function within<T>(
   }
 }
 
-/** Reports something. An observer that fails changes nothing. */
-export function report(tell: () => void): void {
-  try {
-    tell()
-  } catch {
-    // It is the observer's own mistake, and must not cost a renewal.
-  }
+/** Calls an observer. Its errors are dropped, because they must not cost a renewal. */
+export function report(notify: () => void): void {
+  contain(notify, () => undefined)
 }

@@ -6,20 +6,26 @@ import { isHeldIn } from './names.ts'
 import { expiredVersionOf, leftMs, nothingSeen, withSight, type ElectionSights, type Showing } from './sights.ts'
 import { report, type Shared } from './shared.ts'
 
-/** How long one look may take. */
+/** The timeout of one read. */
 const lookMs = 5_000
-/** Looks are paid for. A candidate may ask for a lease of a millisecond, and must not cost thousands of them. */
+/**
+ * The shortest interval between reads. Reads cost money, and a candidate that asks for a lease of one millisecond must
+ * not cause thousands of them.
+ */
 const shortestPaceMs = 100
 
-/** Keeps an eye on one election while a candidate of this cluster lives: by the store's watch, else by looks. */
+/**
+ * Observes one election while a candidate of this cluster is alive, through the store's watch if it has one, otherwise
+ * by polling.
+ */
 export class Sighting {
   readonly #shared: Shared
   readonly #about: ResourceKey & { readonly election: string }
   readonly #onChange: () => void
   seen: ElectionSights = nothingSeen
-  /** When the store itself answered last. */
+  /** When the store itself last answered. */
   #answeredAtMs = -Infinity
-  /** The version that ran out here and that a look found after that. */
+  /** The version that expired here and that a later read still found. */
   #goneVersion: string | undefined
   #watch: AbortController | undefined
   #watchFailures = 0
@@ -33,12 +39,14 @@ export class Sighting {
     this.#onChange = onChange
   }
 
-  /** It ran out here, and is still there. */
+  /** Whether the current version expired here and still exists. */
   get hasRunOut(): boolean {
     return this.#goneVersion !== undefined && this.#goneVersion === this.seen.sight?.version
   }
 
-  /** The store answered: called when the answer arrives, and not before. The caller goes on with it. */
+  /**
+   * Records an answer of the store. Call it when the answer arrives, not earlier. The caller itself acts on the change.
+   */
   noteAnswer(
     record: LeaseRecord | undefined,
     { absentForMs = this.#absentForMs, highestTerm }: { absentForMs?: number; highestTerm?: number | undefined } = {},
@@ -50,14 +58,19 @@ export class Sighting {
     if (gone !== undefined && record) this.#goneVersion = gone
   }
 
-  /** A watch, or a status that another relay has written, shows this. It may be of the past, but terms only rise. */
+  /**
+   * Records a watch event, or a status that another relay has written. It may describe the past, but terms only rise.
+   */
   noteEvent(record: LeaseRecord | undefined, highestTerm?: number): void {
     const before = this.seen
     this.#note({ record, by: 'event', absentForMs: this.#absentForMs, highestTerm })
     if (this.seen !== before) this.#onChange()
   }
 
-  /** Does what is due; says when to come again. `leaseMs`: of the candidates that live, undefined if none does. */
+  /**
+   * Does what is due, and returns when to call again. `leaseMs` is the lease duration of the live candidates. Undefined
+   * if there are none.
+   */
   advance(leaseMs: number | undefined): number {
     if (leaseMs === undefined) {
       this.stop()
@@ -65,7 +78,7 @@ export class Sighting {
     }
     this.#absentForMs = leaseMs
     const nowMs = this.#nowMs()
-    // What is held here shows itself by its renewals.
+    // A lease held in this cluster shows itself through its renewals.
     const isFollowed = !this.#isHeldHere(nowMs)
     if (!isFollowed) this.#endWatch()
     else if (this.#shared.store.watch && !this.#watch && nowMs >= this.#watchAgainAtMs) void this.#follow()
@@ -79,7 +92,7 @@ export class Sighting {
 
   stop(): void {
     this.#endWatch()
-    this.#look?.controller?.abort(new DOMException('Nobody waits for this any more.', 'AbortError'))
+    this.#look?.controller?.abort(new DOMException('The caller no longer waits for this call.', 'AbortError'))
     this.#look = undefined
   }
 
@@ -101,7 +114,7 @@ export class Sighting {
     const { sight } = this.seen
     const endMs = sight ? sight.seenAtMs + sight.holdsForMs : Infinity
     const holdsMs = sight?.holdsForMs ?? leaseMs
-    // A moment later, because those who wait ask at that moment.
+    // Read slightly later than the expiry, because waiting candidates ask at that very moment.
     const isOpen = sight?.record && !sight.record.released && !this.hasRunOut
     const endDueMs = isOpen ? endMs + Math.min(1_000, holdsMs / 10) : Infinity
     const isTold = this.#watch !== undefined || !isFollowed

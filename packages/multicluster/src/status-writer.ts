@@ -3,26 +3,28 @@ import type { MultiClusterLease, StatusPatch } from 'tenure/stores/multicluster'
 import { pauseMs } from './errand.ts'
 import { report, within, type Shared } from './shared.ts'
 
-/** What a writer asks of the resource whose status it writes. */
+/** What a writer needs from the resource whose status it writes. */
 export interface Written {
   current(): MultiClusterLease | undefined
-  /** Asked again before each try, because time has passed. */
+  /** Computes the patch. Called again before each try, because time has passed. */
   judge(resource: MultiClusterLease): StatusPatch | undefined
-  /** How long a write may take. */
+  /** The timeout of one write. */
   boundMs(): number
   /**
-   * The resource was read or written. It is current if nothing was seen since it was asked for: what is older then comes
-   * from a backup that was restored. Otherwise the answer may be late.
+   * Takes over a resource that was read or written. `isCurrent` is true if nothing was observed since the call was
+   * sent. An older version then comes from a restored backup. Otherwise the answer may merely be late.
    */
   adopt(found: MultiClusterLease, isCurrent: boolean): void
-  /** The resource that is known is not there any more. */
+  /** Called when the known resource no longer exists. */
   lose(): void
   onWritten(before: MultiClusterLease, after: MultiClusterLease): void
 }
 
 const mostConflicts = 3
 
-/** Writes the status of one resource, one write at a time; what is to be written meanwhile is written together. */
+/**
+ * Writes the status of one resource, one write at a time. Changes that accumulate during a write are written together.
+ */
 export class StatusWriter {
   readonly #shared: Shared
   readonly #of: Written
@@ -36,7 +38,7 @@ export class StatusWriter {
     this.#of = of
   }
 
-  /** There is something to write. */
+  /** Starts a write, or schedules another one if a write is in flight. */
   run(isUrgent: boolean): void {
     if (this.#busy) this.#again = true
     else void this.#loop(isUrgent)
@@ -60,14 +62,17 @@ export class StatusWriter {
         report(() => observer.onError?.(error, 'writing a status'))
         this.#again = true
         await pause(clock, pauseMs(this.#failures, clock), this.#stopped.signal)
-        // It may have been carried out.
+        // The failed write may have been applied.
         await this.#read().catch(() => undefined)
       }
     } while (this.#again && !this.#stopped.signal.aborted)
     this.#busy = false
   }
 
-  /** Over the version that was judged; after some conflicts the answers alone, which their ids bind, as it is. */
+  /**
+   * Writes the status over the version for which it was computed. After several conflicts it writes only the answers,
+   * without a version, because ids bind them to their requests.
+   */
   async #settle(isUrgent: boolean): Promise<void> {
     for (let conflicts = 0; ; conflicts += 1) {
       const isForced = conflicts >= mostConflicts
@@ -75,7 +80,7 @@ export class StatusWriter {
       if (done === 'nothing' || (done === 'written' && !isForced)) return
       if (done === 'written') conflicts = -1
       else if (!(await this.#read())) return
-      if (conflicts >= 2 * mostConflicts) throw new Error('The resource changes faster than its status is written.')
+      if (conflicts >= 2 * mostConflicts) throw new Error('The resource changes faster than its status can be written.')
     }
   }
 
@@ -103,7 +108,7 @@ export class StatusWriter {
     return 'written'
   }
 
-  /** Whether it is still there. */
+  /** Reads the resource. Returns whether it still exists. */
   async #read(): Promise<boolean> {
     const before = this.#of.current()
     if (!before) return false
@@ -119,15 +124,15 @@ export class StatusWriter {
   }
 
   /**
-   * Whether an answer about this resource still concerns the one that is known. The watch may have shown another one of
-   * that name while the call was in flight. A late answer must not replace it: nothing would show it again until it
-   * changes.
+   * Whether the known resource is still the one that the call was about. The watch may have shown a new resource of the
+   * same name while the call was in flight. A late answer must not replace it, because nothing would show the new one
+   * again until it changes.
    */
   #isKnown({ uid }: MultiClusterLease): boolean {
     return this.#of.current()?.uid === uid
   }
 
-  /** A call of its own that ends with the writer. */
+  /** Makes a call that ends when the writer stops. */
   async #bounded<T>(timeoutMs: number, work: Parameters<typeof within<T>>[3]): Promise<T> {
     const controller = new AbortController()
     const { signal } = this.#stopped

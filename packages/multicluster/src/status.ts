@@ -1,4 +1,4 @@
-/** What is to be written into a status: a pure function of the resource as it is and of what a relay knows. */
+/** Computes what to write into a status: a pure function of the current resource and a relay's knowledge. */
 import { microTime } from '@tenure/internal/micro-time'
 import type { LeaseRecord } from 'tenure'
 import type {
@@ -15,38 +15,38 @@ import { conditionsAfter, type Assessments } from './conditions.ts'
 /** What a relay knows about one resource. */
 export interface Knowledge {
   readonly cluster: string
-  /** By key: what global calls gave, and what can never be carried out. */
+  /** Answers by key: results of global calls, and errors of requests that can never succeed. */
   readonly answers: ReadonlyMap<string, MultiClusterAnswer>
-  /** The global record as it was last seen; null if it was seen to be missing. */
+  /** The global record as last observed. Null if it was observed to be missing. */
   readonly record: LeaseRecord | null | undefined
-  /** It ran out here, and a look after that still found it. */
+  /** Whether the record expired here and a later read still found it. */
   readonly hasRunOut: boolean
-  /** Keys whose request has been the same for long. */
+  /** Keys whose request has not changed for a long time. */
   readonly silent: ReadonlySet<string>
-  /** A heartbeat of the document that a global call has answered. */
+  /** The heartbeat of a spec-only candidate that a global call has answered. */
   readonly heard: Heard | undefined
-  /** `requests` if candidates of both kinds are there: those that know only the document are not served then. */
+  /** Which kind of candidates there are. `requests` if both kinds exist: spec-only candidates are not served then. */
   readonly candidates: 'requests' | 'document' | 'none'
-  /** The heartbeat is not of one of the requests. */
+  /** Whether the heartbeat belongs to none of the requests. */
   readonly isMixed: boolean
   readonly assessments: Assessments
   readonly wallMs: number
 }
 
-/** What became of a heartbeat: a global call was sent after it was seen, and answered. */
+/** The outcome of a heartbeat: a global call was sent after the heartbeat was observed, and answered. */
 export interface Heard {
   readonly generation: number
-  /** Empty if it gave the lease back. */
+  /** Empty if the candidate released the lease. */
   readonly identity: string
-  /** The term that it holds now; undefined if it does not hold one. */
+  /** The term that the candidate holds now. Undefined if it holds none. */
   readonly term: number | undefined
 }
 
-/** What differs from what is to be there; undefined if nothing does. */
+/** The difference between the status and what it should be. Undefined if there is none. */
 export function judgeStatus(resource: MultiClusterLease, knowledge: Knowledge): StatusPatch | undefined {
   const { status, generation } = resource
   const answers = answersAfter(resource, knowledge)
-  // A place that is given up is no answer: nobody there needs to know of a renewal.
+  // Removing an abandoned slot does not count as an answer, because nobody there needs to know about a renewal.
   const isAnswered = Object.values(answers ?? {}).some((answer) => answer !== null)
   const shown = shownAfter(status, knowledge, isAnswered)
   const observedGeneration = generationAfter(resource, knowledge, shown)
@@ -63,9 +63,12 @@ export function judgeStatus(resource: MultiClusterLease, knowledge: Knowledge): 
   return Object.keys(patch).length > 0 ? patch : undefined
 }
 
-/** Only answers of requests that are there: an id binds them. Those of keys that are gone, or silent, go as well. */
+/**
+ * The changes of the answers. Only answers to current requests are added, matched by their id. Answers of keys that are
+ * gone or stale are removed.
+ */
 function answersAfter({ spec, status }: MultiClusterLease, { answers, silent }: Knowledge): StatusPatch['answers'] {
-  // A candidate may choose a key that every other object has.
+  // No prototype, because a candidate may choose a key such as "constructor".
   const changes = Object.create(null) as Record<string, Patch<MultiClusterAnswer> | null>
   for (const [key, answer] of answers) {
     const isAsked = spec.requests[key]?.id === answer.id && !silent.has(key)
@@ -77,7 +80,7 @@ function answersAfter({ spec, status }: MultiClusterLease, { answers, silent }: 
   return Object.keys(changes).length > 0 ? changes : undefined
 }
 
-/** A merge patch keeps what it does not name, so that it names everything. */
+/** Names every field of an answer, because a merge patch keeps fields that it does not name. */
 function wholeAnswer({ record, ...answer }: MultiClusterAnswer): Patch<MultiClusterAnswer> {
   const unset = { validForMs: null, highestTerm: null, retryAfterMs: null, error: null }
   return { ...unset, ...answer, record: record ? wholeRecord(record) : null }
@@ -100,8 +103,8 @@ type Shown = Pick<
 >
 
 /**
- * Who leads. Renewals of other clusters are not written: only changes of leadership, releases, and what comes with an
- * answer that is written anyway.
+ * Who leads. Renewals by other clusters are not written by themselves. Only changes of leadership and releases are, and
+ * whatever accompanies an answer that is written anyway.
  */
 function shownAfter(status: MultiClusterLeaseStatus, knowledge: Knowledge, isWritten: boolean): Shown {
   const { cluster, hasRunOut } = knowledge
@@ -109,7 +112,7 @@ function shownAfter(status: MultiClusterLeaseStatus, knowledge: Knowledge, isWri
   if (!knowledge.record || isBefore(knowledge.record, status)) return {}
   const record = relayedRecord(knowledge.record, cluster)
   const old = status.record
-  // Another relay may have seen this version for longer: what ran out for one has run out.
+  // Another relay may have observed this version for longer. If it has expired for one relay, it has expired.
   const isOver = record.released || hasRunOut || (status.leader === '' && old?.version === record.version)
   const leader = isOver ? '' : record.holder
   const isNews = status.term !== record.term || status.leader !== leader || old?.released !== record.released
@@ -127,22 +130,27 @@ function shownAfter(status: MultiClusterLeaseStatus, knowledge: Knowledge, isWri
   }
 }
 
-/** Its term stays: a lower one must not follow. */
+/** The term stays, so that no lower one can follow. */
 const vanished: Shown = { leader: '', globalHolderIdentity: '', cluster: '', record: null }
 
-/** Whether it is of the past: a term never follows a higher one, and what was released stays so. */
+/**
+ * Whether a record is older than the status: a term never follows a higher one, and a released record stays released.
+ */
 function isBefore({ term, released }: LeaseRecord, status: MultiClusterLeaseStatus): boolean {
   if (term < (status.term ?? 0)) return true
   return term === status.term && status.record?.released === true && !released
 }
 
-/** Everything that the generation asks for was asked of the global store after it was seen. */
+/**
+ * The generation of which every request was sent to the global store after the generation was observed. Undefined if
+ * the status need not change.
+ */
 function generationAfter(resource: MultiClusterLease, knowledge: Knowledge, shown: Shown): number | undefined {
   const { status, generation } = resource
   const before = status.observedGeneration ?? 0
   const observed = observedOf(resource, knowledge, { ...status, ...shown })
   if (observed === undefined || observed > generation) return undefined
-  // An API server that was restored from a backup begins at a lower one.
+  // An API server restored from a backup starts at a lower generation.
   return observed > before || before > generation ? observed : undefined
 }
 
@@ -158,7 +166,7 @@ function observedOf(
     return isWhole ? resource.generation : undefined
   }
   if (candidates === 'none' || !heard) return undefined
-  // Such a candidate reads its name beside the generation as a confirmation: the two must tell of the same grant.
+  // A spec-only candidate treats its name next to the generation as confirmation, so both must describe the same grant.
   const isConfirmed = leader === heard.identity && heard.identity !== ''
   return isConfirmed === (heard.term !== undefined) && (!isConfirmed || term === heard.term)
     ? heard.generation
@@ -186,6 +194,6 @@ function leadingAssessment(shown: Shown, status: MultiClusterLeaseStatus, { clus
   if (of === cluster) {
     return { Leading: { status: 'True', reason: 'LedHere', message: `"${leader}" of this cluster leads.` } }
   }
-  const message = `"${leader}" leads, which is not a candidate of this cluster.`
+  const message = `"${leader}" leads. It is not a candidate of this cluster.`
   return { Leading: { status: 'False', reason: 'LedElsewhere', message } }
 }

@@ -53,6 +53,26 @@ function oneCluster() {
   return { clock, memory, state, start, shown, condition, read: () => global.read('jobs/nightly', call) }
 }
 
+test('a relay keeps answering when its observer throws or rejects', async () => {
+  const rejected: unknown[] = []
+  const onUnhandled = (reason: unknown) => void rejected.push(reason)
+  process.on('unhandledRejection', onUnhandled)
+  try {
+    for (const onCall of [() => Promise.reject(new Error('rejected')), () => expect.fail('thrown')]) {
+      const { clock, memory, start, shown } = oneCluster()
+      const relay = start({ observer: { onCall } })
+      await memory.create(key, { requests: { a: ask('1') } }, undefined, call)
+      await clock.advance(100)
+      expect((await shown())?.answers?.['a']?.id).toBe('1')
+      await relay.stop()
+    }
+    await new Promise(setImmediate)
+    expect(rejected).toEqual([])
+  } finally {
+    process.off('unhandledRejection', onUnhandled)
+  }
+})
+
 test('a candidate that dies is followed in another cluster within one lease and one relay', async () => {
   const { clock, east, west, leaseDurationMs } = twoClusters()
   const { elector, die } = east.candidate('a')

@@ -1,12 +1,12 @@
 import { systemClock as realClock } from '@tenure/internal/clock'
 
-/** What {@link Clock.setTimer} gives back. */
+/** The handle that {@link Clock.setTimer} returns. */
 export interface Timer {
   cancel(): void
 }
 
 /**
- * All time and chance that the library uses. Pass another one to test without waiting: `fakeClock()` from
+ * The only source of time and randomness in the library. To test without waiting, pass `fakeClock()` from
  * `tenure/testing`.
  *
  * @example
@@ -15,19 +15,19 @@ export interface Timer {
  * await clock.advance(15_000)
  */
 export interface Clock {
-  /** Never steps back; may stand still while the machine sleeps. Its zero means nothing. */
+  /** Monotonic time. It may pause while the machine sleeps. Its zero point is arbitrary. */
   monotonicMs(): number
-  /** Like `monotonicMs`, with the same zero in every process of this machine until it restarts. */
+  /** Like `monotonicMs`, but every process on this machine has the same zero point until the machine restarts. */
   machineMs(): number
-  /** Time since the machine started, sleep included. May be coarse. */
+  /** Time since the machine started, including sleep. The resolution may be coarse. */
   bootMs(): number
-  /** Unix time. It may jump; it is shown to people and used to notice sleep, nothing else. */
+  /** Unix time. It may jump, so it is only shown to people and used to detect sleep. */
   wallMs(): number
-  /** Calls back once after at least `delayMs`. A background timer does not keep the process alive. */
+  /** Calls `callback` once, after at least `delayMs`. A background timer does not keep the process alive. */
   setTimer(delayMs: number, callback: () => void, options?: { background?: boolean | undefined }): Timer
-  /** At least 0, below 1. */
+  /** Returns a number of at least 0 and below 1. */
   random(): number
-  /** A name that nobody else ever draws, not even a clone of this process. */
+  /** Returns a name that is globally unique. Even a clone of this process never draws the same one. */
   randomId(): string
 }
 

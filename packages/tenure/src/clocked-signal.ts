@@ -1,10 +1,11 @@
 /**
- * Makes a signal look at the clock before it answers. A timer that is to abort it may be late: after a stall, the timers of
- * the application that came due first run before it. Then code that asks `signal.aborted` would go on beside the next
- * leader. `look` aborts the signal if it is time, so that its listeners and dependent signals hear of it at once, too.
+ * Makes a signal check the clock before it answers. The timer that aborts the signal may be late: after a stall, timers
+ * of the application that came due earlier run first. Code in those timers that reads `signal.aborted` would otherwise
+ * continue while the next leader is already active. `look` aborts the signal if the lease is over, so listeners and
+ * dependent signals are notified immediately as well.
  *
- * Only questions to this very object look. A signal made of it by `AbortSignal.any()` has a plain flag, which turns true
- * when this one aborts.
+ * Only reads of this object check the clock. A signal that `AbortSignal.any()` derives from it has a plain flag, which
+ * turns true when this signal aborts.
  */
 export function answerByClock(signal: AbortSignal, look: () => void): void {
   const { prototype } = AbortSignal

@@ -1,33 +1,33 @@
 /**
- * What drives the algorithm, without a clock, a timer or a connection: one input after another, one timer, one call in
- * flight. An elector gives it real ones; `explore()` gives it every order of events there is.
+ * Drives the algorithm without a clock, a timer, or a connection: it processes one input at a time and keeps one timer
+ * and one pending call. An elector connects it to real ones. `explore()` feeds it every possible order of events.
  */
 import { step } from './election.ts'
 import { nextWakeMs, type Effect, type ElectionState, type Input, type Moment } from './election-state.ts'
 
-/** What a driver cannot do by itself. */
+/** What a driver needs from its environment. */
 export interface Host {
-  /** The time, and chance, for an input that is made now. */
+  /** Returns the current time and the randomness for a new input. */
   moment(): Moment
-  /** Carries an effect out. It may hand in more inputs, which are taken afterwards. */
+  /** Performs an effect. It may dispatch more inputs, which are processed afterwards. */
   perform(effect: Effect): void
-  /** Sets the one timer to a moment, in place of the one before; undefined: none. */
+  /** Sets the only timer, replacing the previous one. Undefined clears it. */
   wakeAt(atMs: number | undefined): void
-  /** An input, and all that it set off, has been taken. */
+  /** Called after an input and all inputs that it caused have been processed. */
   settled(): void
 }
 
 type Untimed<T> = T extends unknown ? Omit<T, keyof Moment> : never
 
-/** An input before it is taken. */
+/** An input before the driver adds the time and the randomness. */
 export type InputBody = Untimed<Input>
 
-/** What a driver remembers: data. */
+/** The driver's state, as plain data. */
 export interface DriverState {
   readonly state: ElectionState
-  /** When the timer that is set fires. */
+  /** When the timer fires. Undefined if no timer is set. */
   readonly wakeAtMs: number | undefined
-  /** The call whose answer counts. */
+  /** The id of the pending call, the only one whose answer counts. */
   readonly flight: number | undefined
 }
 
@@ -46,7 +46,7 @@ export class Driver implements DriverState {
     this.flight = flight
   }
 
-  /** Inputs are taken one after another: a listener that calls back in finds its input queued, not nested. */
+  /** Processes inputs one at a time. An input that a listener dispatches from inside a step is queued, not nested. */
   dispatch(body: InputBody): void {
     const input = { ...body, ...this.#host.moment() } as Input
     if (this.#inbox) return void this.#inbox.push(input)
@@ -64,13 +64,16 @@ export class Driver implements DriverState {
     this.#host.settled()
   }
 
-  /** The timer has fired. */
+  /** Called when the timer fires. */
   woken(): void {
     this.wakeAtMs = undefined
     this.dispatch({ type: 'wake' })
   }
 
-  /** Whether this call is the one in flight; if so, it is no longer: what it gave, or its failure, is dispatched next. */
+  /**
+   * Returns whether `call` is the pending call, and if so, clears it. The caller then dispatches the answer or the
+   * failure.
+   */
   lands(call: number): boolean {
     if (this.flight !== call) return false
     this.flight = undefined
@@ -81,13 +84,13 @@ export class Driver implements DriverState {
     if (effect.type === 'call') this.flight = effect.call.id
     if (effect.type === 'cancel') this.flight = undefined
     this.#host.perform(effect)
-    // After everything that listens to the end: work it handed in has been queued by now.
+    // Dispatched after every listener of the end has been called, so work that they registered is already in the queue.
     if (effect.type === 'ended') this.dispatch({ type: 'end-told' })
   }
 
   #arm(): void {
     const atMs = nextWakeMs(this.state)
-    // A timer that is early enough stays: each renewal seen puts the next wake off, and waking too early does no harm.
+    // Keep a timer that fires earlier. Every observed renewal moves the next wake, and waking too early is harmless.
     if (atMs !== undefined && this.wakeAtMs !== undefined && this.wakeAtMs <= atMs) return
     this.wakeAtMs = atMs
     this.#host.wakeAt(atMs)

@@ -1,40 +1,41 @@
 /**
- * What each field of a state means. `explore()` takes states for one that differ only in what means nothing: when they
- * are, how their names are spelled, and where their terms begin. A field with a wrong meaning here makes it blind.
+ * Describes the meaning of each field of a state. `explore()` treats two states as equal if they differ only in ways
+ * that do not matter: their absolute times, the spelling of their names, and the number at which their terms start. A
+ * field with a wrong meaning here would make `explore()` merge states that differ.
  *
- * Each function gives back what it was given, with each field as `fields` has it: one that writes, or one that reads.
+ * Each function returns its argument with every field passed through `fields`, which may be a writer or a reader.
  */
 import type { Attempt, ElectionState, Ending, Flight, Grant, OwnAttempt, Sight, View } from './election-state.ts'
 import type { LeaseRecord } from './lease-store.ts'
 
-/** What a field can mean. What is not passed through one of these is for people, or never changes. */
+/** The possible meanings of a field. A field that passes through none of these is informational or constant. */
 export interface Fields {
-  /** A moment that is only ever compared with now. Those that have passed are alike. */
+  /** A time that is only compared with now. All times in the past are equivalent. */
   due(ms: number): number
-  /** The same on the clock that counts sleep. */
+  /** Like `due`, on the clock that counts sleep. */
   heldDue(ms: number): number
-  /** A moment from which something is counted, as an age is. Those of long ago are alike. */
+  /** A time from which an age is computed. All times in the distant past are equivalent. */
   moment(ms: number): number
-  /** The same on the clock that counts sleep. */
+  /** Like `moment`, on the clock that counts sleep. */
   heldMoment(ms: number): number
-  /** Compared with other terms, and with 0. */
+  /** A term. It is compared with other terms and with 0. */
   term(term: number): number
-  /** A name, compared with its like. What is forgotten never comes again. */
+  /** A name. It is compared with other names of its kind, and once forgotten it never occurs again. */
   attempt(name: string): string
   mark(name: string): string
   version(name: string): string
   /** A version, and whether it was released. */
   sight(key: string): string
-  /** Counts calls, so that each answer finds its own. */
+  /** The id of a call, which matches an answer to its call. */
   call(id: number): number
-  /** Means what it says. */
+  /** A value that is compared as it is. */
   value<T extends string | number | boolean>(value: T): T
-  /** Something that may be missing. */
+  /** A value that may be undefined. */
   maybe<T>(value: T | undefined, of: (fields: Fields, value: T) => T): T | undefined
   each<T>(values: readonly T[], of: (fields: Fields, value: T) => T): readonly T[]
 }
 
-/** A record, field by field. */
+/** Passes every field of a record through `fields`. */
 export function recordWith(fields: Fields, record: LeaseRecord): LeaseRecord {
   return {
     election: record.election,
@@ -53,12 +54,15 @@ export function recordWith(fields: Fields, record: LeaseRecord): LeaseRecord {
   } satisfies { [K in keyof LeaseRecord]-?: unknown }
 }
 
-/** A state, field by field, without what it remembers: {@link memoryWith}. Its settings never change. */
+/**
+ * Passes every field of a state through `fields`, except its settings, which never change, and its memory, which {@link
+ * memoryWith} handles.
+ */
 export function stateWith(fields: Fields, state: ElectionState): ElectionState {
   return {
     settings: state.settings,
     phase: fields.value(state.phase),
-    // The clocks themselves, at the last input.
+    // The clock readings at the last input.
     nowMs: state.nowMs,
     sleptMs: state.sleptMs,
     highestTerm: fields.term(state.highestTerm),
@@ -75,7 +79,7 @@ export function stateWith(fields: Fields, state: ElectionState): ElectionState {
     answeredInMs: fields.value(state.answeredInMs),
     lastDurationMs: fields.value(state.lastDurationMs),
     tryAtMs: fields.due(state.tryAtMs),
-    // Only electors that stop by themselves decide by these two and by `gaveUp`.
+    // Only electors that stop on their own use these two fields and `gaveUp` in decisions.
     contendsSinceMs: state.contendsSinceMs,
     writeFailedAtMs: state.writeFailedAtMs,
     refusals: fields.value(state.refusals),
@@ -90,10 +94,10 @@ export function stateWith(fields: Fields, state: ElectionState): ElectionState {
   }
 }
 
-/** What only remembers: a name in it matters as long as it is somewhere else too. */
+/** The memory of a state. A name in it only matters while the same name also occurs elsewhere. */
 export type Memory = Pick<ElectionState, 'own' | 'seen' | 'confirmed'>
 
-/** What a state remembers, field by field. */
+/** Passes every field of a state's memory through `fields`. */
 export function memoryWith(fields: Fields, { own, seen, confirmed }: Memory): Memory {
   return {
     own: fields.each(own, ownWith),
@@ -121,7 +125,7 @@ function flightWith(fields: Fields, flight: Flight): Flight {
 }
 
 function attemptWith(fields: Fields, attempt: Attempt): Attempt {
-  // An acquire that is sent again has the mark that it had.
+  // An acquire that is sent again keeps its write id.
   fields.mark(attempt.id)
   return {
     id: fields.attempt(attempt.id),
@@ -159,7 +163,7 @@ function endingWith(fields: Fields, ending: Ending): Ending {
     voluntary: fields.value(ending.voluntary),
     told: fields.value(ending.told),
     drainUntilMs: fields.due(ending.drainUntilMs),
-    // Compared with the moment of the next try, too.
+    // Also compared with the time of the next try.
     releaseUntilMs: fields.maybe(ending.releaseUntilMs, momentWith),
     cooldownMs: fields.value(ending.cooldownMs),
   }

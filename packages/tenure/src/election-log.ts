@@ -6,48 +6,51 @@ import type { EventBody } from './events.ts'
 import type { Log } from './log.ts'
 import { inWords, LogLines, type LineOptions } from './log-lines.ts'
 
-/** What an election is logged as. */
+/** How an election is named in the log. */
 export interface LoggedElection {
   readonly election: string
   readonly namespace?: string | undefined
   readonly identity?: string | undefined
 }
 
-/** What earlier lines said and a later one refers to. Electors of one key share it, where each is for one try. */
+/**
+ * What later log lines need to know about earlier ones. Electors for the same key share it if each of them makes only
+ * one try.
+ */
 export interface ElectionPast {
   outage?: Outage | undefined
-  /** When leadership was lost, if it was not regained since. */
+  /** When leadership was lost. Undefined if it has been regained since. */
   lostAtMs?: number | undefined
 }
 
-/** A time in which no call succeeded, or no write. */
+/** A period in which no call succeeded, or no write did. */
 interface Outage {
   readonly sinceMs: number
   failures: number
   hasWriteFailed: boolean
   verb: string
   error: unknown
-  /** The kinds of errors that lines were written about. */
+  /** The kinds of errors that were logged. */
   readonly reported: Set<string>
-  /** When the last line about it was written. */
+  /** When the last line about this outage was logged. */
   reportedAtMs: number
 }
 
-/** A reply of a store. */
+/** A reply from the store. */
 interface Reply {
   readonly isWrite: boolean
   readonly isOk: boolean
-  /** Whether another process has a live lease, as far as is known. */
+  /** Whether another process is known to hold a live lease. */
   readonly isHeld: boolean
 }
 
-/** Of each outage, errors beyond this many kinds are only counted. */
+/** In one outage, at most this many kinds of errors are logged. Errors of other kinds are only counted. */
 const mostKinds = 5
 
-/** How often an outage that lasts is written about. */
+/** How often an outage is logged while it lasts. */
 const remindMs = 60_000
 
-/** What comes before the reason in the message of a loss. */
+/** The text before the reason in the message of a {@link LeadershipLostError}. */
 const marker = ' ended: '
 
 const verbs: Readonly<Record<string, string>> = {
@@ -58,15 +61,15 @@ const verbs: Readonly<Record<string, string>> = {
 }
 
 /**
- * What people read of one election: each outage of its store and its end, each loss of leadership, and every other error.
- * It also keeps the last error of the store, which is the cause of a loss.
+ * Logs one election for people: the start and end of each store outage, each loss of leadership, and all other errors.
+ * It also remembers the store's last error, which becomes the cause of a loss.
  */
 export class ElectionLog {
   readonly #of: LoggedElection
   readonly #clock: Clock
-  /** Undefined if an observer gets what happens instead. */
+  /** Undefined if an observer receives the events instead. */
   readonly #lines: LogLines | undefined
-  /** For an observer's own mistakes, which cannot be reported to that observer. */
+  /** Logs errors that the observer itself throws, because they cannot be reported to that observer. */
   readonly #ofListeners: LogLines | undefined
   readonly #hasTerms: boolean
   #past: ElectionPast = {}
@@ -84,12 +87,12 @@ export class ElectionLog {
     this.#lines = log === undefined && isObserved ? undefined : this.#ofListeners
   }
 
-  /** The last error of the store; undefined if it has answered since. */
+  /** The last error of the store. Undefined if the store has answered since. */
   get storeError(): unknown {
     return this.#past.outage?.error
   }
 
-  /** Goes on where another elector for the same key stopped. */
+  /** Continues the log of an earlier elector for the same key. */
   continue(past: ElectionPast): void {
     this.#past = past
   }
@@ -106,7 +109,7 @@ export class ElectionLog {
     this.#ofListeners?.close()
   }
 
-  /** A call failed. The event that reports it follows, and is what is written. */
+  /** Records a failed call. The line is written later, when the event for this failure arrives. */
   failed(verb: string, error: unknown): void {
     this.#past.outage ??= {
       sinceMs: this.#clock.monotonicMs(),
@@ -124,7 +127,7 @@ export class ElectionLog {
     outage.error = error
   }
 
-  /** A call was answered. That need not be the end of an outage: a store that takes no writes can often be read. */
+  /** Records an answered call. It need not end an outage: a store that rejects writes can often still be read. */
   answered(reply: Reply): void {
     const outage = this.#past.outage
     const isOver = outage && isAnswer(reply, { hasWriteFailed: outage.hasWriteFailed, isHeld: reply.isHeld })
@@ -155,7 +158,7 @@ export class ElectionLog {
     }
   }
 
-  /** Leadership has ended: reported now, and not when the work has settled. */
+  /** Logs the end of leadership immediately, without waiting for its work to settle. */
   ended({ term, reason, cause, message }: LeadershipLostError): void {
     const why = message.slice(message.lastIndexOf(marker) + marker.length, -1)
     if (reason === 'stopped' || reason === 'released') {
@@ -167,7 +170,7 @@ export class ElectionLog {
     this.#write('error', `lost leadership of ${this.#name}${this.#inTerm(term)}: ${why}${lastError}`)
   }
 
-  /** A listener threw or rejected. */
+  /** Logs that a listener threw or rejected. */
   listenerFailed(error: unknown): void {
     this.#ofListeners?.write('error', messageOf(error), {
       name: fullName(this.#of),
@@ -176,7 +179,10 @@ export class ElectionLog {
     })
   }
 
-  /** A loss is a problem, so its end is reported to those who see only problems. */
+  /**
+   * A loss is logged as a problem, so regaining leadership is a warning: readers who see only problems also see the
+   * end.
+   */
   #elected(term: number): void {
     const { lostAtMs } = this.#past
     this.#past.lostAtMs = undefined
@@ -223,18 +229,23 @@ export class ElectionLog {
   }
 }
 
-/** With the code, by which docs/reference/errors.md says what to do. That work failed, the message says itself. */
+/**
+ * Appends the error code, which is the key into docs/reference/errors.md. A WORK_FAILED message is clear without it.
+ */
 function inText(error: unknown): string {
   const message = messageOf(error)
   return isTenureError(error) && error.code !== 'WORK_FAILED' ? `${message} [${error.code}]` : message
 }
 
-/** What was called, and the time that it was given, differ from try to try. */
+/** Removes names and numbers from a message, because they differ from one try to the next. */
 function kindOf(message: string): string {
   return message.replaceAll(/"[^"]*"|\d+/g, '')
 }
 
-/** Where what a user's code threw came from. `Error.prepareStackTrace` may make a stack that is not text. */
+/**
+ * Returns the stack of an error that user code threw. `Error.prepareStackTrace` may produce a stack that is not a
+ * string.
+ */
 export function stackOf(error: unknown): string | undefined {
   try {
     const stack: unknown = error instanceof Error && error.cause instanceof Error ? error.cause.stack : undefined

@@ -1,9 +1,12 @@
-/** What the algorithm of `election.ts` takes, remembers and gives. What it remembers is data: `election-fields.ts`. */
+/**
+ * The inputs, the state, and the effects of the algorithm in `election.ts`. The state is plain data: see
+ * `election-fields.ts`.
+ */
 import type { LossReason } from './errors.ts'
 import type { AcquireClaim, HeldClaim, LeaseRecord, Metadata, Outcome } from './lease-store.ts'
 import { holderShareMs, type Timings } from './timings.ts'
 
-/** What an elector is set to do. Constant for its life. */
+/** An elector's configuration, constant for its lifetime. */
 export interface Settings extends Timings {
   readonly election: string
   readonly identity: string
@@ -15,12 +18,12 @@ export interface Settings extends Timings {
   readonly until: 'stopped' | 'unanswered' | 'lost' | 'busy' | 'refused'
 }
 
-/** Why an elector stopped by itself: another process's record, or the failure of a call. */
+/** Why an elector stopped on its own: another process's record, or a call that failed. */
 export type GaveUp = { readonly record: LeaseRecord | undefined } | { readonly error: unknown }
 
 /**
- * What happened, and when. `fresh` makes a name that nothing else has, not even a clone of this process: from nothing that
- * clones share. `chance` gives a number of at least 0 and below 1, for what is spread.
+ * The time and the randomness of an input. `fresh` returns a unique name. It uses nothing that clones of this process
+ * share, so that not even a clone gets the same name. `chance` returns a number of at least 0 and below 1, for jitter.
  */
 export interface Moment {
   readonly nowMs: number
@@ -29,11 +32,11 @@ export interface Moment {
   chance(): number
 }
 
-/** What the algorithm is told. */
+/** What the algorithm reacts to. */
 export type Input = Moment &
   (
     | { readonly type: 'start' | 'stop' | 'wake' | 'watch-ended' }
-    /** Everything that listens to the end of a leadership has been called. */
+    /** All listeners of the end of a leadership have been called. */
     | { readonly type: 'end-told' }
     | { readonly type: 'step-down'; readonly cooldownMs: number }
     | { readonly type: 'answer'; readonly call: number; readonly outcome: Outcome }
@@ -44,14 +47,14 @@ export type Input = Moment &
     | { readonly type: 'carry'; readonly text: string }
   )
 
-/** A store call to make. An answer after `boundMs` is dropped, and the call counts as failed. */
+/** A store call to make. After `boundMs` the call counts as failed, and a later answer is dropped. */
 export type Call = { readonly id: number; readonly boundMs: number } & (
   | { readonly verb: 'acquire'; readonly claim: AcquireClaim }
   | { readonly verb: 'renew' | 'release'; readonly claim: HeldClaim }
   | { readonly verb: 'read' }
 )
 
-/** What the driver has to do, in this order. */
+/** What the driver must do, in this order. */
 export type Effect =
   | { readonly type: 'call'; readonly call: Call }
   | { readonly type: 'cancel' }
@@ -67,7 +70,7 @@ export type Effect =
   | { readonly type: 'release-failed'; readonly error: unknown }
   | { readonly type: 'stepped-down' | 'stopped' }
 
-/** A grant this elector believes in, or is winding down. `sentAtMs` counts sleep. */
+/** A grant that this elector leads by or is winding down. `sentAtMs` counts sleep. */
 export interface Grant {
   readonly record: LeaseRecord
   readonly sentAtMs: number
@@ -78,26 +81,29 @@ export interface Grant {
   readonly renewAtMs: number
 }
 
-/** An attempt of this elector, and the marks of its writes: what shows another mark was written by somebody else. */
+/**
+ * One of this elector's attempts and the ids of its writes. A record of this attempt with any other write id was
+ * written by another process.
+ */
 export interface OwnAttempt {
   readonly id: string
-  /** The newest that a record has shown. */
+  /** The most recent write ids seen in a record. */
   readonly seen: readonly string[]
-  /** The newest that were sent since. */
+  /** The most recent write ids sent since then. */
   readonly sent: readonly string[]
 }
 
-/** What a contender knows: a record, or that there is none although a term was granted. */
+/** A contender's latest observation: a record, or the absence of one although a term was granted. */
 export interface View {
   readonly record: LeaseRecord | undefined
-  /** When this version was first seen; seeing it again never moves it (I10). */
+  /** When this version was first observed. Observing it again never changes this time (I10). */
   readonly seenAtMs: number
   readonly holdsForMs: number
-  /** When the store itself said that a try is worth while. */
+  /** When a try is worthwhile according to the store itself. Undefined if the store did not say. */
   readonly retryAtMs: number | undefined
 }
 
-/** When a version was first seen. */
+/** When a version was first observed. */
 export interface Sight {
   readonly key: string
   readonly atMs: number
@@ -105,17 +111,17 @@ export interface Sight {
 
 /** An acquire that was sent and may be granted. */
 export interface Attempt {
-  /** Also the mark of its write. */
+  /** Also the id of its write. */
   readonly id: string
-  /** Counts sleep: belief in a grant runs from here. */
+  /** Counts sleep. Belief in a grant starts here. */
   readonly firstSentAtMs: number
-  /** The highest term known when it was first sent: no sound store grants it that one or a lower one. */
+  /** The highest term known when the acquire was first sent. A sound store grants only a higher term. */
   readonly afterTerm: number
-  /** The highest term known to belong to anything else: a grant at or below it is not believed. */
+  /** The highest term known to belong to any other attempt. A grant at or below it is not believed. */
   readonly floorTerm: number
 }
 
-/** The one store call in flight. `sentAtMs` counts sleep, `startedAtMs` does not. */
+/** The pending store call. `sentAtMs` counts sleep, `startedAtMs` does not. */
 export interface Flight {
   readonly id: number
   readonly verb: Call['verb']
@@ -124,23 +130,26 @@ export interface Flight {
   readonly carry: string | undefined
 }
 
-/** Leadership that is over, while its work winds down and its lease is given back. */
+/** A leadership that has ended, while its work winds down and its lease is released. */
 export interface Ending {
   readonly term: number
   readonly reason: LossReason
   readonly next: 'campaign' | 'stop'
-  /** Step down and stop keep the lease alive while work winds down, then give it back. */
+  /**
+   * Whether leadership ended by `stepDown()` or `stop()`. These keep the lease alive while work winds down, then
+   * release it.
+   */
   readonly voluntary: boolean
-  /** Whether everything that listens to the end has been called. Until then more work may be handed in. */
+  /** Whether all listeners of the end have been called. Until then more work may be registered. */
   readonly told: boolean
   readonly drainUntilMs: number
-  /** Set once the release was sent. */
+  /** The deadline for the release. Undefined until the first release call is sent. */
   readonly releaseUntilMs: number | undefined
-  /** How long a step-down keeps its elector out, from its release. */
+  /** How long this elector stays out of the election after the release. */
   readonly cooldownMs: number
 }
 
-/** All that the algorithm remembers. */
+/** The complete state of the algorithm. */
 export interface ElectionState {
   readonly settings: Settings
   readonly phase: 'idle' | 'standby' | 'leading' | 'ending' | 'stopped'
@@ -148,26 +157,26 @@ export interface ElectionState {
   readonly sleptMs: number
   readonly highestTerm: number
   readonly announcedTerm: number
-  /** The newest attempts of this elector: tells its own abandoned ones from all others. */
+  /** This elector's most recent attempts, to distinguish its own abandoned attempts from those of others. */
   readonly own: readonly OwnAttempt[]
   readonly calls: number
   readonly work: number
   readonly flight: Flight | undefined
   readonly attempt: Attempt | undefined
   readonly view: View | undefined
-  /** Versions seen lately, so that a replayed one is known for what it is. */
+  /** Recently observed versions, so that a replayed one is recognized. */
   readonly seen: readonly Sight[]
-  /** The version that the store itself last answered with. No flood of replayed events can push it out. */
+  /** The version in the store's last answer. It is kept separately so that many replayed events cannot evict it. */
   readonly confirmed: Sight | undefined
   readonly repliedAtMs: number
-  /** When the first write was sent that has failed since the store was last known to take writes. */
+  /** When the first write was sent that failed since the store last accepted writes. Undefined if none failed. */
   readonly writeFailedAtMs: number | undefined
-  /** How long the last answer took. An acquire may be two requests: a store that has to read first. */
+  /** How long the last answer took. Half of that for an acquire, because some stores must read first. */
   readonly answeredInMs: number
-  /** The duration of the newest record seen; 0 before the first. */
+  /** The lease duration in the newest record seen. 0 before the first record. */
   readonly lastDurationMs: number
   readonly tryAtMs: number
-  /** When it began to contend. */
+  /** When this elector started to contend. */
   readonly contendsSinceMs: number
   readonly refusals: number
   readonly cooldownUntilMs: number
@@ -180,7 +189,7 @@ export interface ElectionState {
   readonly ending: Ending | undefined
 }
 
-/** A state under construction, inside one step. */
+/** The mutable state inside one step. */
 export type Draft = { -readonly [K in keyof ElectionState]: ElectionState[K] }
 
 /** The state before `start`. */
@@ -219,30 +228,36 @@ export function initialState(settings: Settings): ElectionState {
   }
 }
 
-/** Whether this state means leadership at a moment. Computed at each call; never a flag that a timer must clear (I1). */
+/**
+ * Whether this state means leadership at a given time. It is computed on every call and is never a flag that a timer
+ * must clear (I1).
+ */
 export function leadsAt(state: ElectionState, heldMs: number): boolean {
   return state.phase === 'leading' && heldMs < deadlineOf(state)
 }
 
-/** When `isLeader()` turns false unless renewed, on the clock that counts sleep. */
+/** When `isLeader()` turns false without a renewal, on the clock that counts sleep. */
 export function deadlineOf({ grant, settings }: ElectionState): number {
   if (!grant) return -Infinity
   return grant.sentAtMs + settings.renewDeadlineMs * shareOf(settings, grant.validForMs)
 }
 
-/** A store may grant less than was asked for; then everything that a leader does comes that much sooner. */
+/**
+ * The granted fraction of the requested lease duration. If a store grants less than requested, all of the leader's
+ * deadlines scale with it.
+ */
 export function shareOf(settings: Settings, validForMs: number): number {
   return Math.min(1, validForMs / settings.leaseDurationMs)
 }
 
-/** When others may lead at the earliest, on the clock that counts sleep. */
+/** The earliest time at which another process may lead, on the clock that counts sleep. */
 export function beliefEndOf({ grant, settings }: ElectionState): number {
   return grant ? grant.sentAtMs + holderShareMs(grant.validForMs, settings.driftRatio) : -Infinity
 }
 
 /**
- * Whether a renewal can bring a text along: while leading, and while renewals go on for work that winds down. That work
- * has not settled, so nothing is released under it.
+ * Whether a renewal can still write a checkpoint: while leading, and while renewals continue for work that is winding
+ * down. That work has not settled, so its lease has not been released.
  */
 export function canCarry(s: ElectionState, heldMs: number): boolean {
   const { ending } = s
@@ -250,24 +265,28 @@ export function canCarry(s: ElectionState, heldMs: number): boolean {
   return (s.phase === 'leading' || windsDown === true) && heldMs < deadlineOf(s)
 }
 
-/** Whether a standby is notified of changes, and need not ask for them. */
+/** Whether a standby is notified of changes and does not have to poll. */
 export function isWatching({ watch }: ElectionState): boolean {
   return watch === 'open'
 }
 
-/** The granularity of times that are converted between the two clocks. */
+/** The resolution of times that are converted between the two clocks. */
 const finestMs = 0.001
 
 /**
- * A moment of the clock that counts sleep, on the monotonic one. Rounding must not make it early: a timer would fire before
- * what it was set for is due, and be set to the same moment again, for ever where time stands still between two timers.
+ * Converts a time on the clock that counts sleep to the monotonic clock. Rounding must not make it early. Otherwise a
+ * timer would fire before its deadline and be set to the same time again, forever if time does not advance between two
+ * timers.
  */
 function awakeAt({ sleptMs }: ElectionState, heldMs: number): number {
   const atMs = heldMs - sleptMs
   return atMs + sleptMs < heldMs ? atMs + finestMs : atMs
 }
 
-/** When the driver must send a `wake`, on the monotonic clock; undefined if only a call or an event can change things. */
+/**
+ * When the driver must send a `wake`, on the monotonic clock. Undefined if only a call or an event can change the
+ * state.
+ */
 export function nextWakeMs(s: ElectionState): number | undefined {
   const at: number[] = []
   if (s.phase === 'standby') {
@@ -281,7 +300,7 @@ export function nextWakeMs(s: ElectionState): number | undefined {
   const renewing = s.phase === 'leading' || (s.ending?.voluntary && !releasing)
   if (s.grant && !s.flight && renewing) at.push(awakeAt(s, s.grant.renewAtMs))
   if (s.ending && !releasing) at.push(s.ending.drainUntilMs)
-  // A text that no renewal can bring along any more is waited for in vain.
+  // After the deadline no renewal can write the checkpoint, so waiting any longer is useless.
   if (s.ending && s.carry !== undefined && s.grant) at.push(awakeAt(s, deadlineOf(s)))
   if (releasing && !s.flight) at.push(s.tryAtMs)
   const next = Math.min(...at, Infinity)

@@ -1,6 +1,6 @@
 /**
- * The algorithm: a pure function from a state and an input to a state and effects. No I/O and no clock: the time, fresh
- * names and chance come with the input.
+ * The algorithm: a pure function from a state and an input to a state and effects. It has no I/O and no clock: the
+ * time, fresh names, and randomness come with the input.
  *
  * What it does not guarantee: that work stops when leadership does. A process can be paused between asking whether it
  * leads and writing. Only a resource that checks the term (`tenure/fencing`) closes that gap.
@@ -8,14 +8,14 @@
  * The rules name the invariant they keep:
  *  I1  Beliefs in leadership never overlap in real time.
  *  I2  Term k+1 is granted only after every belief in k ended, or k was released.
- *  I3  Terms rise; one term belongs to one attempt for ever.
+ *  I3  Terms rise; one term belongs to one attempt forever.
  *  I4  A term is never used again.
- *  I5  An answer of an earlier attempt, or one after belief ended, changes nothing.
+ *  I5  An answer to an earlier attempt, or one after belief ended, changes nothing.
  *  I7  Started and stopped come in pairs; a lease is released only after the work settled.
  *  I10 A healthy candidate takes over in bounded time, and without a fault nothing changes.
  *
- * Two times flow through it. `nowMs` is monotonic and may stand still while the machine sleeps: a contender waits on
- * it, so a sleep only makes it wait longer. A holder counts `nowMs + sleptMs`, so a sleep always uses up its lease.
+ * The algorithm uses two clocks. `nowMs` is monotonic and may pause while the machine sleeps. A contender waits on it,
+ * so a sleep only makes it wait longer. A holder counts `nowMs + sleptMs`, so a sleep always uses up its lease.
  */
 import { messageOf } from '@tenure/internal/message'
 import { isAnswer } from '@tenure/internal/store-answers'
@@ -44,27 +44,31 @@ import { absentVersion, type AcquireClaim, type HeldClaim, type LeaseRecord, typ
 
 const seenLimit = 8
 const ownLimit = 8
-/** More than one, because a store that failed over may have lost the newest. */
+/** More than one, because a store that failed over may have lost the newest writes. */
 const seenMarksLimit = 8
-/** A renewal that is applied only after so many later ones is taken for a clone's: that costs a term, never safety. */
+/**
+ * A renewal that is applied only after this many later ones is attributed to a clone. That costs a term, never safety.
+ */
 const sentMarksLimit = 64
-/** How often a refusal is answered at once before it is paced. */
+/** How many refusals in a row are retried immediately before retries are delayed. */
 const immediateTries = 3
-/** Whoever stops waits so long at most to give a lease back, however long the lease is: for all tries, and for a call. */
+/**
+ * Upper limits for releasing a lease during stop(), for all tries and for one call, no matter how long the lease is.
+ */
 const farewellMs = 10_000
 const farewellCallMs = 5_000
 const farewellPauseMs = 2_000
-/** An answer may take so many times as long as the one before it. */
+/** A call may take this many times as long as the previous one before it times out. */
 const slowerBy = 1.5
 
 /** One step of the algorithm. */
 export function step(state: ElectionState, input: Input): { state: ElectionState; effects: Effect[] } {
   const s: Draft = { ...state, nowMs: input.nowMs, sleptMs: input.sleptMs }
   const effects = new Effects(input)
-  // I1, I5: whatever the input says, belief that ran out has ended before it is looked at.
+  // I1, I5: a belief that has expired ends before the input is processed, whatever the input says.
   endIfOver(s, effects)
   take(s, effects, input)
-  // It may have told of a shorter grant: nothing is sent on a belief that is over.
+  // The input may have shortened the grant. Nothing may be sent on a belief that is over.
   endIfOver(s, effects)
   proceed(s, effects)
   return { state: s, effects: effects.list }
@@ -74,7 +78,7 @@ function endIfOver(s: Draft, effects: Effects): void {
   if (s.phase === 'leading' && heldNow(s) >= deadlineOf(s)) endLeadership(s, effects, 'expired')
 }
 
-/** What a step has to do so far, and the fresh name and the chance that it may use. */
+/** Collects the effects of one step and provides its fresh name and its randomness. */
 class Effects {
   readonly list: Effect[] = []
   readonly #input: Input
@@ -87,12 +91,12 @@ class Effects {
     this.list.push(effect)
   }
 
-  /** One per step: no step begins two writes. */
+  /** Call at most once per step. No step starts two writes. */
   freshName(): string {
     return this.#input.fresh()
   }
 
-  /** At least 0 and below 1. */
+  /** Returns a number of at least 0 and below 1. */
   chance(): number {
     return this.#input.chance()
   }
@@ -122,9 +126,9 @@ function take(s: Draft, effects: Effects, input: Input): void {
       if (s.phase !== 'standby') return
       const { view } = s
       observe(s, effects, input.record, { watched: true })
-      // An event may tell of the past, so it does not show that a lease is alive. The store itself is asked at once.
+      // An event may describe the past, so it does not prove that a lease is alive. Ask the store immediately.
       if (s.settings.until === 'busy' && s.view !== view) s.tryAtMs = s.nowMs
-      // I10: a look that hangs must not keep it from a lease that is free.
+      // I10: a read that hangs must not delay taking over a free lease.
       if (s.flight?.verb === 'read' && !repeatable(s) && s.view && isFree(s.view)) cancel(s, effects)
       return
     }
@@ -132,7 +136,8 @@ function take(s: Draft, effects: Effects, input: Input): void {
       if (s.watch !== 'open') return
       s.watch = 'broken'
       s.rewatchAtMs = s.nowMs + jittered(effects, s.settings.retryIntervalMs)
-      // Only ever sooner: a watch that ends as often as it is opened must not put the next look off again and again.
+      // Only move the next read earlier. A watch that ends as often as it is opened must not postpone that read
+      // forever.
       if (s.phase === 'standby' && s.view) {
         const { tryAtMs } = s
         schedule(s, effects, false)
@@ -142,7 +147,7 @@ function take(s: Draft, effects: Effects, input: Input): void {
     case 'answer':
     case 'found':
     case 'failed': {
-      // I5: only the answer of the call in flight counts; a late one, or one of a cancelled call, is dropped.
+      // I5: only the answer to the pending call counts. A late answer, or one to a cancelled call, is dropped.
       const { flight } = s
       if (flight?.id !== input.call) return
       s.flight = undefined
@@ -152,7 +157,10 @@ function take(s: Draft, effects: Effects, input: Input): void {
   }
 }
 
-/** An answer that waited while this process stood still says nothing of the store: none counts for more than a lease. */
+/**
+ * How long an answer took, at most one lease duration. If this process was paused, the wait says nothing about the
+ * store.
+ */
 function tookMs(s: Draft, { startedAtMs, verb }: Flight): number {
   return Math.min(s.nowMs - startedAtMs, s.settings.leaseDurationMs) / (verb === 'acquire' ? 2 : 1)
 }
@@ -170,7 +178,7 @@ function settleCall(s: Draft, effects: Effects, flight: Flight, input: Extract<I
   else if (flight.verb === 'acquire') acquireAnswered(s, effects, input.outcome)
   else abandonedReleased(s, effects, input.outcome)
   noteAnswer(s, { isWrite: flight.verb !== 'read', isOk: input.type === 'found' || input.outcome.ok })
-  // An event that overtook this answer may be the newer one, and will not come again: the store is asked at once.
+  // An event that arrived during this call may be newer than the answer and is not repeated. Ask the store immediately.
   const overtaken = before !== undefined && before.seenAtMs > flight.startedAtMs && !showsSame(before, s.view)
   if (overtaken && !s.flight) s.tryAtMs = s.nowMs
 }
@@ -184,7 +192,7 @@ function abandonedReleased(s: Draft, effects: Effects, outcome: Outcome): void {
   paceRefusals(s, effects)
 }
 
-/** Does what is due now. Everything that can be due is decided here, so that no input can forget it. */
+/** Does what is due now. All such decisions are made here, so that no input can skip one. */
 function proceed(s: Draft, effects: Effects): void {
   if (s.phase === 'leading') renewIfDue(s, effects)
   if (s.phase === 'ending') windDown(s, effects)
@@ -214,13 +222,13 @@ function contend(s: Draft, effects: Effects): void {
     return send(s, effects, 'release', heldClaim(s, view.record, effects.freshName()))
   }
   if (s.nowMs < s.cooldownUntilMs) {
-    // Who is told of nothing looks, to know who leads.
+    // Without a watch, poll to keep track of the leader.
     const lookAtMs = isWatching(s) ? Infinity : s.repliedAtMs + s.settings.retryIntervalMs
     if (s.nowMs >= lookAtMs) return send(s, effects, 'read')
     s.tryAtMs = Math.min(lookAtMs, s.cooldownUntilMs)
     return
   }
-  // An acquire of unknown outcome is resolved by reading before anything else is tried.
+  // Before any other try, read to resolve an acquire whose outcome is unknown.
   if (s.attempt) return send(s, effects, 'read')
   if (view && !isFree(view) && !mayHaveExpired(s, view)) return send(s, effects, 'read')
   sendAcquire(s, effects)
@@ -228,7 +236,7 @@ function contend(s: Draft, effects: Effects): void {
 
 function sendAcquire(s: Draft, effects: Effects): void {
   const { settings, view } = s
-  // I3: only a call of unknown outcome is repeated with the same attempt. Belief will count from its first transmission.
+  // I3: only a call of unknown outcome is repeated with the same attempt. Belief counts from its first transmission.
   s.attempt ??= newAttempt(s, effects.freshName())
   const expired = view && hasExpired(s, view) ? { expiredVersion: view.record?.version ?? absentVersion } : {}
   send(s, effects, 'acquire', {
@@ -236,7 +244,7 @@ function sendAcquire(s: Draft, effects: Effects): void {
     holder: settings.identity,
     attempt: s.attempt.id,
     leaseDurationMs: settings.leaseDurationMs,
-    // I2, I4: nothing is granted after a term this elector does not know of.
+    // I2, I4: the store refuses if a term was granted that this elector does not know about.
     afterTerm: s.highestTerm,
     ...expired,
     metadata: settings.metadata,
@@ -252,7 +260,7 @@ function newAttempt(s: Draft, id: string): Attempt {
 function acquireAnswered(s: Draft, effects: Effects, outcome: Outcome): void {
   if (!outcome.ok) {
     s.attempt = undefined
-    // I2: somebody has led since, so what was seen before tells nothing of that lease.
+    // I2: another process has led since then, so earlier observations say nothing about its lease.
     if (outcome.highestTerm > s.highestTerm) s.view = undefined
     s.highestTerm = Math.max(s.highestTerm, outcome.highestTerm)
     const before = s.confirmed
@@ -265,8 +273,9 @@ function acquireAnswered(s: Draft, effects: Effects, outcome: Outcome): void {
 }
 
 /**
- * Somebody who is not to wait stops when a lease of others is alive for certain: the store judged it, or it was written
- * between two answers of the store. A lease that is only there may be that of a leader who crashed: it is waited out.
+ * With `until: 'busy'`, the elector stops once another process's lease is certainly alive: the store said so, or the
+ * lease was written between two answers of the store. A lease that merely exists may belong to a leader that crashed,
+ * so the elector waits for it to expire.
  */
 function giveUpIfBusy(
   s: Draft,
@@ -281,7 +290,7 @@ function giveUpIfBusy(
 }
 
 function giveUpIfRefused(s: Draft, effects: Effects, record: LeaseRecord | undefined): void {
-  // A lease that is free is refused only to those who did not know the newest term. They know it now.
+  // A free lease is refused only if the elector did not know the newest term. It knows that term now.
   const isFreeNow = s.view && (isFree(s.view) || mayHaveExpired(s, s.view))
   if (s.settings.until === 'refused' && !isFreeNow) giveUp(s, effects, { record })
 }
@@ -291,9 +300,9 @@ function giveUp(s: Draft, effects: Effects, why: GaveUp): void {
   stop(s, effects)
 }
 
-/** A refusal may be answered at once a few times; a store that refuses on and on must not be flooded. */
+/** Retries a refusal immediately a few times, then with a delay, so that a store that keeps refusing is not flooded. */
 function paceRefusals(s: Draft, effects: Effects): void {
-  // A wait that only keeps a fleet's tries apart is none.
+  // Jitter alone does not count as backoff.
   if (s.tryAtMs > s.nowMs + 1 + watchedSpreadMs(s)) {
     s.refusals = 0
     return
@@ -302,7 +311,7 @@ function paceRefusals(s: Draft, effects: Effects): void {
   if (s.refusals > immediateTries || !s.view) s.tryAtMs = s.nowMs + jittered(effects, s.settings.retryIntervalMs)
 }
 
-/** A read: it resolves an acquire of unknown outcome, or is a poll. */
+/** Handles the result of a read, which either resolves an acquire of unknown outcome or is a poll. */
 function found(s: Draft, effects: Effects, record: LeaseRecord | undefined): void {
   const { attempt } = s
   if (attempt && record?.attempt === attempt.id && !record.released) {
@@ -313,14 +322,14 @@ function found(s: Draft, effects: Effects, record: LeaseRecord | undefined): voi
   if (!attempt) return giveUpIfBusy(s, effects, before, { record })
   const isGivenUp = isOld(s, attempt)
   if (isGivenUp || s.nowMs < s.cooldownUntilMs) s.attempt = undefined
-  // Not applied so far, or already over. It may be repeated only if it could be granted now.
+  // The acquire was not applied yet, or its lease is already over. Repeat it only if it could be granted now.
   const free = !s.view || isFree(s.view) || mayHaveExpired(s, s.view)
   if (!free || record?.attempt === attempt.id || s.stopUntilMs !== undefined) s.attempt = undefined
-  // After an outage the store is asked as at the start: one with a clock of its own may know that the lease has expired.
+  // After an outage, ask the store as at the start. A store with its own clock may know that the lease has expired.
   if (s.attempt || (isGivenUp && mayAsk(s))) sendAcquire(s, effects)
 }
 
-/** Whether nothing else has to be done, or waited for, before an acquire. */
+/** Whether an acquire may be sent now, because nothing else has to happen first. */
 function mayAsk(s: Draft): boolean {
   if (s.nowMs < s.cooldownUntilMs || s.stopUntilMs !== undefined) return false
   return !s.view?.record || !isAbandoned(s, s.view.record)
@@ -336,7 +345,8 @@ function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForM
     return observe(s, effects, record, {})
   }
   if (!sound && isOvertaken(attempt, record)) {
-    // I5: it is not even shown, because a newer record is. The store itself is asked at once: an event may tell of the past.
+    // I5: the grant is not even announced, because a newer record was observed. That event may describe the past, so
+    // ask the store immediately.
     s.tryAtMs = s.nowMs
     return giveUpIfRefused(s, effects, s.view?.record)
   }
@@ -349,7 +359,8 @@ function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForM
   }
   s.grant = {
     record,
-    // I1: the lease counts from the first transmission, never from the reply, a retry or the read that resolved it.
+    // I1: the lease counts from the first transmission, never from the reply, a retry, or the read that resolved the
+    // acquire.
     sentAtMs: attempt.firstSentAtMs,
     validForMs,
     failures: 0,
@@ -358,14 +369,14 @@ function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForM
   }
   const unwanted = s.stopUntilMs !== undefined || s.nowMs < s.cooldownUntilMs
   if (unwanted || heldNow(s) >= deadlineOf(s)) {
-    // I5: too late to lead, so it is an abandoned attempt like any other and is given back.
+    // I5: it is too late to lead, so this grant is released like any other abandoned attempt.
     s.grant = undefined
     return observe(s, effects, record, {})
   }
   s.highestTerm = Math.max(s.highestTerm, record.term)
   noteMark(s, record)
   s.phase = 'leading'
-  // What it knew of others is old when it contends again: then it asks at once.
+  // Observations of others will be outdated when this elector contends again. It must then ask the store immediately.
   s.view = undefined
   s.repliedAtMs = -Infinity
   s.seen = []
@@ -377,33 +388,34 @@ function claimGrant(s: Draft, effects: Effects, record: LeaseRecord, grantedForM
 }
 
 /**
- * Whether an event of a later term has overtaken this grant, as after a stall or a sleep. The lease ran out meanwhile, and
- * the store did nothing wrong: it would have if the term was known before it was asked, or is that of another attempt.
+ * Whether an event of a later term overtook this grant, for example after a stall or a sleep. The lease expired in the
+ * meantime, and the store made no mistake. The store would be at fault if the term had been known before the acquire
+ * was sent, or if it belonged to another attempt.
  */
 function isOvertaken(attempt: Attempt | undefined, { attempt: id, term, released }: LeaseRecord): boolean {
   return id === attempt?.id && !released && attempt.afterTerm < term && term < attempt.floorTerm
 }
 
 function unsoundGrant(election: string, { term }: LeaseRecord): TenureError {
-  const text = `The store granted "${election}" with term ${term}, which is not above every term seen, or with another attempt. It cannot be trusted with leadership.`
+  const text = `The store granted "${election}" in term ${term}, but that term is not higher than every term seen, or the grant belongs to another attempt. The grant is ignored. Check the store: it may have lost data.`
   return new TenureError('RECORD_INVALID', text)
 }
 
 function contenderFailed(s: Draft, effects: Effects, flight: Flight, error: unknown): void {
   effects.push({ type: 'error', error })
   s.tryAtMs = Math.max(s.nowMs, flight.startedAtMs + jittered(effects, s.settings.retryIntervalMs))
-  // One that is old is kept until the store answers: an outage leaves one attempt whose outcome is unknown, not dozens, so
-  // that a late grant of it is recognized, and released.
+  // Keep an old attempt until the store answers. An outage then leaves one attempt of unknown outcome instead of
+  // dozens, and a late grant of it is recognized and released.
   if (s.nowMs < s.cooldownUntilMs) s.attempt = undefined
   if (flight.verb !== 'read') s.writeFailedAtMs ??= flight.startedAtMs
   if (s.settings.until === 'refused') giveUp(s, effects, { error })
-  // A try with less time than this would end with a timeout, which hides what is wrong with the store.
+  // A try with less time than this would end with a timeout, which would hide the actual problem of the store.
   else if (s.tryAtMs + s.settings.retryIntervalMs / 2 >= answerDueMs(s))
     giveUp(s, effects, { error: unanswered(s, error) })
   if (s.stopUntilMs !== undefined) s.stopUntilMs = s.nowMs
 }
 
-/** When an elector that does not wait for a store without end gives it up, unless it answers before. */
+/** When an elector with a limited wait gives up on a store that has not answered. Infinity for all other electors. */
 function answerDueMs({ settings, contendsSinceMs, repliedAtMs, writeFailedAtMs = Infinity }: Draft): number {
   if (settings.until !== 'busy' && settings.until !== 'unanswered') return Infinity
   return Math.max(contendsSinceMs, Math.min(repliedAtMs, writeFailedAtMs)) + settings.leaseDurationMs
@@ -414,7 +426,7 @@ function noteAnswer(s: Draft, reply: { readonly isWrite: boolean; readonly isOk:
   if (isAnswer(reply, known)) s.writeFailedAtMs = undefined
 }
 
-/** Whether another process has a live lease, as far as was seen. */
+/** Whether another process was observed to hold a live lease. */
 export function isHeldByOther(s: ElectionState): boolean {
   const { view } = s
   return view?.record !== undefined && !isFree(view) && !ownOf(s, view.record) && !mayHaveExpired(s, view)
@@ -423,24 +435,27 @@ export function isHeldByOther(s: ElectionState): boolean {
 function unanswered(s: Draft, cause: unknown): TenureError {
   const { settings, writeFailedAtMs, repliedAtMs } = s
   const isReadable = writeFailedAtMs !== undefined && repliedAtMs > writeFailedAtMs
-  const what = isReadable ? 'could be read, but nothing was written to it' : 'did not answer'
+  const what = isReadable ? 'could be read but accepted no writes' : 'did not answer'
   const silentMs = s.nowMs - (answerDueMs(s) - settings.leaseDurationMs)
   const text = `The store of "${settings.election}" ${what} for ${Math.round(silentMs)} ms: ${messageOf(cause)}`
   const { code, retryable } = isTenureError(cause) ? cause : ({ code: 'BACKEND_UNAVAILABLE', retryable: true } as const)
   return new TenureError(code, text, { retryable, cause })
 }
 
-/** An acquire is repeated only while a grant of it would leave time to lead; after that it is given up for good. */
+/**
+ * Whether an acquire is too old to repeat. It is repeated only while a grant would leave time to lead, and then given
+ * up for good.
+ */
 function isOld(s: Draft, { firstSentAtMs }: Attempt): boolean {
   return heldNow(s) >= firstSentAtMs + usefulMs(s.settings)
 }
 
-/** The acquire of unknown outcome that may be sent again, or whose grant would still be of use. */
+/** The acquire of unknown outcome that may be repeated, or whose grant would still be useful. */
 function repeatable(s: Draft): Attempt | undefined {
   return s.attempt && !isOld(s, s.attempt) ? s.attempt : undefined
 }
 
-/** Takes note of what a reply or a watch shows. */
+/** Records what a reply or a watch event shows. */
 function observe(
   s: Draft,
   effects: Effects,
@@ -449,14 +464,15 @@ function observe(
 ): void {
   const retryAtMs = from.retryAfterMs === undefined ? undefined : s.nowMs + from.retryAfterMs
   if (record) {
-    // Not by an event, which may tell of the past: of an own renewal that was long ago, say.
+    // Events do not count here. They may describe the past, such as this elector's own renewal from long ago.
     if (!from.watched && isCloned(s, record)) disown(s, effects, record)
     const key = sightKey(record)
     const known = s.confirmed?.key === key ? s.confirmed : s.seen.find((sight) => sight.key === key)
-    // A replayed event is news of the past. A reply is the store's word and always counts.
+    // A replayed event describes the past. A reply is authoritative and always counts.
     if (from.watched && known) return
     if (from.watched && record.term < s.highestTerm) {
-      // News of the past too, or somebody deleted the record and began anew below: then only the store itself can tell.
+      // This event also describes the past, or the record was deleted and recreated with a lower term. Only the store
+      // itself can tell, so ask it.
       s.tryAtMs = Math.min(s.tryAtMs, s.nowMs + jittered(effects, s.settings.retryIntervalMs))
       return
     }
@@ -466,10 +482,10 @@ function observe(
     noteRecord(s, record)
     const askAtMs = retryAtMs ?? (known || from.watched ? undefined : unshownEndMs(s))
     s.view = { record, seenAtMs: sight.atMs, holdsForMs: durationOf(s, record), retryAtMs: askAtMs }
-    // An own attempt is announced when it leads. A grant of one that was given up elects nobody.
+    // An own attempt is announced when it leads. The grant of an attempt that was given up elects nobody.
     if (!record.released && !ownOf(s, record)) announce(s, effects, record)
   } else if (s.settings.terms && (s.highestTerm > 0 || s.view)) {
-    // I2: a record that is gone does not end the lease it told of, nor one that was granted unseen after a release.
+    // I2: a deleted record ends neither the lease it described nor a lease that was granted unseen after a release.
     const gone = s.view && !s.view.record ? s.view : undefined
     s.view = gone
       ? { ...gone, retryAtMs: retryAtMs ?? gone.retryAtMs }
@@ -478,9 +494,9 @@ function observe(
     s.view = undefined
   }
   if (!from.watched) s.repliedAtMs = s.nowMs
-  // Not before the first answer: who wins at once needs no watch.
+  // Open the watch only after the first answer. An elector that wins immediately does not need one.
   if (s.watch === 'closed' && s.stopUntilMs === undefined) openWatch(s, effects)
-  // An acquire of unknown outcome is looked into first: news must not put that off.
+  // An acquire of unknown outcome is resolved first. An event must not postpone that.
   if (!from.watched || !s.attempt) schedule(s, effects, from.watched ?? false)
   else if (record?.attempt === s.attempt.id) s.tryAtMs = s.nowMs
 }
@@ -490,8 +506,9 @@ function sightKey({ version, released }: LeaseRecord): string {
 }
 
 /**
- * A version that the watch has not shown is news: renewals go unseen, as where they are written in another cluster. The
- * first sight of it may be late, so the store is asked when the version before would have run out (I10): it may know.
+ * If an answer shows a version that the watch did not, the watch misses renewals, for example because they are written
+ * in another cluster. Then this version may have been observed late. So ask the store when the previous version would
+ * have expired (I10): the store may know.
  */
 function unshownEndMs({ watch, view, nowMs }: Draft): number | undefined {
   if (watch !== 'open' || !view?.record || isFree(view)) return undefined
@@ -499,7 +516,10 @@ function unshownEndMs({ watch, view, nowMs }: Draft): number | undefined {
   return endMs > nowMs ? endMs : undefined
 }
 
-/** I2, I4: remembers what every record tells, whatever call or event showed it, for as long as the elector lives. */
+/**
+ * I2, I4: remembers the terms and durations of every record for the elector's lifetime, whatever call or event showed
+ * it.
+ */
 function noteRecord(s: Draft, record: LeaseRecord): void {
   s.highestTerm = Math.max(s.highestTerm, record.term)
   s.lastDurationMs = validDuration(record.leaseDurationMs) ?? s.lastDurationMs
@@ -508,7 +528,7 @@ function noteRecord(s: Draft, record: LeaseRecord): void {
   s.attempt = { ...attempt, floorTerm: Math.max(attempt.floorTerm, record.term) }
 }
 
-/** Decides when to try next: at once if the lease is free, else at the moment it runs out (I10). */
+/** Decides when to try next: immediately if the lease is free, otherwise when it expires (I10). */
 function schedule(s: Draft, effects: Effects, watched: boolean): void {
   const { view, settings } = s
   const { leaseDurationMs, retryIntervalMs } = settings
@@ -520,7 +540,7 @@ function schedule(s: Draft, effects: Effects, watched: boolean): void {
     const watching = s.watch === 'open'
     const spreadMs = watching ? watchedSpreadMs(s) : retryIntervalMs
     const expiryMs = (view.retryAtMs ?? view.seenAtMs + view.holdsForMs) + effects.chance() * spreadMs
-    // A watch may fall silent, or tell of the past for ever: now and then the store itself is asked.
+    // A watch may go silent, or keep replaying the past. So ask the store itself from time to time.
     const askMs = watching
       ? s.repliedAtMs + 2 * jittered(effects, view.holdsForMs)
       : s.nowMs + jittered(effects, retryIntervalMs)
@@ -528,7 +548,7 @@ function schedule(s: Draft, effects: Effects, watched: boolean): void {
   }
 }
 
-/** Over how long the tries of a fleet are spread that watches, and so waits for the same moment. */
+/** The jitter for a fleet of standbys that watch, because they all wait for the same moment. */
 function watchedSpreadMs({ settings }: Draft): number {
   return settings.leaseDurationMs / 200
 }
@@ -543,7 +563,7 @@ function isFree(view: View): boolean {
   return view.record?.released ?? false
 }
 
-/** The whole duration of this very version has passed here, so its holder's belief has ended (I2). */
+/** The full duration of this version has passed here, so its holder's belief has ended (I2). */
 function hasExpired(s: ElectionState, view: View): boolean {
   return s.nowMs >= view.seenAtMs + view.holdsForMs
 }
@@ -553,8 +573,9 @@ function mayHaveExpired(s: ElectionState, view: View): boolean {
 }
 
 /**
- * An own attempt that is not the current one: given up, too late, or of a leadership that ended. I2: only with a mark that
- * was sent from here. A store that lost the mark, as a service does that restarts, may show the lease of a clone.
+ * Whether a record belongs to an own attempt that is not the current one: given up, too late, or from a leadership that
+ * ended. I2: only if its write id was sent by this elector. If a store lost the write id, as a restarted service does,
+ * the record may show the lease of a clone.
  */
 function isAbandoned(s: Draft, record: LeaseRecord): boolean {
   return !record.released && record.attempt !== s.attempt?.id && hasOwnMark(s, record)
@@ -570,13 +591,16 @@ function ownOf(s: ElectionState, record: LeaseRecord): OwnAttempt | undefined {
   return s.own.find(({ id }) => id === record.attempt)
 }
 
-/** Whether an own attempt's record was written by somebody else. Stores of before keep no marks: then it cannot be told. */
+/**
+ * Whether another process wrote the record of an own attempt. Older stores keep no write ids, so there this is
+ * undetectable.
+ */
 function isCloned(s: Draft, record: LeaseRecord): boolean {
   const marked = typeof record.mark === 'string' && !record.released
   return marked && ownOf(s, record) !== undefined && !hasOwnMark(s, record)
 }
 
-/** What was sent before it named an earlier version, so it can be applied no more. What was sent after it still can. */
+/** Writes sent before this one named an earlier version and can no longer be applied. Those sent after it still can. */
 function noteMark(s: Draft, { attempt, mark }: LeaseRecord): void {
   if (typeof mark !== 'string') return
   s.own = s.own.map((own) => {
@@ -587,9 +611,9 @@ function noteMark(s: Draft, { attempt, mark }: LeaseRecord): void {
 }
 
 /**
- * I2: an own attempt's record with a mark that was never sent from here was written by a clone of this process, such as
- * the other of two restored from one snapshot. The lease is the clone's now: it is neither renewed nor released from
- * here, and the next campaign has an attempt that the clone cannot know.
+ * I2: a record of an own attempt whose write id was never sent from here was written by a clone of this process, such
+ * as the other one of two machines restored from the same snapshot. The lease now belongs to the clone, so this elector
+ * neither renews nor releases it. The next campaign uses an attempt that the clone cannot know.
  */
 function disown(s: Draft, effects: Effects, record: LeaseRecord): void {
   s.own = s.own.filter(({ id }) => id !== record.attempt)
@@ -599,7 +623,7 @@ function disown(s: Draft, effects: Effects, record: LeaseRecord): void {
 }
 
 function cloned(election: string, { holder, term }: LeaseRecord): TenureError {
-  const text = `Another process renews the lease of "${election}" that "${holder}" was granted here in term ${term}: a copy of this process, restored from a snapshot of its machine perhaps; or the store has lost its newest writes. This process no longer leads with that term and campaigns again.`
+  const text = `Another process renews the lease of "${election}" that "${holder}" was granted here in term ${term}. Either a copy of this process is running, for example from a machine snapshot, or the store lost its newest writes. This process gave up that term and campaigns again.`
   return new TenureError('CLONED', text)
 }
 
@@ -607,7 +631,7 @@ function validDuration(ms: number): number | undefined {
   return ms > 0 && Number.isFinite(ms) ? ms : undefined
 }
 
-/** How long a version of a record holds: what it says, or else what {@link heldForMs} does. */
+/** How long a version of a record holds: its own duration, or {@link heldForMs} if that is invalid. */
 function durationOf(s: Draft, { leaseDurationMs }: LeaseRecord): number {
   return validDuration(leaseDurationMs) ?? heldForMs(s)
 }
@@ -634,7 +658,7 @@ function renewIfDue(s: Draft, effects: Effects): void {
 
 function renewAnswered(s: Draft, effects: Effects, flight: Flight, outcome: Outcome): void {
   const { grant, settings } = s
-  // I5: an answer after belief ended extends nothing.
+  // I5: an answer that arrives after belief ended extends nothing.
   if (!grant || heldNow(s) >= deadlineOf(s)) return
   const { record } = outcome
   const own = record?.attempt === grant.record.attempt && record.term === grant.record.term && !record.released
@@ -645,7 +669,7 @@ function renewAnswered(s: Draft, effects: Effects, flight: Flight, outcome: Outc
     const validForMs = beliefMs(settings, record, outcome.validForMs)
     s.grant = {
       record,
-      // I1: from the moment it was sent.
+      // I1: the lease counts from the moment the renewal was sent.
       sentAtMs: flight.sentAtMs,
       validForMs,
       failures: 0,
@@ -658,7 +682,8 @@ function renewAnswered(s: Draft, effects: Effects, flight: Flight, outcome: Outc
     if (flight.carry === s.carry) s.carry = undefined
     effects.push({ type: 'carried', text: flight.carry })
   } else if (own) {
-    // An earlier renewal was applied and its reply lost, or someone touched the record. No loss, and no extension.
+    // An earlier renewal was applied and its reply lost, or another process changed the record. Neither ends nor
+    // extends the lease.
     const adoptions = grant.adoptions + 1
     const renewAtMs = heldNow(s) + (adoptions > immediateTries ? settings.retryIntervalMs : 0)
     s.grant = { ...grant, record, adoptions, renewAtMs }
@@ -675,7 +700,10 @@ function noteRefusal(s: Draft, outcome: Outcome): void {
   if (outcome.record) noteRecord(s, outcome.record)
 }
 
-/** I2: others wait for as long as the record says, so its writer does not believe for longer; a missing duration is none. */
+/**
+ * I2: others wait for the duration in the record, so its writer must not believe for longer. A missing duration counts
+ * as 0.
+ */
 function beliefMs(settings: Settings, { leaseDurationMs }: LeaseRecord, grantedForMs: number): number {
   return Math.min(grantedForMs, leaseDurationMs, settings.leaseDurationMs)
 }
@@ -684,13 +712,13 @@ function renewIntervalMs(settings: Settings, validForMs: number): number {
   return settings.renewIntervalMs * shareOf(settings, validForMs)
 }
 
-/** One failed renewal never ends leadership; the deadline always does, a count if one is set. */
+/** One failed renewal never ends leadership. The deadline always does, and so does `maxFailedRenewals` if it is set. */
 function renewFailed(s: Draft, effects: Effects, flight: Flight, error: unknown): void {
   const { grant, settings } = s
   if (!grant) return
   const failures = grant.failures + 1
   const retryMs = settings.retryIntervalMs * shareOf(settings, grant.validForMs)
-  // The first failure is followed by another try, however near the deadline is.
+  // The first failure is always followed by another try, no matter how close the deadline is.
   const pauseMs = failures === 1 ? Math.min(retryMs, (deadlineOf(s) - flight.sentAtMs) / 2) : retryMs
   const renewAtMs = Math.max(heldNow(s), flight.sentAtMs + pauseMs)
   s.grant = { ...grant, failures, renewAtMs }
@@ -714,14 +742,14 @@ function endLeadership(s: Draft, effects: Effects, reason: LossReason, cooldownM
     releaseUntilMs: undefined,
     cooldownMs,
   }
-  // I5: no renewal counts any more, and none is sent.
+  // I5: from now on no renewal counts, and none is sent.
   if (!voluntary) cancel(s, effects)
   effects.push({ type: 'ended', reason })
 }
 
 function windDown(s: Draft, effects: Effects): void {
   const { ending } = s
-  // I7: what listens to the end may still hand in work, whatever else it calls before.
+  // I7: listeners of the end may still register work, whatever else they call first.
   if (!ending?.told) return
   if (ending.releaseUntilMs !== undefined) return releaseIfDue(s, effects)
   if (s.work > 0 && s.nowMs < ending.drainUntilMs) return ending.voluntary ? keepLease(s, effects) : undefined
@@ -731,14 +759,14 @@ function windDown(s: Draft, effects: Effects): void {
   if (s.work > 0) return finishEnding(s, effects)
   const release = ending.voluntary && s.grant && (ending.next === 'campaign' || s.settings.releaseOnStop)
   if (!release) return finishEnding(s, effects)
-  // I7: the work has settled, so the lease may be given back.
+  // I7: the work has settled, so the lease may be released.
   cancel(s, effects)
   s.ending = { ...ending, releaseUntilMs: s.nowMs + farewellOf(s.settings) }
   s.tryAtMs = s.nowMs
   releaseIfDue(s, effects)
 }
 
-/** Renewal goes on while work winds down, by the same deadline as before. */
+/** Keeps renewing while work winds down, with the same deadline as before. */
 function keepLease(s: Draft, effects: Effects): void {
   if (s.grant && heldNow(s) >= deadlineOf(s)) {
     s.grant = { ...s.grant, renewAtMs: Infinity }
@@ -747,7 +775,10 @@ function keepLease(s: Draft, effects: Effects): void {
   renewIfDue(s, effects)
 }
 
-/** I7: work that does not settle is never released under. Its lease runs out, and its elector stays out until it ends. */
+/**
+ * I7: a lease is never released while its work is running. It expires instead, and the elector stays out of the
+ * election until the work ends.
+ */
 function leaveToExpire(s: Draft, effects: Effects, ending: Ending): void {
   cancel(s, effects)
   s.grant = undefined
@@ -757,7 +788,7 @@ function leaveToExpire(s: Draft, effects: Effects, ending: Ending): void {
 
 function unsettled({ work, settings }: Draft, { term }: Ending): TenureError {
   const pieces = work === 1 ? '1 piece of work has' : `${work} pieces of work have`
-  const text = `${pieces} not settled within drainTimeoutMs (${settings.drainTimeoutMs} ms) after "${settings.election}" in term ${term} ended. The lease is left to run out. Hand leadership.signal to what takes long.`
+  const text = `${pieces} not settled within drainTimeoutMs (${settings.drainTimeoutMs} ms) after leadership of "${settings.election}" in term ${term} ended. The lease is not released and expires. Pass leadership.signal to long-running work.`
   return new TenureError('WORK_UNSETTLED', text)
 }
 
@@ -812,7 +843,7 @@ function stop(s: Draft, effects: Effects): void {
   }
   if (s.phase === 'idle') return enterStopped(s, effects)
   if (s.phase !== 'standby' || s.stopUntilMs !== undefined) return
-  // A grant may be on its way: a short wait for it lets it be given back instead of running out.
+  // A grant may be on its way. A short wait allows releasing it, so that others need not wait for it to expire.
   const granting = s.settings.releaseOnStop && s.attempt !== undefined
   s.stopUntilMs = granting ? s.nowMs + Math.min(usefulMs(s.settings), farewellCallMs) : s.nowMs
   s.tryAtMs = s.nowMs
@@ -843,7 +874,7 @@ function stepDown(s: Draft, effects: Effects, cooldownMs: number): void {
   if (s.phase === 'leading') return endLeadership(s, effects, 'released', cooldownMs)
   if (s.phase === 'ending' && s.ending) {
     s.ending = { ...s.ending, cooldownMs }
-    // One that is already under way answers for both.
+    // A step-down already in progress resolves both calls.
     if (!s.ending.voluntary) effects.push({ type: 'stepped-down' })
     return
   }
@@ -875,13 +906,16 @@ function cancel(s: Draft, effects: Effects): void {
   s.flight = undefined
 }
 
-/** Names a grant by everything the store compares, so that it can touch nothing else (I2). */
+/** Identifies a grant by everything the store compares, so that the call cannot affect any other grant (I2). */
 function heldClaim(s: Draft, { attempt, term, version }: LeaseRecord, mark: string): HeldClaim {
   const { election, identity, leaseDurationMs } = s.settings
   return { election, holder: identity, attempt, term, version, leaseDurationMs, mark }
 }
 
-/** A claim on the own grant, whose mark is remembered: the record may show it before, or without, an answer. */
+/**
+ * A claim on the own grant. Its write id is remembered, because the record may show it before the answer, or without
+ * one.
+ */
 function markedClaim(s: Draft, effects: Effects, { record }: Grant): HeldClaim {
   const mark = effects.freshName()
   s.own = s.own.map((own) =>
@@ -891,8 +925,8 @@ function markedClaim(s: Draft, effects: Effects, { record }: Grant): HeldClaim {
 }
 
 /**
- * I10: neither a call that gets lost nor a store that is slow ends a leadership. The first try may take half of what is
- * left to the deadline, or as long as answers have been taking; those after it leave time for one more.
+ * I10: neither a lost call nor a slow store ends a leadership. The first try may take half of the time left until the
+ * deadline, or as long as recent answers took. Later tries leave time for one more.
  */
 function renewBoundMs(s: Draft): number {
   const { settings, grant } = s
@@ -903,24 +937,24 @@ function renewBoundMs(s: Draft): number {
   return Math.min(leftMs, Math.max(retryMs, leftMs - retryMs, usualMs))
 }
 
-/** How old a grant may be and still be worth having: there is time left to renew it. */
+/** The maximum age at which a grant is still useful, because there is time left to renew it. */
 function usefulMs({ renewDeadlineMs, retryIntervalMs }: Settings): number {
   return renewDeadlineMs - retryIntervalMs
 }
 
-/** For how long it is tried to give a lease back. */
+/** How long to keep trying to release a lease. */
 function farewellOf({ leaseDurationMs }: Settings): number {
   return Math.min(leaseDurationMs / 3, farewellMs)
 }
 
-/** Two tries fit, unless answers take longer. */
+/** Leaves time for two tries, unless answers take longer. */
 function releaseBoundMs({ settings, answeredInMs }: Draft): number {
   return Math.min(farewellCallMs, Math.max(farewellOf(settings) / 2, answeredInMs * slowerBy))
 }
 
 /**
- * I10: a contender waits for an answer for as long as it would be of use. After an acquire there is time left for a
- * read, to find out what became of it, and to lead. A mere look is soon done again.
+ * I10: a contender waits for an answer for as long as the answer would be useful. After an acquire, that leaves time to
+ * read its outcome and to lead. A plain read has a short timeout, because it is soon repeated.
  */
 function contenderBoundMs(s: Draft, verb: 'read' | 'acquire'): number {
   const { settings, view } = s
@@ -934,7 +968,7 @@ function contenderBoundMs(s: Draft, verb: 'read' | 'acquire'): number {
   return Math.min(mostMs, Math.max(retryIntervalMs, leftMs))
 }
 
-// Time and chance
+// Time and randomness
 
 function heldNow(s: Draft): number {
   return s.nowMs + s.sleptMs

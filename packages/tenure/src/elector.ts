@@ -39,35 +39,38 @@ import { SleepMeter, type Sleeper } from './sleep-meter.ts'
 import { callStore, checkFound, type Answer } from './store-calls.ts'
 import { checkDuration, timingNames, timingsOf, type TimingOptions } from './timings.ts'
 
-/** What an {@link Elector} takes. `store` and `election` are enough. */
+/** Options of an {@link Elector}. Only `store` and `election` are required. */
 export interface ElectorOptions extends TimingOptions {
   readonly store: LeaseStore
   readonly election: string
-  /** Default: the host's name, the process id and a random suffix. */
+  /** Default: the host name, the process id, and a random suffix. */
   readonly identity?: string | undefined
-  /** Shown to others while this elector leads. */
+  /** Visible to others while this elector leads. */
   readonly metadata?: Metadata | undefined
-  /** Give the lease back on `stop()`, so that others need not wait for it to run out. Default: true. */
+  /** Whether `stop()` releases the lease, so that others need not wait for it to expire. Default: true. */
   readonly releaseOnStop?: boolean | undefined
   /** How long `stop()` and `stepDown()` wait for work to settle. Default: 30 s. */
   readonly drainTimeoutMs?: number | undefined
   readonly clock?: Clock | undefined
   readonly observer?: Observer | undefined
   /**
-   * Where lines about losses, errors and recoveries go, such as `console`; or false for none. Default: standard error,
+   * Where to log losses, errors, and recoveries, such as `console`. False disables logging. Default: standard error,
    * unless the observer has an `onEvent`.
    */
   readonly log?: Log | false | undefined
 }
 
-/** What `start` takes. */
+/** Options of `start`. */
 export interface StartOptions {
-  /** Stops the elector when it aborts. */
+  /** Aborting it stops the elector. */
   readonly signal?: AbortSignal | undefined
   /**
-   * When to stop by itself: never (`stopped`, default); after one lease in which the store gave no answer
-   * (`unanswered`); after the first loss (`lost`); after both of these, or as soon as another process is known to lead
-   * (`busy`); after the first loss, or the first refused or failed try (`refused`).
+   * When the elector stops on its own.
+   * `stopped` (default): never.
+   * `unanswered`: when the store has not answered for one lease duration.
+   * `lost`: after the first loss.
+   * `busy`: like `unanswered` and `lost`, and as soon as another process is known to lead.
+   * `refused`: after the first loss, and after the first refused or failed try.
    */
   readonly until?: 'stopped' | 'unanswered' | 'lost' | 'busy' | 'refused' | undefined
 }
@@ -89,9 +92,9 @@ export const candidateNames: OptionNames<Omit<ElectorOptions, 'election'>> = {
 export const electorNames: OptionNames<ElectorOptions> = { election: true, ...candidateNames }
 
 const keptErrors = 3
-/** How much later than asked for a timer may start. */
+/** How much later than requested a timer may start. */
 const lateTimerMs = 5
-/** How long after its first answer a store is examined, at most. */
+/** The longest delay between a store's first answer and its diagnostics. */
 const longestLullMs = 1_000
 
 interface Waiter {
@@ -136,9 +139,11 @@ export class Elector {
   #stopped: { promise: Promise<void>; resolve(): void } | undefined
   #releaseError: unknown
   #forgetSignal: (() => void) | undefined
-  /** Called after each step: what is known may have changed. @internal */
+  /** Called after each step, because the state may have changed. @internal */
   onStep: (() => void) | undefined
-  /** Hears of each event after the observer: a style that listens does not count as an observer. @internal */
+  /**
+   * Receives each event after the observer. A style listens here, so that it does not count as an observer. @internal
+   */
   onEvent: ((event: ElectionEvent) => void) | undefined
   readonly #reign: Reign & Sleeper
 
@@ -188,13 +193,13 @@ export class Elector {
     this.#driver = new Driver(host, { state: initialState(settings), wakeAtMs: undefined, flight: undefined })
   }
 
-  /** Begins to campaign. An elector starts once; make another to campaign again after `stop()`. */
+  /** Starts campaigning. An elector can be started only once. Create another one to campaign again after `stop()`. */
   start(options: StartOptions = {}): void {
     checkOptions('start()', options, { signal: true, until: true })
     if (this.#state.phase !== 'idle') {
       throw new TenureError(
         'ALREADY_STARTED',
-        `The elector for "${fullName(this)}" was started or stopped before; make a new one to campaign again.`,
+        `The elector for "${fullName(this)}" was already started or stopped. Create a new one to campaign again.`,
       )
     }
     const { signal, until = 'stopped' } = options
@@ -209,26 +214,29 @@ export class Elector {
     this.#dispatch({ type: 'start' })
   }
 
-  /** Whether this elector leads now, by the clock. If its lease is over, the leadership's signal has aborted by then. */
+  /**
+   * Whether this elector leads now, according to the clock. If its lease is over, the leadership's signal has been
+   * aborted before this returns.
+   */
   isLeader(): boolean {
     if (this.leadsByClock()) return true
     if (this.#state.phase === 'leading') this.#endOverdue()
     return false
   }
 
-  /** As {@link isLeader}, for those who only look on: it ends nothing. @internal */
+  /** Like {@link isLeader}, but without side effects: it does not end an expired leadership. @internal */
   leadsByClock(): boolean {
     return leadsAt(this.#state, this.#heldMs())
   }
 
-  /** The last record seen, released ones too; undefined before the first sight and after it vanished. */
+  /** The last record seen, even if it is released. Undefined before the first record and after it was deleted. */
   leader(): LeaseRecord | undefined {
     return this.#state.grant?.record ?? this.#state.view?.record
   }
 
   /**
-   * Resolves with the current or the next leadership; rejects when the elector stops or `signal` aborts. An elector that
-   * was not to wait rejects with `BUSY`, or with what its try failed with.
+   * Resolves with the current or the next leadership. Rejects when the elector stops or `signal` aborts. With `until:
+   * 'busy'` or `until: 'refused'`, it rejects with `BUSY` or with the error of the failed try.
    */
   async waitForLeadership(options: { signal?: AbortSignal | undefined } = {}): Promise<Leadership> {
     checkOptions('waitForLeadership()', options, { signal: true })
@@ -255,12 +263,12 @@ export class Elector {
     })
   }
 
-  /** The leadership, if it leads now by the clock. @internal */
+  /** The leadership, if this elector leads now according to the clock. @internal */
   currentLeadership(): Leadership | undefined {
     return this.#leadership?.isLeader() ? this.#leadership : undefined
   }
 
-  /** What happens from now on. A reader that falls behind misses events and gets a `gap` in their place. */
+  /** All events from now on. A reader that falls behind misses events and gets a `gap` event instead. */
   events(options: { signal?: AbortSignal | undefined } = {}): AsyncIterableIterator<ElectionEvent, undefined> {
     checkOptions('events()', options, { signal: true })
     const { signal } = options
@@ -280,7 +288,7 @@ export class Elector {
     return queue
   }
 
-  /** Why it leads or does not, who does, when the lease ends, and the last errors. */
+  /** Explains why this elector leads or not, who leads, when the lease ends, and the last errors. */
   explain(): Explanation {
     const nowMs = this.#clock.monotonicMs()
     return explain(this.#state, {
@@ -293,8 +301,8 @@ export class Elector {
   }
 
   /**
-   * Gives leadership up once its work has settled, and stays out for `cooldownMs` (default: one lease duration).
-   * Resolves when the lease is released, or left to run out because work did not settle.
+   * Gives up leadership after its work has settled, and stays out of the election for `cooldownMs` (default: one lease
+   * duration). Resolves when the lease is released, or when it is left to expire because work did not settle.
    */
   async stepDown(options: { cooldownMs?: number | undefined } = {}): Promise<void> {
     checkOptions('stepDown()', options, { cooldownMs: true })
@@ -307,7 +315,10 @@ export class Elector {
     })
   }
 
-  /** Ends the campaign: aborts the leadership's signal, waits for its work, releases. Settles in bounded time. */
+  /**
+   * Ends the campaign: aborts the leadership's signal, waits for its work, and releases the lease. Settles in bounded
+   * time.
+   */
   stop(): Promise<void> {
     if (!this.#stopped) {
       let resolve = (): void => undefined
@@ -323,7 +334,7 @@ export class Elector {
     return this.stop()
   }
 
-  /** The lease as last seen, and how much longer it lasts unless renewed. @internal */
+  /** The lease as last observed, and the time until it expires if it is not renewed. @internal */
   leaseSeen(): { readonly record: LeaseRecord; readonly leftMs: number } | undefined {
     const { grant, view } = this.#state
     if (grant) return { record: grant.record, leftMs: beliefEndOf(this.#state) - this.#heldMs() }
@@ -332,24 +343,24 @@ export class Elector {
     return { record: view.record, leftMs: endsAtMs - this.#clock.monotonicMs() }
   }
 
-  /** Reports an error of a style's own, which the style itself does not hear of. @internal */
+  /** Reports an error that occurred in a style. The style's own `onEvent` does not receive it. @internal */
   reportError(error: unknown): void {
     this.#emit({ type: 'error', error }, { isOfStyle: true })
   }
 
-  /** Lets the log go on where that of an earlier elector ended. @internal */
+  /** Continues the log of an earlier elector. @internal */
   continueLog(past: ElectionPast): void {
     this.#log.continue(past)
   }
 
-  /** Why the release at the end did not succeed, if so. @internal */
+  /** Why the final release failed. Undefined if it succeeded. @internal */
   get releaseError(): unknown {
     return this.#releaseError
   }
 
   /**
-   * Goes on where a snapshot of `original` was taken, as a clone on a machine of its own. Calls, watches and work do not
-   * survive that. For the simulator. @internal
+   * Continues from a snapshot of `original`, like a clone on its own machine. Calls, watches, and work do not survive
+   * the snapshot. For the simulator. @internal
    */
   resumeFrom(original: Elector): void {
     this.#driver.state = { ...original.#state, work: 0 }
@@ -389,7 +400,7 @@ export class Elector {
   }
 
   #afterInput(): void {
-    // While work winds down the deadline passes without an end that would say so.
+    // While work winds down, the deadline passes without an `ended` effect that would drop the checkpoint.
     const { phase } = this.#state
     if (this.#carry && phase !== 'leading' && !canCarry(this.#state, this.#heldMs())) {
       this.#dropCarry(this.#leadership?.loss)
@@ -402,7 +413,10 @@ export class Elector {
     this.#timer = atMs === undefined ? undefined : this.#setTimerAt(atMs, () => this.#driver.woken())
   }
 
-  /** A pause between the look at the clock and the start of the timer would make it late by as much (I1): set again. */
+  /**
+   * A pause between reading the clock and starting the timer would make the timer late by the same amount (I1), so set
+   * it again.
+   */
   #setTimerAt(atMs: number, callback: () => void): Timer {
     for (;;) {
       const nowMs = this.#clock.monotonicMs()
@@ -463,15 +477,16 @@ export class Elector {
           this.#examineSoon()
         },
       )
-    // The event loop takes a turn between a loss and the next campaign. Otherwise work that blocks it past the lease, on a
-    // store that answers without I/O, would lose and win again for ever before any other timer fires.
+    // The event loop takes a turn between a loss and the next campaign. Otherwise, with a store that answers without
+    // I/O, work that blocks the loop for longer than the lease would lose and win again forever before any other timer
+    // fires.
     const isNext = this.#hasExpired && this.#state.phase === 'standby'
     if (isNext) this.#hasExpired = false
     this.#flight = { controller, timer, turn: isNext ? { timer: this.#clock.setTimer(0, send), send } : undefined }
     if (!isNext) send()
   }
 
-  /** Without this, a call whose turn has yet to come would keep `stop()` waiting on a clock that nobody advances. */
+  /** Without this, a call that still waits for its turn would make `stop()` hang on a clock that nobody advances. */
   #sendNow(): void {
     const turn = this.#flight?.turn
     if (!this.#flight || !turn) return
@@ -491,10 +506,10 @@ export class Elector {
     this.#endFlight()
     if (answer.outcome) this.#dispatch({ type: 'answer', call: call.id, outcome: answer.outcome })
     else this.#dispatch({ type: 'found', call: call.id, record: answer.record })
-    // Last: a listener may call back in, and must find the call over and done with.
+    // Comes last, because a listener may call back in and must find the call completed.
     this.#log.answered({
       isWrite: call.verb !== 'read',
-      // A store without terms cannot show who has a lease: that it refuses is all that it ever says.
+      // A store without terms cannot show who holds a lease, so its refusals must count as good answers.
       isOk: answer.outcome?.ok !== false || !this.#store.terms,
       isHeld: isHeldByOther(this.#state),
     })
@@ -502,7 +517,7 @@ export class Elector {
     this.#examineSoon()
   }
 
-  /** Without a reason it was answered. */
+  /** Ends the pending call. Without a reason, the call was answered. */
   #endFlight(reason?: TenureError): void {
     const flight = this.#flight
     this.#flight = undefined
@@ -540,8 +555,9 @@ export class Elector {
   }
 
   /**
-   * Once: what is missing is reported before it costs a leadership. A little after the first answer, when no call is
-   * under way as a rule, so that this shares a connection; and a campaign that ends at once does not ask at all.
+   * Diagnoses the store once, so that a problem is reported before it costs a leadership. This runs shortly after the
+   * first answer, when usually no other call is in flight, so that it can share the connection. A campaign that ends
+   * immediately skips it.
    */
   #examineSoon(): void {
     if (!this.#store.examine || this.#examination || this.#stopped) return
@@ -557,7 +573,7 @@ export class Elector {
         if (!signal.aborted) this.#emit({ type: 'error', error })
       }
     } catch {
-      // The campaign asks the same store, and reports what is wrong with it.
+      // The campaign calls the same store and reports its errors.
     }
   }
 
@@ -577,11 +593,11 @@ export class Elector {
     this.#dropCarry(loss)
   }
 
-  /** The lease is over, and no timer could say so yet. */
+  /** Ends a leadership whose lease is over before any timer could do so. */
   #endOverdue(): void {
     if (this.#leadership?.loss) return
     this.#dispatch({ type: 'wake' })
-    // Within a step, that input only waits in the queue. The signal must not wait for it.
+    // Inside a step, that input only waits in the queue. The signal must abort before that.
     this.#leadership?.end('expired')
   }
 
@@ -619,8 +635,8 @@ export class Elector {
     if (gaveUp && 'error' in gaveUp) return gaveUp.error
     if (gaveUp) {
       const { holder, term } = gaveUp.record ?? {}
-      const who = holder === undefined ? 'Somebody else leads' : `"${holder}" leads in term ${term}`
-      return new TenureError('BUSY', `"${fullName(this)}" is busy: ${who}, and this elector was not to wait.`, {
+      const who = holder === undefined ? 'Another process leads' : `"${holder}" leads in term ${term}`
+      return new TenureError('BUSY', `"${fullName(this)}" is busy: ${who}, and this elector does not wait.`, {
         retryable: true,
       })
     }
@@ -644,7 +660,7 @@ export class Elector {
     this.#contain(() => this.#observer?.onCall?.(report))
   }
 
-  /** A listener's mistake must not end leadership, so it is reported to everyone but that listener. */
+  /** A listener's error must not end leadership, so it is reported to everyone except that listener. */
   #contain(callListener: () => unknown): void {
     contain(callListener, (cause) => {
       const text = `The observer of "${fullName(this)}" failed: ${messageOf(cause)}`
@@ -685,12 +701,12 @@ export class Elector {
     }
   }
 
-  /** One at a time, so that each caller learns of its own text. */
+  /** Writes one checkpoint at a time, so that each caller learns the outcome of its own. */
   async #setCarry(leadership: Leadership, text: string): Promise<void> {
     if (!this.#store.terms) {
       throw new TenureError(
         'TERMS_REQUIRED',
-        `The store for "${fullName(this)}" keeps nothing, so nothing can be carried.`,
+        `The store for "${fullName(this)}" keeps no lease record, so it cannot store a checkpoint.`,
       )
     }
     while (this.#carry) await this.#settled(this.#carry)
@@ -716,13 +732,14 @@ export class Elector {
       const text = `Work of "${fullName(this)}"${inTerm} failed: ${messageOf(cause)}`
       this.#emit({ type: 'error', error: new TenureError('WORK_FAILED', text, { cause }) })
     }
-    // A report that fails must not leave work pending: that would keep this elector from every later election.
+    // A report that fails must not leave work pending. Otherwise this elector could never take part in an election
+    // again.
     const settled = Promise.resolve(work)
       .catch(report)
       .catch(() => undefined)
     const { phase, ending } = this.#state
     const active = phase === 'leading' || (phase === 'ending' && ending?.releaseUntilMs === undefined)
-    // Too late to wait for: its term is being released, was released, or has passed on.
+    // It is too late to wait for this work: its term is being released, was released, or has ended.
     if (leadership !== this.#leadership || !active) throw leadership.loss ?? this.#stoppedError()
     this.#dispatch({ type: 'work', pending: ++this.#work })
     void settled.then(() => this.#dispatch({ type: 'work', pending: --this.#work }))

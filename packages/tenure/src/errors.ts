@@ -1,7 +1,10 @@
 /** Why leadership ended. */
 export type LossReason = 'expired' | 'superseded' | 'released' | 'stopped'
 
-/** Every code of the library, the service and the command line; `docs/reference/errors.md` says what to do about each. */
+/**
+ * Every error code of the library, the service, and the command line. `docs/reference/errors.md` says what to do about
+ * each.
+ */
 export const errorCodes = [
   'INVALID_OPTION',
   'ALREADY_STARTED',
@@ -40,23 +43,25 @@ export const errorCodes = [
 /** A stable name for what went wrong. */
 export type ErrorCode = (typeof errorCodes)[number]
 
-/** What an error says as data, for programs that say it in words of their own. The message says all of it too. */
+/**
+ * The parts of an error as data, for programs that write their own messages. The error's message contains all of them.
+ */
 export interface ErrorDetails {
   /** The option or variable that the error is about, such as `leaseDurationMs` or `TENURE_CA_FILE`. */
   readonly option?: string | undefined
-  /** Its value as the message shows it: short, and without a password. A number is still a number. */
+  /** Its value as the message shows it: short, and without passwords. A number stays a number. */
   readonly value?: string | number | undefined
   /** What the value must be, or what is wrong with it. */
   readonly rule?: string | undefined
-  /** The smallest value that the rule allows, where it is about a number. */
+  /** The smallest value that the rule allows, if the option is a number. */
   readonly least?: number | undefined
   /** The part of the message that says what to do. */
   readonly advice?: string | undefined
 }
 
 /**
- * An error of this library: `code` is stable, and `retryable` says whether the same call may succeed later. `option`,
- * `value`, `rule` and `advice` are there where they apply.
+ * An error of this library. `code` is stable, and `retryable` says whether the same call may succeed later. `option`,
+ * `value`, `rule`, and `advice` are set where they apply.
  *
  * @example
  * try { await work() } catch (error) {
@@ -68,7 +73,7 @@ export class TenureError extends Error implements ErrorDetails {
   override readonly name: string = 'TenureError'
   readonly code: ErrorCode
   readonly retryable: boolean
-  // Declared only: otherwise every error would be printed with five times "undefined".
+  // Declared only. With initializers, every printed error would show five undefined properties.
   declare readonly option?: string
   declare readonly value?: string | number
   declare readonly rule?: string
@@ -90,8 +95,8 @@ export class TenureError extends Error implements ErrorDetails {
 }
 
 /**
- * The reason of a leadership's signal, and what `throwIfLost()` throws. If the lease expired after calls to the store
- * failed, `cause` is the last error of the store.
+ * The reason of a leadership's signal, and the error that `throwIfLost()` throws. If the lease expired after calls to
+ * the store failed, `cause` is the store's last error.
  *
  * @example
  * leadership.signal.addEventListener('abort', () => console.log(leadership.signal.reason.reason))
@@ -102,7 +107,7 @@ export class LeadershipLostError extends TenureError {
   readonly election: string
   readonly term: number
 
-  /** `stalledMs`: how long the process did not run, if that is why the lease expired. */
+  /** `stalledMs` is how long the process did not run, if that is why the lease expired. */
   constructor(
     election: string,
     term: number,
@@ -130,13 +135,16 @@ function stalled(ms: number): string {
   return `the lease was not renewed in time, because this process did not run for at least ${Math.round(ms)} ms: its event loop was blocked, or it was paused`
 }
 
-/** An election as messages name it: with its namespace, because two namespaces may each have a Lease of that name. */
+/**
+ * An election's name for messages. It includes the namespace, because two namespaces may each have a Lease of the same
+ * name.
+ */
 export function fullName({ election, namespace }: { election: string; namespace?: string | undefined }): string {
   return namespace === undefined ? election : `${namespace}/${election}`
 }
 
 /**
- * Whether something thrown is an error of this library, even of another copy of it.
+ * Whether a thrown value is an error of this library, even if another copy of the library created it.
  *
  * @example
  * if (isTenureError(error)) console.log(error.code, error.retryable)
@@ -151,8 +159,8 @@ export function isTenureError(error: unknown): error is TenureError {
 }
 
 /**
- * A wrong option is a programmer's mistake: a TypeError that names the option, the value and the rule. `least` is the
- * smallest value that the rule allows, where it is about a number.
+ * Creates the error for an invalid option: a TypeError that names the option, the value, and the rule. `least` is the
+ * smallest value that the rule allows, if the option is a number.
  *
  * @example
  * if (port > 65_535) throw invalidOption('port', port, 'it must be at most 65535')
@@ -162,7 +170,7 @@ export function invalidOption(option: string, value: unknown, rule: string, leas
   return optionError({ option, value: shown, rule, ...(least !== undefined && { least }) })
 }
 
-/** A wrong option whose value is not worth showing, or that only a message of its own can explain. */
+/** Creates the error for an invalid option whose value should not be shown, or that needs its own message. */
 export function optionError(
   details: ErrorDetails & { readonly option: string },
   message = optionMessage(`Option "${details.option}"`, details),
@@ -171,7 +179,7 @@ export function optionError(
 }
 
 /**
- * A wrong option in words. `name` is what the reader calls it.
+ * The message for an invalid option. `name` is what the user calls it.
  *
  * @example
  * if (isTenureError(error) && error.rule) console.error(optionMessage('--port', error))
@@ -181,7 +189,7 @@ export function optionMessage(name: string, { value, rule, advice }: ErrorDetail
   return advice === undefined ? text : `${text} ${advice}`
 }
 
-/** A value for a message: short, without a password, and without what a terminal would obey. */
+/** Formats a value for a message: short, without passwords, and without terminal control characters. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return quote(shortened(withoutPassword(value)))
   if (typeof value === 'number' || typeof value === 'undefined' || typeof value === 'boolean') return String(value)
@@ -191,7 +199,7 @@ export function show(value: unknown): string {
   return value === null ? 'null' : `${typeof value === 'object' ? 'an' : 'a'} ${typeof value}`
 }
 
-/** The natural first try, where a client is wanted, is to hand in its URL. */
+/** Users often pass a URL where a client is expected, and that URL may contain a password. */
 function withoutPassword(text: string): string {
   if (text.includes('://')) return redactedUrl(text)
   return text.replace(/(\bpassword\s*=).*/is, '$1***')
@@ -201,22 +209,22 @@ function shortened(text: string): string {
   return text.length > 80 ? `${text.slice(0, 80)}…` : text
 }
 
-/** JSON leaves DEL and C1 as they are, and a terminal obeys some of them. */
+/** JSON.stringify does not escape DEL and C1, and terminals act on some of them. */
 function quote(text: string): string {
   return JSON.stringify(text).replace(/[\u007f-\u009f]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`)
 }
 
-/** Parameters that have no secret in them, and are worth seeing. */
+/** URL parameters that never contain a secret and are useful in a message. */
 const plain = new Set('cluster endpoint prefix region sentinel shareWithGroup sslmode table waitForReplicas'.split(' '))
 
-/** With a port or without. `http:` begins the next of several addresses. */
+/** A host with or without a port. `http:` starts the next of several addresses. */
 const plainHost = /^(?:(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?|https?:)$/i
 
 /**
- * A URL as it may be shown in a message: without what comes before the last `@` or after a `#`, and without the values
- * after a `?`, but for those of parameters that hold no secret. A password that is not percent-encoded may contain any
- * of these, and slashes and commas as well. Hosts are shown if all of them look like hosts: a login whose `@` is missing
- * stands among them.
+ * A URL that is safe to show in a message. It omits everything before the last `@` or after a `#`, and the values after
+ * a `?`, except for parameters that never contain a secret. A password that is not percent-encoded may contain any of
+ * these characters, and slashes and commas as well. Hosts are shown only if all of them look like hosts, because a
+ * login without its `@` would appear among them.
  *
  * @example
  * logger.info({ store: redactedUrl(process.env.TENURE_STORE ?? 'memory:') })

@@ -1,15 +1,15 @@
 import type { LossReason } from './errors.ts'
 import type { LeaseRecord } from './lease-store.ts'
 
-/** Which candidate of which election something is reported of. */
+/** The election and the candidate that a report is about. */
 export interface Origin {
   readonly election: string
-  /** The store's `namespace`, if it has one: elections of two namespaces may share a name. */
+  /** The store's `namespace`, if it has one. Elections in two namespaces may have the same name. */
   readonly namespace?: string
   readonly identity: string
 }
 
-/** What an elector reports. `gap` means events that a slow reader missed. */
+/** An event that an elector reports. `gap` stands for events that a slow reader missed. */
 export type ElectionEvent = Origin &
   (
     | { readonly type: 'new-leader'; readonly record: LeaseRecord }
@@ -23,7 +23,7 @@ export type ElectionEvent = Origin &
 
 type Anonymous<T> = T extends unknown ? Omit<T, keyof Origin> : never
 
-/** An event of an elector that knows itself. */
+/** An event without its origin, which the elector adds. */
 export type EventBody = Anonymous<ElectionEvent>
 
 /** One store call, for metrics. */
@@ -34,7 +34,8 @@ export interface CallReport extends Origin {
 }
 
 /**
- * Where logs and metrics hook in. It is called at once, never awaited, and what it throws is contained.
+ * Receives events for logs and metrics. Its methods are called synchronously and never awaited. Errors that they throw
+ * are caught and logged.
  *
  * @example
  * const observer: Observer = {
@@ -47,20 +48,20 @@ export interface Observer {
   readonly onCall?: ((report: CallReport) => void) | undefined
 }
 
-/** An {@link Observer} with both methods, such as those that count. */
+/** An {@link Observer} with both methods, such as the ones that collect metrics. */
 export interface WholeObserver extends Observer {
   onEvent(event: ElectionEvent): void
   onCall(report: CallReport): void
 }
 
-/** Which candidate of which election an event is about. */
+/** Picks the origin fields of an event or an elector. */
 export function originOf({ election, namespace, identity }: Origin): Origin {
   return { election, ...(namespace !== undefined && { namespace }), identity }
 }
 
 const queueLimit = 256
 
-/** One reader of `elector.events()`: a bounded queue that counts what it dropped. */
+/** The queue of one `elector.events()` reader. It is bounded and counts the events it dropped. */
 export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefined> {
   readonly #queue: ElectionEvent[] = []
   #missed = 0
@@ -79,7 +80,7 @@ export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefine
     this.#wakeAll()
   }
 
-  /** What is queued can still be read. */
+  /** Ends the queue. Events that are already queued can still be read. */
   end(): void {
     this.#ended = true
     this.#onEnd(this)
@@ -112,7 +113,7 @@ export class EventQueue implements AsyncIterableIterator<ElectionEvent, undefine
     for (const wake of this.#wakes.splice(0)) wake()
   }
 
-  /** The queue was full until now, so everything missed is between its end and whatever comes next. */
+  /** The queue was full until now, so all missed events belong after its last event. */
   #closeGap(next: ElectionEvent): void {
     if (this.#missed === 0) return
     this.#queue.push({ type: 'gap', missed: this.#missed, ...originOf(next) })

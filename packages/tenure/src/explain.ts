@@ -3,9 +3,9 @@ import { beliefEndOf, deadlineOf, leadsAt, type ElectionState } from './election
 import { fullName } from './errors.ts'
 import type { LeaseRecord } from './lease-store.ts'
 
-/** What `elector.explain()` gives: `summary` for people, the rest for programs. */
+/** The result of `elector.explain()`: `summary` is for people, the other fields are for programs. */
 export interface Explanation {
-  /** One or two sentences: why it leads or does not, and what it waits for. */
+  /** One or two sentences: why this elector leads or not, and what it is waiting for. */
   readonly summary: string
   readonly election: string
   /** The store's namespace, if it has one. */
@@ -13,14 +13,17 @@ export interface Explanation {
   readonly identity: string
   readonly isLeader: boolean
   readonly phase: 'idle' | 'standby' | 'leading' | 'ending' | 'stopped'
-  /** The term led now, if any. */
+  /** The term that this elector leads now. Undefined if it does not lead. */
   readonly term: number | undefined
   readonly highestTermSeen: number
-  /** Who holds the lease as far as is known; undefined if nobody or nothing is known. */
+  /** The known holder of the lease. Undefined if nobody holds it, or nothing is known. */
   readonly leader: LeaseRecord | undefined
-  /** Leading: until `isLeader()` turns false unless renewed. Standing by: until the lease seen runs out. */
+  /**
+   * While leading: the time until `isLeader()` turns false without a renewal. On standby: the time until the observed
+   * lease expires.
+   */
   readonly leaseEndsInMs: number | undefined
-  /** Until it tries next; undefined while a call is under way or nothing is planned. */
+  /** The time until the next try. Undefined while a call is in flight or no try is planned. */
   readonly nextTryInMs: number | undefined
   readonly pendingWork: number
   readonly lastErrors: readonly { readonly at: number; readonly message: string }[]
@@ -34,7 +37,7 @@ interface Circumstances {
   readonly errors: readonly { readonly atMs: number; readonly error: unknown }[]
 }
 
-/** Puts a state into words. */
+/** Explains a state, in words and as data. */
 export function explain(state: ElectionState, now: Circumstances): Explanation {
   const isLeader = leadsAt(state, now.heldMs)
   const lastErrors = now.errors.map(({ atMs, error }) => ({ at: atMs, message: messageOf(error) }))
@@ -65,15 +68,15 @@ function sentence(state: ElectionState, now: Circumstances, data: Omit<Explanati
       return `Stopped: it no longer campaigns for "${election}"${data.pendingWork > 0 ? `, but ${pieces(data.pendingWork)} not settled` : ''}.`
     case 'leading':
       return data.isLeader
-        ? `Leads "${election}" in term ${data.term}; unless renewed, that ends in ${seconds(data.leaseEndsInMs)}.`
+        ? `Leads "${election}" in term ${data.term}. Without a renewal, leadership ends in ${seconds(data.leaseEndsInMs)}.`
         : `No longer leads "${election}": the lease was not renewed in time.`
     case 'ending': {
       const reason = state.ending?.reason
-      if (state.ending?.releaseUntilMs !== undefined) return `Gives "${election}" back (${reason}).`
+      if (state.ending?.releaseUntilMs !== undefined) return `Releasing the lease of "${election}" (${reason}).`
       const othersInMs = Math.max(0, beliefEndOf(state) - now.heldMs)
-      const renewed = state.ending?.voluntary ? ' unless it is renewed' : ''
-      const others = state.grant ? `; others may lead in ${seconds(othersInMs)}${renewed}` : ''
-      return `Leads "${election}" no more (${reason}) and does not campaign, because ${pieces(data.pendingWork)} not settled${others}.`
+      const renewed = state.ending?.voluntary ? ' unless the lease is renewed' : ''
+      const others = state.grant ? ` Another process may lead in ${seconds(othersInMs)}${renewed}.` : ''
+      return `No longer leads "${election}" (${reason}) and does not campaign, because ${pieces(data.pendingWork)} not settled.${others}`
     }
     case 'standby':
       return standbySentence(state, now, data)
@@ -86,14 +89,14 @@ function standbySentence(state: ElectionState, now: Circumstances, data: Omit<Ex
     return `Stays out of "${election}" for another ${seconds(state.cooldownUntilMs - now.nowMs)} after stepping down.`
   }
   if (state.attempt && !state.flight)
-    return `The last try to lead "${election}" failed; it will check whether that try succeeded.`
+    return `The outcome of the last try to lead "${election}" is unknown. The next read will show it.`
   if (data.leader) {
-    return `Stands by: "${data.leader.holder}" holds "${election}" in term ${data.leader.term}; as seen from here its lease runs out in ${seconds(data.leaseEndsInMs)} unless renewed.`
+    return `On standby: "${data.leader.holder}" holds "${election}" in term ${data.leader.term}. Without a renewal, its lease expires in ${seconds(data.leaseEndsInMs)}, as seen from here.`
   }
   if (state.view && !state.view.record) {
-    return `Stands by: the record of "${election}" vanished, so it counts as held for another ${seconds(data.leaseEndsInMs)}.`
+    return `On standby: the record of "${election}" was deleted, so the lease counts as held for another ${seconds(data.leaseEndsInMs)}.`
   }
-  return `Campaigns for "${election}"; nobody is known to lead.`
+  return `Campaigns for "${election}". No leader is known.`
 }
 
 function holderOf(state: ElectionState): LeaseRecord | undefined {

@@ -3,14 +3,22 @@ import type { Clock } from './clock.ts'
 import { isTenureError, type LossReason } from './errors.ts'
 import type { CallReport, ElectionEvent, Origin, WholeObserver } from './events.ts'
 
-/** How many elections are kept however long nothing is heard of them: "nobody leads" must stay visible. */
+/**
+ * This many elections are kept even if nothing more is reported about them, so that an election without a leader stays
+ * visible.
+ */
 const alwaysKept = 1_000
-/** Of more, those are forgotten that no elector here takes part in any more. A standby asks its store more often. */
+/**
+ * Above that number, an election without a report for this long is dropped: no elector here takes part in it, because
+ * even a standby polls its store more often.
+ */
 const forgottenMs = 3_600_000
-/** More calls do not fail while an attempt to acquire lasts; an outage must not fill the memory. */
+/**
+ * Fewer acquire calls than this can fail within one lease duration. The limit keeps an outage from filling the memory.
+ */
 const keptAttempts = 100
 
-/** Counts what electors do, for whoever shows it: in the text format of Prometheus, or by OpenTelemetry. */
+/** Collects metrics of electors, to be shown in the Prometheus text format or through OpenTelemetry. */
 export class ElectionFigures implements WholeObserver {
   readonly #clock: Clock
   readonly #elections = new Map<string, Figures>()
@@ -29,7 +37,7 @@ export class ElectionFigures implements WholeObserver {
     this.#figuresOf(call, nowMs).addCall(call, nowMs)
   }
 
-  /** The figures of one kind as they are now, of every election. */
+  /** The current samples of one metric family for every election. */
   samplesOf({ nameLabel = 'election', samples }: Family): Sample[] {
     const nowMs = this.#clock.monotonicMs()
     return [...this.#elections.values()].flatMap((figures) => {
@@ -43,7 +51,7 @@ export class ElectionFigures implements WholeObserver {
     const key = JSON.stringify([origin.namespace, origin.election])
     const figures = elections.get(key) ?? new Figures(origin)
     figures.heardMs = nowMs
-    // Last in line: the map keeps the order in which the elections were last heard of.
+    // Reinsert at the end: the map is ordered by when each election last reported something.
     elections.delete(key)
     elections.set(key, figures)
     for (const [oldest, silent] of elections) {
@@ -54,18 +62,18 @@ export class ElectionFigures implements WholeObserver {
   }
 }
 
-/** Which election it is. */
+/** The labels that identify an election. */
 export function labelsOf({ election, namespace }: Origin, nameLabel = 'election'): Record<string, string> {
-  // Not "namespace": Prometheus has a label of that name, where the pod runs.
+  // Not "namespace", because Prometheus uses that label for the namespace of the pod.
   return { [nameLabel]: election, ...(namespace !== undefined && { lease_namespace: namespace }) }
 }
 
 type HeldEvent = Extract<ElectionEvent, { type: 'elected' | 'renewed' }>
 
-/** What is known of one election. */
+/** The metrics of one election. */
 export class Figures {
   readonly origin: Origin
-  /** The highest that was seen. */
+  /** The highest term seen. */
   term = 0
   grants = 0
   readonly ended: Record<LossReason, number> = { expired: 0, superseded: 0, released: 0, stopped: 0 }
@@ -73,14 +81,17 @@ export class Figures {
   readonly calls = new Map<string, { readonly call: CallReport; count: number; seconds: number }>()
   heardMs = 0
   #held: { readonly term: number; readonly leaseDurationMs: number; readonly untilMs: number } | undefined
-  /** When the calls were sent that may have acquired the lease: their answers did not come. */
+  /** When acquire calls were sent that failed. Each of them may still have been granted the lease. */
   #attemptsMs: readonly number[] = []
 
   constructor(origin: Origin) {
     this.origin = origin
   }
 
-  /** By the clock: `lost` comes only when the work has ended, and the lease may have run out before. */
+  /**
+   * Uses the clock, because the lease may have expired before `lost` is reported: `lost` waits until the work has
+   * ended.
+   */
   isHeld(nowMs: number): boolean {
     return this.#held !== undefined && nowMs < this.#held.untilMs
   }
@@ -99,14 +110,14 @@ export class Figures {
     }
   }
 
-  /** The report of a call follows what came of it at once. */
+  /** Records a call. The report of a call comes directly after the event with its outcome. */
   addCall(call: CallReport, nowMs: number): void {
     const sentMs = nowMs - call.durationMs
     if (call.verb === 'acquire' && call.result === 'failed') {
       this.#attemptsMs = [...this.#attemptsMs.slice(1 - keptAttempts), sentMs]
     }
     if (this.#held && call.result === 'ok' && (call.verb === 'acquire' || call.verb === 'renew')) {
-      // A lease counts from when it was asked for: the store may have begun to count then.
+      // A lease counts from when its call was sent, because the store may have started counting then.
       const untilMs = Math.min(this.#held.untilMs, sentMs + this.#held.leaseDurationMs)
       this.#held = { ...this.#held, untilMs }
     }
@@ -116,7 +127,8 @@ export class Figures {
   }
 
   #hold({ type, term, record: { leaseDurationMs } }: HeldEvent, nowMs: number): void {
-    // A look may have found the grant of an earlier call. One that is a lease old did not get it: that would be over.
+    // A read may have found the grant of an earlier acquire call. A call older than the lease duration is excluded,
+    // because its lease would be over.
     const attemptMs = this.#attemptsMs.find((sentMs) => sentMs + leaseDurationMs > nowMs)
     const sinceMs = (type === 'elected' ? attemptMs : undefined) ?? nowMs
     this.#attemptsMs = []
@@ -128,14 +140,14 @@ export interface Family {
   readonly name: string
   readonly type: 'gauge' | 'counter' | 'summary'
   readonly help: string
-  /** The label that has the election's name. Default: `election`. */
+  /** The label that holds the election's name. Default: `election`. */
   readonly nameLabel?: string
   samples(figures: Figures, nowMs: number): readonly Sample[]
 }
 
 export const families: readonly Family[] = [
   {
-    // The name, the label and the meaning are those of client-go.
+    // The name, the label, and the meaning match client-go.
     name: 'leader_election_master_status',
     type: 'gauge',
     help: 'Whether this replica holds the lease: 1 or 0.',

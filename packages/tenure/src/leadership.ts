@@ -2,21 +2,21 @@ import { answerByClock } from './clocked-signal.ts'
 import { invalidOption, LeadershipLostError, type LossReason } from './errors.ts'
 import { carryLimitBytes } from './options.ts'
 
-/** What a leadership asks of the elector that made it. */
+/** What a leadership needs from the elector that created it. */
 export interface Reign {
   readonly election: string
   readonly namespace?: string | undefined
   readonly identity: string
-  /** The last error of the store, if it has not answered since. */
+  /** The store's last error. Undefined if the store has answered since. */
   readonly storeError?: unknown
-  /** Whether it leads by the clock. A leadership that is over is ended before this returns. */
+  /** Whether this term leads now, according to the clock. An expired leadership is ended before this returns. */
   leads(leadership: Leadership): boolean
   remainingMs(leadership: Leadership): number
   drainMs(leadership: Leadership): number
-  /** How long this process did not run, if that is why its lease expired; otherwise 0. */
+  /** How long this process did not run, if that is why its lease expired. Otherwise 0. */
   stalledMs(): number
   carry(leadership: Leadership): string
-  /** Whether a text that is set now can still reach the store. */
+  /** Whether a checkpoint that is set now can still reach the store. */
   mayCarry(leadership: Leadership): boolean
   setCarry(leadership: Leadership, text: string): Promise<void>
   track(leadership: Leadership, work: Promise<unknown>): void
@@ -30,7 +30,7 @@ export interface Reign {
  * leadership.waitUntil(work({ signal: leadership.signal, fence: leadership.term }))
  */
 export class Leadership {
-  /** The fencing token. Hand it to whatever this leader writes to. */
+  /** The fencing token. Pass it to every resource that this leader writes to. */
   readonly term: number
   readonly #reign: Reign
   #controller: AbortController | undefined
@@ -51,11 +51,11 @@ export class Leadership {
   }
 
   /**
-   * Aborts when leadership ends, with a {@link LeadershipLostError} as its reason. Its `aborted`, `reason` and
-   * `throwIfAborted()` look at the clock, as `isLeader()` does: after a stall they tell of the end before any timer does.
+   * Aborts when leadership ends, with a {@link LeadershipLostError} as its reason. Like `isLeader()`, its `aborted`,
+   * `reason`, and `throwIfAborted()` check the clock. After a stall they report the end before any timer fires.
    */
   get signal(): AbortSignal {
-    // Made on demand: ten thousand leaders whose code only asks isLeader() need none.
+    // Created on demand: ten thousand leaders whose code only calls isLeader() do not need one.
     if (!this.#controller) {
       this.#controller = new AbortController()
       if (this.#loss) this.#controller.abort(this.#loss)
@@ -64,9 +64,12 @@ export class Leadership {
     return this.#controller.signal
   }
 
-  /** Whether this term leads now, by the clock. If its lease is over, its signal has aborted when this returns. */
+  /**
+   * Whether this term leads now, according to the clock. If its lease is over, its signal has been aborted before this
+   * returns.
+   */
   isLeader(): boolean {
-    // An elector that is elected again reports the new leader a moment before the new leadership begins.
+    // A re-elected elector reports the new leader shortly before its new leadership starts.
     return this.#loss === undefined && this.#reign.leads(this)
   }
 
@@ -75,19 +78,21 @@ export class Leadership {
     if (!this.isLeader()) throw this.#lossNow()
   }
 
-  /** Registers work that must settle before the lease is released. What it rejects with is reported, not thrown. */
+  /**
+   * Registers work that must settle before the lease is released. Its rejection is reported as an event, not thrown.
+   */
   waitUntil(work: Promise<unknown>): void {
     this.#reign.track(this, work)
   }
 
-  /** A small text that outlives this leadership: the next leader finds it here. */
+  /** The checkpoint: a small text that outlives this leadership. The next leader reads it here. */
   get carry(): string {
     return this.#reign.carry(this)
   }
 
   /**
-   * Replaces the carry; resolves once the store has it. A rejection means that it may or may not have been stored. It can
-   * be replaced while leading, and by work that winds down after `stop()` or `stepDown()`.
+   * Replaces the checkpoint and resolves once the store has saved it. After a rejection, it may or may not have been
+   * saved. It can be set while leading, and by work that is winding down after `stop()` or `stepDown()`.
    */
   async setCarry(text: string): Promise<void> {
     if (typeof text !== 'string' || Buffer.byteLength(text) > carryLimitBytes || !text.isWellFormed()) {
@@ -102,12 +107,15 @@ export class Leadership {
     if (!this.#reign.mayCarry(this)) throw this.#lossNow()
   }
 
-  /** How long until `isLeader()` turns false unless the lease is renewed; 0 once it has. */
+  /** The time until `isLeader()` turns false without a renewal. 0 once it has. */
   remainingMs(): number {
     return this.isLeader() ? this.#reign.remainingMs(this) : 0
   }
 
-  /** How long until others may lead at the earliest: the time left to wind down once the signal has aborted. */
+  /**
+   * The time until another process may lead at the earliest. After the signal has aborted, this is the time left to
+   * wind down.
+   */
   drainMs(): number {
     return this.#reign.drainMs(this)
   }
@@ -127,24 +135,27 @@ export class Leadership {
   #lossBy(reason: LossReason): LeadershipLostError {
     const isExpired = reason === 'expired'
     const stalledMs = isExpired ? this.#reign.stalledMs() : 0
-    // Only a lease that was not renewed was lost because of the store.
+    // The store can be the cause only if the lease was not renewed.
     const cause = isExpired ? this.#reign.storeError : undefined
     return new LeadershipLostError(this.election, this.term, reason, cause, this.#reign.namespace, stalledMs)
   }
 
   #lossNow(): LeadershipLostError {
-    // The clock may say so before the timer that ends this term has run.
+    // The clock may show the end before the timer that ends this term has fired.
     return this.#loss ?? this.#lossBy('expired')
   }
 }
 
-/** Work that ends because its signal aborted, with the loss of its term or an AbortError for that, has not failed. */
+/**
+ * Whether work rejected only because its signal aborted: with the loss of its own term, or with an AbortError caused by
+ * that loss. Such work has not failed.
+ */
 export function isEndByRequest(cause: unknown, { election, term }: Leadership): boolean {
   try {
     const reason = cause instanceof Error && cause.name === 'AbortError' ? cause.cause : cause
     return reason instanceof LeadershipLostError && reason.election === election && reason.term === term
   } catch {
-    // Work may throw anything, even what cannot be looked at.
+    // Work may throw anything, even a value whose properties throw when read.
     return false
   }
 }

@@ -3,47 +3,49 @@ import type { Clock } from './clock.ts'
 import { defaultLog, type Log } from './log.ts'
 
 const windowMs = 60_000
-/** How many lines of one kind are written within a window before the rest is only counted. */
+/** How many lines of one kind are written within a window. Further lines are only counted. */
 const mostLines = 5
-/** Lines beyond that share one kind, so that neither memory nor the number of lines grows with what servers say. */
+/**
+ * When there are this many kinds, all further lines share one kind, so that server messages can increase neither the
+ * memory used nor the number of lines without limit.
+ */
 const mostKinds = 50
-const otherKind = 'other'
-/** A count names this many elections and jobs; the rest is counted together. */
+/** A summary counts this many elections and jobs by name, and the rest together. */
 const mostNames = 20
 const longestText = 4_000
 
-/** What belongs to a line besides its text. */
+/** Properties of a line besides its text. */
 export interface LineOptions {
-  /** What the line is about. A line that is only counted is counted under its name. */
+  /** What the line is about. A line that is only counted is counted under this name. */
   readonly name?: string
-  /** The same text again is only counted. For errors that come at every try. */
+  /** Only count a line that repeats the previous text. For errors that occur on every try. */
   readonly countsRepeats?: boolean
-  /** Gives further lines, such as a stack. */
+  /** Returns further lines, such as a stack. */
   readonly detailOf?: () => string | undefined
 }
 
-/** The lines of one kind, from the first one on. */
+/** The lines of one kind since the window started. */
 interface Window {
   readonly level: keyof Log
   startMs: number
   written: number
-  /** How many were counted, and not written. */
+  /** How many lines were counted but not written. */
   held: number
-  /** How many of these have which name. */
+  /** How many of these lines each name has. */
   readonly heldNames: Map<string, number>
   last: string
   lastHeld: string
-  /** Whether the count was written before the end of the window. */
+  /** Whether a summary was written before the end of the window. */
   isSummed: boolean
 }
 
 /**
- * Writes lines to a log, all those of a process that have one clock and one log. Lines are of one kind if they differ in
- * names and numbers only: ten thousand electors whose store goes away say the same. Of each kind at most five lines are
- * written in a minute, and then one with the number of the rest, by name. Info lines are all written: who passes a log
- * wants them, and they come at the pace of elections and runs.
+ * Writes lines to a log. All users in a process with the same clock and log share one instance. Lines that differ only
+ * in names and numbers are of one kind: ten thousand electors whose store goes away log the same. At most five lines of
+ * each kind are written per minute, followed by one with the number of the remaining lines by name. All info lines are
+ * written: a user who passes a log wants them, and they are only as frequent as elections and runs.
  *
- * Without a timer: a summary is written as soon as anything happens after its minute, or when the last elector stops.
+ * There is no timer. A summary is written at the first activity after its minute, or when the last elector stops.
  */
 export class LogLines {
   readonly #clock: Clock
@@ -54,7 +56,7 @@ export class LogLines {
 
   static readonly #all = new WeakMap<Clock, WeakMap<Log, LogLines>>()
 
-  /** Those of a log; of the default log if none is given; none if the log is false. */
+  /** Returns the instance for a log, by default for the default log. Undefined if the log is false. */
   static of(clock: Clock, log: Log | false | undefined = defaultLog): LogLines | undefined {
     if (log === false) return undefined
     let ofClock = LogLines.#all.get(clock)
@@ -69,18 +71,20 @@ export class LogLines {
     this.#log = log
   }
 
-  /** Somebody begins to write lines. */
+  /** Registers a user of this instance. */
   open(): void {
     this.#users += 1
   }
 
-  /** Somebody has written its last line. After the last one nothing may happen for long, so the counts are written now. */
+  /**
+   * Unregisters a user. After the last one there may be no activity for a long time, so the summaries are written now.
+   */
   close(): void {
     this.#users -= 1
     if (this.#users > 0) return
     const nowMs = this.#clock.monotonicMs()
     for (const window of this.#windows.values()) {
-      // Once a minute, or electors that start and stop again and again would write without a bound.
+      // At most once per minute. Otherwise electors that start and stop repeatedly would write without limit.
       if (window.held === 0 || window.isSummed) continue
       window.isSummed = true
       this.#sum(window, nowMs)
@@ -102,7 +106,7 @@ export class LogLines {
     this.#print(level, detail === undefined ? text : `${text}\n${printable(detail)}`)
   }
 
-  /** To be called when something happens, even if there is no line to write. */
+  /** Call this on any activity, even if there is no line to write. */
   tick(nowMs: number): void {
     if (nowMs < this.#dueMs) return
     this.#dueMs = Infinity
@@ -113,7 +117,7 @@ export class LogLines {
           continue
         }
         this.#sum(window, nowMs)
-        // The count is the first line of the next minute.
+        // The summary counts as the first line of the next minute.
         Object.assign(window, { startMs: nowMs, written: 1, isSummed: false })
       }
       this.#dueMs = Math.min(this.#dueMs, window.startMs + windowMs)
@@ -125,6 +129,8 @@ export class LogLines {
     const known = this.#windows.get(kind)
     if (known) return known
     const isRoom = this.#windows.size < mostKinds
+    // One for each level: a summary of errors must not be written as a warning.
+    const otherKind = `${level} other`
     const shared = isRoom ? undefined : this.#windows.get(otherKind)
     if (shared) return shared
     const window: Window = {
@@ -145,7 +151,7 @@ export class LogLines {
   #sum(window: Window, nowMs: number): void {
     const { level, held, lastHeld } = window
     const names = namesOf(window)
-    // Before the log is called, which may call back in.
+    // Reset before calling the log, because the log may call back in.
     window.held = 0
     window.heldNames.clear()
     const lines = held === 1 ? 'line' : 'lines'
@@ -156,7 +162,7 @@ export class LogLines {
   }
 
   #print(level: keyof Log, text: string): void {
-    // As a method: loggers use `this`. A log that fails must not hurt an election.
+    // Called as a method, because loggers use `this`. A failing log must not affect an election.
     contain(
       () => this.#log[level](`tenure: ${text}`),
       () => undefined,
@@ -172,7 +178,7 @@ function hold(window: Window, text: string, name: string | undefined): void {
   heldNames.set(name, (heldNames.get(name) ?? 0) + 1)
 }
 
-/** Whose lines were held, unless all are of the one that is shown. */
+/** The names of the counted lines, unless all of them have the same name. */
 function namesOf({ held, heldNames }: Window): string {
   const counts = [...heldNames].map(([name, count]) => `"${name}" ${count}`)
   const others = [...heldNames.values()].reduce((rest, count) => rest - count, held)
@@ -180,12 +186,12 @@ function namesOf({ held, heldNames }: Window): string {
   return counts.length > 1 ? ` (${counts.join(', ')})` : ''
 }
 
-/** Servers decide what is in their errors: what a terminal would obey becomes a space, and the length has a limit. */
+/** Servers control the text of their errors. Terminal control characters become spaces, and the length is limited. */
 function printable(text: string): string {
   return text.slice(0, longestText).replaceAll(/[^\P{Cc}\n]+/gu, ' ')
 }
 
-/** A duration for people. */
+/** Formats a duration for people. */
 export function inWords(ms: number): string {
   if (ms < 999.5) return `${Math.round(ms)} ms`
   if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`

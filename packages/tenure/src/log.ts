@@ -1,11 +1,11 @@
 /**
- * Where lines for people go: `console`, a logger of pino, or anything with these three methods.
+ * Where lines for people are written: `console`, a pino logger, or any object with these three methods.
  *
- * - `error`: leadership was lost, or work, a job or a listener failed.
+ * - `error`: leadership was lost, or work, a job, or a listener failed.
  * - `warn`: a call to the store failed, or the store answers again.
- * - `info`: normal life, such as an election. Only a log that was passed as an option gets these.
+ * - `info`: normal operation, such as an election. Only a log that was passed as an option gets these.
  *
- * It is called at once and never awaited. What it throws or rejects with is dropped.
+ * Its methods are called synchronously and never awaited. What they throw or reject with is dropped.
  *
  * @example
  * const elector = new Elector({ store, election: 'payments', log: pino() })
@@ -16,7 +16,7 @@ export interface Log {
   error(message: string): void
 }
 
-/** What is used unless a log is given. Nothing is printed on standard error while all goes well. */
+/** The log that is used if none is passed. It writes nothing to standard error while everything works. */
 export const defaultLog: Log = {
   info: () => undefined,
   warn: (message) => console.warn(message),

@@ -5,22 +5,23 @@ import { ElectionFigures, families } from './figures.ts'
 import { checkClock } from './options.ts'
 import { checkOptions } from './options/check-options.ts'
 
-/** An observer that counts, and what it has counted. */
+/** An observer that collects metrics and shows them. */
 export interface ElectionMetrics extends WholeObserver {
-  /** For the header `content-type`. */
+  /** The value for the `content-type` header. */
   readonly contentType: string
-  /** The figures as they are now, in the text format of Prometheus. */
+  /** The current metrics in the Prometheus text format. */
   text(): string
 }
 
 /**
- * Counts what the electors do whose observer it is, one or many, and shows it in the text format of Prometheus.
- * Beyond 1,000 elections, those of which nothing was heard for an hour are forgotten.
+ * Collects metrics of all electors that it observes, and shows them in the Prometheus text format. Above 1,000
+ * elections, those without any report for an hour are dropped.
  *
  * @example
  * const metrics = electionMetrics()
  * const elector = new Elector({ store, election: 'payments', observer: metrics })
- * createServer((_, response) => response.setHeader('content-type', metrics.contentType).end(metrics.text())).listen(9090)
+ * createServer((_, response) => response.setHeader('content-type',
+ * metrics.contentType).end(metrics.text())).listen(9090)
  */
 export function electionMetrics(options: { readonly clock?: Clock | undefined } = {}): ElectionMetrics {
   checkOptions('electionMetrics()', options, { clock: true })

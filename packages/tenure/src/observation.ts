@@ -1,49 +1,49 @@
 import type { LeaseRecord } from './lease-store.ts'
 
 /**
- * What became of an election.
+ * What changed in an election.
  *
- * - `state`: how it stood at first sight; or how it stands after more has happened than a slow reader could take.
- * - `elected`: a term began after the one before had ended, or was the first.
- * - `renewed`: the term goes on, even if it had seemed to have run out.
- * - `released`: the lease was given back, or the store has proof that its holder is gone.
- * - `expired`: the lease was seen for its whole duration without a renewal, or the store says that it ran out.
- * - `replaced`: another term began, and nothing had shown the end of the one before.
- * - `deleted`: the record is gone.
+ * - `state`: the state at the first observation, or the current state after a slow reader missed changes.
+ * - `elected`: a term started after the previous one had ended, or was the first.
+ * - `renewed`: the term continues, even if it seemed to have expired.
+ * - `released`: the lease was released, or the store has proof that its holder is gone.
+ * - `expired`: the lease was observed for its whole duration without a renewal, or the store says that it expired.
+ * - `replaced`: another term started, and the end of the previous one was not observed.
+ * - `deleted`: the record no longer exists.
  */
 export type Change = 'state' | 'elected' | 'renewed' | 'released' | 'expired' | 'replaced' | 'deleted'
 
-/** What {@link observe} shows. */
+/** What {@link observe} yields. */
 export interface Observation {
-  /** The newest record. Of an `expired` term, the record that ran out. */
+  /** The newest record. For `expired`, the record that expired. */
   readonly record: LeaseRecord | undefined
   readonly change: Change
-  /** What is left of the lease at most, as seen from here; 0 if nobody leads. */
+  /** The maximum time left of the lease, as seen from here. 0 if nobody leads. */
   readonly remainingMs: number
 }
 
-/** Where a sight comes from. */
+/** Where an observation comes from. */
 interface Source {
-  /** An event may tell of the past; an answer to a question is the store's word. */
+  /** True for a watch event, which may describe the past. An answer to a call is authoritative. */
   readonly watched?: boolean
-  /** What is left on the store's own clock. */
+  /** The time left on the store's own clock. */
   readonly remainingMs?: number | undefined
 }
 
 const remembered = 16
 
-/** Tells what changed from one sight of an election to the next. Time comes from outside. */
+/** Determines what changed between two observations of an election. The caller supplies the time. */
 export class Sights {
   #record: LeaseRecord | undefined
   #begun = false
-  /** Whether the term of the record has been seen to end. */
+  /** Whether the end of the record's term has been observed. */
   #over = true
   #dueMs = Infinity
   #keys: string[] = []
-  /** How many sights brought something new. */
+  /** How many observations showed something new. */
   count = 0
 
-  /** When the lease will have been seen for its whole duration; `Infinity` if none runs. */
+  /** When the lease will have been observed for its whole duration. `Infinity` if no lease is held. */
   get dueMs(): number {
     return this.#over ? Infinity : this.#dueMs
   }
@@ -63,12 +63,12 @@ export class Sights {
     this.#keys = [...this.#keys.slice(1 - remembered), key]
     this.count += 1
     this.#over = !record || record.released
-    // A duration of 0 is a missing one: such a lease is not seen to run out.
+    // A duration of 0 means that it is missing. Such a lease is never observed to expire.
     if (record) this.#dueMs = record.leaseDurationMs > 0 ? nowMs + lengthOf(record, source) : Infinity
     return change
   }
 
-  /** The lease has been seen for its whole duration, if that is so. */
+  /** Returns `expired` if the lease has been observed for its whole duration. */
   expire(nowMs: number): Change | undefined {
     if (nowMs < this.dueMs) return undefined
     this.#over = true
@@ -86,7 +86,7 @@ export class Sights {
     if (!record) return 'deleted'
     const same = before?.term === record.term && before.holder === record.holder && before.attempt === record.attempt
     if (record.released) {
-      // Each term ends once.
+      // Each term ends only once.
       if (same && this.#over) return undefined
       return record.ranOut || (same && nowMs >= this.#dueMs) ? 'expired' : 'released'
     }

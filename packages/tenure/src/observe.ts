@@ -12,19 +12,19 @@ import { checkClock, checkLog, checkSignal, checkStore } from './options.ts'
 import { checkOptions, type OptionNames } from './options/check-options.ts'
 import { checkFound } from './store-calls.ts'
 
-/** What {@link observe} takes. */
+/** Options of {@link observe}. */
 export interface ObserveOptions {
-  /** Ends it. Leaving the loop does, too. */
+  /** Aborting it ends the observation. Leaving the loop does, too. */
   readonly signal?: AbortSignal | undefined
-  /** Hears of each failed call. The store is asked again, more and more slowly. */
+  /** Called for each failed call. The store is then asked again with increasing delays. */
   readonly onError?: ((error: unknown) => void) | undefined
-  /** How long a call may take. 10 s unless given. */
+  /** The timeout of one call. Default: 10 s. */
   readonly timeoutMs?: number | undefined
-  /** How often the store is asked where it cannot be watched. 1 s unless given. */
+  /** How often to poll a store that cannot be watched. Default: 1 s. */
   readonly pollIntervalMs?: number | undefined
   readonly clock?: Clock | undefined
   /**
-   * Where lines about errors and recoveries go, such as `console`; or false for none. Default: standard error, unless
+   * Where to log errors and recoveries, such as `console`. False disables logging. Default: standard error, unless
    * there is an `onError`.
    */
   readonly log?: Log | false | undefined
@@ -39,26 +39,26 @@ const names: OptionNames<ObserveOptions> = {
   log: true,
 }
 const longestPauseMs = 10_000
-/** A watch that lasted this long may be opened again at once. */
+/** A watch that lasted this long may be reopened immediately. */
 const settledMs = 5_000
-/** A watch may fall silent: the store itself is asked now and then. */
+/** A watch may go silent, so the store itself is also asked this often. */
 const quietMs = 30_000
-/** After a look that failed the next one follows soon, however seldom the store is polled. */
+/** After a failed read, the next one follows after at most this long, even if the poll interval is longer. */
 const soonMs = 1_000
-/** A timer of Node can fire that much too early. */
+/** A Node timer can fire this much too early. */
 const earlyMs = 1
 const queueLimit = 64
 
 /**
- * Shows who leads an election, as it changes, without taking part. The first item is how things stand. Where the store
- * can be watched it is; otherwise it is asked again and again. A lease runs out here as it does for a candidate: one
- * version was seen for its whole duration, on this process's own clock, and the store shows no newer one when it is asked
- * then. So `expired` never comes early; it comes late if the lease was first seen in its middle and the store does not
- * say what was left. A store that does not answer is asked again for `timeoutMs`; then the lease counts as expired, and
- * `renewed` follows if it was not.
+ * Shows who leads an election, as it changes, without taking part. The first item is the current state. A store that
+ * can be watched is watched; any other store is polled. A lease expires here as it does for a candidate: one version
+ * was observed for its whole duration on this process's own clock, and the store then shows no newer version. So
+ * `expired` is never early. It is late if the lease was first observed after it started and the store does not report
+ * the time left. If the store does not answer, it is asked again for `timeoutMs`. After that the lease counts as
+ * expired, and `renewed` follows if that was wrong.
  *
- * Errors do not end it. A slow reader misses changes, but gets the newest state: no more than 64 changes wait, and
- * renewals that wait become one.
+ * Errors do not end the observation. A slow reader misses changes but gets the newest state: at most 64 changes are
+ * queued, and queued renewals are merged into one.
  *
  * @example
  * for await (const { record, change } of observe(store, 'payments', { signal })) {
@@ -87,7 +87,7 @@ export function observe(
   if (!store.terms) {
     throw new TenureError(
       'TERMS_REQUIRED',
-      `Election "${election}" cannot be observed: the store has no lasting terms.`,
+      `Election "${election}" cannot be observed, because its store does not keep terms. Use a store with durable terms.`,
     )
   }
   return new Onlooker({ store, election, signal, onError, timeoutMs, pollIntervalMs, clock, log })
@@ -113,7 +113,7 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
   #timer: Timer | undefined
   #askedMs = -Infinity
   #asking = false
-  /** How many questions in a row have failed. */
+  /** How many reads in a row have failed. */
   #unanswered = 0
 
   constructor(settings: Settings) {
@@ -180,7 +180,7 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
     }
   }
 
-  /** Asks the store. Gives false if it did not answer. */
+  /** Reads from the store. Returns false if the store did not answer. */
   async #look(): Promise<boolean> {
     const { store, election, clock, timeoutMs } = this.#settings
     const before = this.#sights.count
@@ -191,7 +191,7 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
       )
       this.#unanswered = 0
       if (!this.#end.signal.aborted) this.#log.answered({ isWrite: false, isOk: true, isHeld: false })
-      // What a watch has shown since the question was sent may be newer than the answer.
+      // What a watch has shown since the read was sent may be newer than its answer.
       const isNews = this.#sights.count === before && !this.#end.signal.aborted
       if (isNews) this.#tell(this.#sights.see(checkFound(record), clock.monotonicMs(), { remainingMs }))
       return true
@@ -216,8 +216,9 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
   }
 
   /**
-   * Before a lease is said to have run out the store is asked: a watch may be silent, a poll long ago. What it answers
-   * counts if the question was sent when the lease was over. A store that fails is asked again for `timeoutMs`.
+   * Asks the store before reporting that a lease expired, because a watch may be silent and the last poll may be old.
+   * The answer counts only if the read was sent after the lease was over. A store that fails is asked again for
+   * `timeoutMs`.
    */
   async #askAgain(): Promise<void> {
     const { clock, timeoutMs } = this.#settings
@@ -259,13 +260,13 @@ class Onlooker implements AsyncIterableIterator<Observation, undefined> {
     contain(
       () => onError?.(error),
       (cause) => {
-        const text = `The onError of observe() for "${election}" failed: ${messageOf(cause)}`
+        const text = `The onError callback of observe() for "${election}" failed: ${messageOf(cause)}`
         this.#log.listenerFailed(new TenureError('WORK_FAILED', text, { cause }))
       },
     )
   }
 
-  /** Makes one call, and waits no longer than it may take, even where the store would. */
+  /** Makes one call with a timeout, even if the store itself would wait longer. */
   async #within<T>(timeoutMs: number, call: (options: CallOptions) => Promise<T>): Promise<T> {
     const controller = new AbortController()
     const ended = this.#end.signal

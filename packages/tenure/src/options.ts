@@ -6,17 +6,17 @@ import type { LeaseStore, Metadata } from './lease-store.ts'
 import type { Log } from './log.ts'
 import { checkMembers, isPromise } from './options/check-options.ts'
 
-/** The longest metadata, as JSON in UTF-8. */
+/** The maximum size of metadata, as JSON in UTF-8. */
 export const metadataLimitBytes = 4096
-/** The longest carry, in UTF-8. */
+/** The maximum size of a checkpoint, in UTF-8. */
 export const carryLimitBytes = 4096
 
-/** Options must be given as an object. */
+/** Checks that options are an object. */
 export function checkObject(option: string, value: unknown): asserts value is object {
   if (!isObject(value)) throw invalidOption(option, value, 'it must be an object')
 }
 
-/** Something with certain methods. */
+/** Checks that a value has certain methods. */
 export function checkMethods(option: string, value: unknown, methods: readonly string[], hint: string): void {
   const usable =
     typeof value === 'object' &&
@@ -73,7 +73,10 @@ export function checkOneOf<T extends string>(
   throw invalidOption(option, value, `it must be one of ${choices.map((choice) => `"${choice}"`).join(', ')}`)
 }
 
-/** A small JSON object. Gives a copy: what the caller changes later must not reach a record. */
+/**
+ * Checks that metadata is a small JSON object. Returns a copy, so that later changes by the caller cannot reach a
+ * record.
+ */
 export function copyMetadata(metadata: unknown): Metadata {
   const rule = `it must be a plain JSON object of at most ${metadataLimitBytes} bytes`
   const isPlain =
@@ -86,7 +89,7 @@ export function copyMetadata(metadata: unknown): Metadata {
     const text = JSON.stringify(metadata)
     copy = Buffer.byteLength(text) > metadataLimitBytes ? undefined : JSON.parse(text)
   } catch {
-    // Cycles, big integers, or a toJSON that gives nothing.
+    // Cycles, big integers, or a toJSON that returns nothing.
   }
   if (!isObject(copy)) throw invalidOption('metadata', metadata, rule)
   return copy as Metadata

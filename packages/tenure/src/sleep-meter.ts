@@ -2,23 +2,26 @@ import type { Clock, Timer } from './clock.ts'
 
 const disagreementMs = 50
 const slowestTickMs = 1_000
-/** Boot time is rounded to 10 ms, and read a moment after the monotonic clock: less than this may be no sleep at all. */
+/**
+ * Boot time is rounded to 10 ms and read slightly after the monotonic clock, so a smaller difference may not be a
+ * sleep.
+ */
 const shortestSleepMs = 20
-/** How far apart the readings of one look may be. */
+/** The maximum time between the first and the last clock reading of one measurement. */
 const apartMs = 5
 
-/** Told when the machine turns out to have slept. */
+/** Notified when the machine has slept. */
 export interface Sleeper {
   readonly leaseDurationMs: number
   onSleep(): void
 }
 
 /**
- * Measures how long this machine has slept. A monotonic clock stands still in a sleep, so a holder that counted on it
- * alone would wake up with time left that it no longer has.
+ * Measures how long this machine has slept. A monotonic clock pauses during a sleep, so a holder that relied on it
+ * alone would wake up believing in time that has already passed.
  *
- * Boot time counts sleep but is slow to read, so it is looked at only when wall and monotonic time have moved apart,
- * and once per tick while someone leads. A wall clock that somebody set causes such a look and nothing else.
+ * Boot time counts sleep but is slow to read. It is read only when wall and monotonic time have drifted apart, and once
+ * per tick while an elector leads. If somebody sets the wall clock, that causes one such reading and nothing else.
  */
 export class SleepMeter {
   readonly #clock: Clock
@@ -33,7 +36,7 @@ export class SleepMeter {
 
   static readonly #meters = new WeakMap<Clock, SleepMeter>()
 
-  /** One meter serves all electors on one clock. */
+  /** Returns the meter that all electors on one clock share. */
   static of(clock: Clock): SleepMeter {
     let meter = SleepMeter.#meters.get(clock)
     if (!meter) SleepMeter.#meters.set(clock, (meter = new SleepMeter(clock)))
@@ -47,18 +50,19 @@ export class SleepMeter {
     this.#wallAheadMs = wallMs - nowMs
   }
 
-  /** The sleep known by now. */
+  /** The total sleep known so far. */
   sleptMs(nowMs: number): number {
     const movedMs = this.#clock.wallMs() - nowMs - this.#wallAheadMs
     if (movedMs <= disagreementMs && movedMs >= -disagreementMs) return this.#sleptMs
     this.#look()
-    // A stall since `nowMs` was read has used up time too, but is not a sleep: it counts for this answer only.
+    // A stall since `nowMs` was read has also used up time, but it is not a sleep. It counts for this result only.
     return this.#sleptMs + Math.max(0, this.#clock.monotonicMs() - nowMs)
   }
 
   /**
-   * How long this process did not run, if that is why it missed a deadline; otherwise 0. Its event loop was blocked, or
-   * it was paused. Known only while someone leads: a tick that comes late by more than its interval shows it.
+   * How long this process did not run, if that is why it missed a deadline. Otherwise 0. Either its event loop was
+   * blocked, or the process was paused. This is known only while an elector leads: a tick that is late by more than its
+   * interval reveals it.
    */
   stalledMs(deadlineMs: number): number {
     this.#noteStall()
@@ -66,7 +70,7 @@ export class SleepMeter {
     return fromMs <= deadlineMs && deadlineMs <= toMs + this.#tickMs ? toMs - fromMs : 0
   }
 
-  /** Starts the tick that notices a sleep for a leader whose code asks nothing. */
+  /** Starts the tick that notices a sleep even if the leader's code never checks. */
   watchFor(leader: Sleeper): void {
     const tickMs = Math.min(slowestTickMs, leader.leaseDurationMs / 10)
     this.#leaders.add(leader)
@@ -107,18 +111,22 @@ export class SleepMeter {
     const { nowMs, bootMs, wallMs } = readTogether(this.#clock)
     const sleptMs = bootMs - nowMs - this.#bootAheadMs
     this.#wallAheadMs = wallMs - nowMs
-    // Rounding that counted as a sleep would shorten a lease. A machine sleeps for longer, and short sleeps add up.
+    // Counting a rounding error as sleep would shorten a lease. Real sleeps are longer, and short ones add up.
     if (sleptMs - this.#sleptMs < shortestSleepMs) return
     this.#sleptMs = sleptMs
     if (this.#leaders.size === 0) return
-    // Not from here: a leader that asks is ended by its own question, and must not run the abort handlers of others.
+    // Deferred, because this may run inside a leader's own check. That check ends its own leadership and must not run
+    // the abort handlers of other leaders.
     this.#clock.setTimer(0, () => {
       for (const leader of this.#leaders) leader.onSleep()
     })
   }
 }
 
-/** Reads three clocks at one moment. A stall in between would look like a sleep and hide a later one, so it is not kept. */
+/**
+ * Reads three clocks at one moment. A stall between the readings would look like a sleep and hide a later one, so such
+ * readings are discarded.
+ */
 function readTogether(clock: Clock): { nowMs: number; bootMs: number; wallMs: number } {
   for (;;) {
     const nowMs = clock.monotonicMs()

@@ -2,13 +2,13 @@ import type { Call } from './election-state.ts'
 import { TenureError } from './errors.ts'
 import type { CallOptions, LeaseRecord, LeaseStore, Outcome } from './lease-store.ts'
 
-/** What a call gave: an outcome, or what a read found. */
+/** The result of a call: an outcome, or the record that a read found. */
 export interface Answer {
   readonly outcome?: Outcome
   readonly record?: LeaseRecord | undefined
 }
 
-/** Makes one call of the algorithm's, and checks what came back before anybody believes it. */
+/** Makes one store call and validates the answer before the algorithm sees it. */
 export async function callStore(
   store: LeaseStore,
   election: string,
@@ -16,7 +16,7 @@ export async function callStore(
   controller: AbortController,
 ): Promise<Answer> {
   const options: CallOptions = {
-    // Made only if the store looks at it: a signal costs more than a whole call to a store in memory.
+    // Created only if the store reads it, because a signal costs more than a whole call to an in-memory store.
     get signal() {
       return controller.signal
     },
@@ -35,15 +35,15 @@ export async function callStore(
 }
 
 /**
- * Checks what a store answered before the algorithm sees it. An answer that is not understood counts as no answer: the
- * call failed, its outcome is unknown, and nothing is believed on its word.
+ * Validates a store's answer before the algorithm sees it. An answer that cannot be understood counts as no answer: the
+ * call failed, its outcome is unknown, and nothing is believed because of it.
  */
 export function checkOutcome(outcome: unknown): Outcome {
   const answer = asObject(outcome, 'an answer')
   if (answer['ok'] === true) {
     if (!isPositive(answer['validForMs'])) throw invalid('a grant', 'validForMs', answer['validForMs'])
     const { leaseDurationMs, released } = checkRecord(answer['record'])
-    // Others wait for as long as the record says: a lease that they cannot see the end of founds no belief.
+    // Others wait for the duration in the record. A lease whose end they cannot see must not justify leading.
     if (!released && leaseDurationMs === 0) throw invalid('a grant', 'leaseDurationMs', leaseDurationMs)
   } else if (answer['ok'] === false) {
     const { highestTerm, retryAfterMs } = answer
@@ -57,7 +57,9 @@ export function checkOutcome(outcome: unknown): Outcome {
   return outcome as Outcome
 }
 
-/** Checks a record that a read or a watch showed. A duration of 0 is a missing one, which the algorithm replaces. */
+/**
+ * Validates a record from a read or a watch. A duration of 0 means that it is missing, and the algorithm replaces it.
+ */
 export function checkFound(record: unknown): LeaseRecord | undefined {
   return record === undefined ? undefined : checkRecord(record)
 }
@@ -70,7 +72,7 @@ function checkRecord(value: unknown): LeaseRecord {
   if (!isTerm(record['term'])) throw invalid('a record', 'term', record['term'])
   if (typeof record['released'] !== 'boolean') throw invalid('a record', 'released', record['released'])
   if (!isDuration(record['leaseDurationMs'])) throw invalid('a record', 'leaseDurationMs', record['leaseDurationMs'])
-  // Many a client says null for what is missing.
+  // Many clients use null for a missing value.
   const { mark = null } = record
   if (mark !== null && typeof mark !== 'string') throw invalid('a record', 'mark', mark)
   return value as LeaseRecord
@@ -78,7 +80,10 @@ function checkRecord(value: unknown): LeaseRecord {
 
 function asObject(value: unknown, what: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
-  throw new TenureError('RECORD_INVALID', `The store gave ${what} that is ${value === null ? 'null' : typeof value}.`)
+  throw new TenureError(
+    'RECORD_INVALID',
+    `The store returned ${what} that is ${value === null ? 'null' : typeof value} instead of an object.`,
+  )
 }
 
 function isTerm(value: unknown): boolean {
@@ -94,5 +99,5 @@ function isPositive(value: unknown): boolean {
 }
 
 function invalid(what: string, field: string, value: unknown): TenureError {
-  return new TenureError('RECORD_INVALID', `The store gave ${what} whose "${field}" is ${String(value)}.`)
+  return new TenureError('RECORD_INVALID', `The store returned ${what} with an invalid "${field}": ${String(value)}.`)
 }

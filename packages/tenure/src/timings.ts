@@ -2,25 +2,34 @@ import { invalidOption } from './errors.ts'
 import { checkOptions, type OptionNames } from './options/check-options.ts'
 
 /**
- * How long things last. `leaseDurationMs` alone is enough; the rest follows from it. A default that is not safe with the
- * numbers that are given is replaced by one that is.
+ * The durations of an election. `leaseDurationMs` alone is enough, and the others are derived from it. A default that
+ * is unsafe with the given numbers is replaced by a safe one.
  */
 export interface TimingOptions {
   /** How long a grant lasts without renewal. Default: 15 s. */
   readonly leaseDurationMs?: number | undefined
-  /** How often a leader renews. Default: a third of the lease. */
+  /** How often a leader renews. Default: one third of the lease. */
   readonly renewIntervalMs?: number | undefined
-  /** A leader that could not renew for this long stops. Default: two thirds of the lease; later if the intervals need it. */
+  /**
+   * A leader that could not renew for this long stops. Default: two thirds of the lease, or later if the intervals
+   * require it.
+   */
   readonly renewDeadlineMs?: number | undefined
-  /** How long to wait after a failed call, and between polls where a store cannot watch. Default: 2/15 of the lease. */
+  /**
+   * How long to wait after a failed call, and between polls of a store that cannot be watched. Default: 2/15 of the
+   * lease.
+   */
   readonly retryIntervalMs?: number | undefined
-  /** How far each clock's rate may be off, the same in the whole fleet. Default: 0.01, one percent. */
+  /** How far the rate of each clock may be off. It must be the same in the whole fleet. Default: 0.01, one percent. */
   readonly driftRatio?: number | undefined
-  /** End leadership after this many failed renewals in a row, even before the deadline. Default: only the deadline. */
+  /**
+   * End leadership after this many failed renewals in a row, even before the deadline. Default: only the deadline
+   * counts.
+   */
   readonly maxFailedRenewals?: number | undefined
 }
 
-/** Timings that are known to be safe. */
+/** Timings that have been checked to be safe. */
 export interface Timings {
   readonly leaseDurationMs: number
   readonly renewIntervalMs: number
@@ -28,9 +37,9 @@ export interface Timings {
   readonly retryIntervalMs: number
   readonly driftRatio: number
   readonly maxFailedRenewals: number
-  /** How long a leader may rely on a renewal, counted from its sending. No other process leads before that. */
+  /** How long a leader may rely on a renewal, counted from when it was sent. No other process leads before that. */
   readonly beliefEndMs: number
-  /** How long a leader waits for the answer to a renewal before it sends another. */
+  /** How long a leader waits for the answer to a renewal before it sends another one. */
   readonly answerBoundMs: number
 }
 
@@ -51,7 +60,7 @@ const endMs = 2 ** 31
 const usualDriftRatio = 0.01
 
 /**
- * Fills in defaults and rejects what cannot be safe, as an elector does.
+ * Fills in defaults and rejects unsafe combinations, as an elector does.
  *
  * @example
  * const { renewIntervalMs, renewDeadlineMs } = resolveTimings({ leaseDurationMs: 15_000 })
@@ -61,7 +70,7 @@ export function resolveTimings(options: TimingOptions): Timings {
   return timingsOf(options)
 }
 
-/** The same for options that were checked, and may hold more. */
+/** Like {@link resolveTimings}, for options that were already checked and may have other properties. */
 export function timingsOf(options: TimingOptions): Timings {
   const { leaseDurationMs = usualLeaseMs, driftRatio = usualDriftRatio, maxFailedRenewals = Infinity } = options
   checkDuration('leaseDurationMs', leaseDurationMs, shortestLeaseMs)
@@ -90,9 +99,9 @@ interface Derived {
 }
 
 /**
- * Fills in what was not given. The usual parts of the lease are taken while they are safe with the numbers that were
- * given. Otherwise the numbers that were not given make way: first the deadline moves back, then the intervals shrink.
- * If any choice is safe, this one is.
+ * Derives the timings that were not given. The usual fractions of the lease are used if they are safe together with the
+ * given numbers. Otherwise the derived numbers are adapted: first the deadline becomes later, then the intervals become
+ * shorter. If any choice is safe, this one is.
  */
 function derive(given: TimingOptions, leaseMs: number, latestMs: number): Derived {
   const answersMs = shortestAnswersMs(leaseMs)
@@ -107,7 +116,7 @@ function derive(given: TimingOptions, leaseMs: number, latestMs: number): Derive
   // Two and a half retries after a renewal is due, as with the usual numbers.
   const laterMs = Math.max(neededMs, usualIntervalMs + 2.5 * usualRetryMs)
   const renewDeadlineMs = given.renewDeadlineMs ?? Math.min(latestMs, Math.max(usualDeadlineMs, laterMs))
-  // Half and a fifth of the deadline: the same proportions as usual.
+  // Half and one fifth of the deadline, the usual proportions.
   const retryIntervalMs =
     given.retryIntervalMs ??
     within(Math.min(usualRetryMs, renewDeadlineMs / 5), renewDeadlineMs - (given.renewIntervalMs ?? shortestMs))
@@ -117,19 +126,19 @@ function derive(given: TimingOptions, leaseMs: number, latestMs: number): Derive
 }
 
 /**
- * A duration that is wanted, but no more than there is room for, and no less than the shortest one. Whole milliseconds of
- * room, so that rounding cannot make a sum too long.
+ * Limits a duration to the available room and to the shortest allowed duration. The room is rounded down to whole
+ * milliseconds, so that rounding cannot make a sum too long.
  */
 function within(wantedMs: number, roomMs: number): number {
   return Math.max(shortestMs, Math.min(wantedMs, Math.floor(roomMs)))
 }
 
-/** How much time two renewals need at least, to be answered before the deadline. */
+/** The minimum time that two renewals need to be answered before the deadline. */
 export function shortestAnswersMs(leaseMs: number): number {
   return leaseMs / 50
 }
 
-/** A duration that a timer can wait for. */
+/** Checks that a timer can wait for this duration. */
 export function checkDuration(option: string, value: unknown, leastMs = 0): asserts value is number {
   if (typeof value === 'number' && value >= leastMs && value < endMs) return
   const rule = `it must be a number of milliseconds from ${leastMs} to below 2^31 (${endMs})`
@@ -147,7 +156,7 @@ function checkCount(maxFailedRenewals: number): void {
     throw invalidOption(
       'maxFailedRenewals',
       maxFailedRenewals,
-      'one failed renewal must not end leadership: at least 2',
+      'it must be an integer of at least 2, because one failed renewal must not end leadership',
     )
   }
 }
@@ -158,7 +167,10 @@ interface Relations extends Derived {
   readonly latestMs: number
 }
 
-/** Refuses what cannot be safe. The error is about a number that was given: one that was not would only puzzle people. */
+/**
+ * Rejects unsafe timings. The error names a number that the user gave, because an error about a derived number would be
+ * confusing.
+ */
 function checkRelations(given: TimingOptions, timings: Relations): void {
   const { leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio, latestMs } = timings
   const answersMs = shortestAnswersMs(leaseDurationMs)
@@ -167,24 +179,24 @@ function checkRelations(given: TimingOptions, timings: Relations): void {
   if (given.renewDeadlineMs === undefined && isTooLong) throw tooLong(given, leaseDurationMs, latestMs)
   const refuse = (rule: string) => invalidOption('renewDeadlineMs', rounded(renewDeadlineMs), rule)
   if (renewDeadlineMs > latestMs) {
-    const rule = `it must leave a twentieth of the lease for work to wind down: ${lease} at most ${Math.floor(latestMs)}; otherwise two could lead at once`
+    const rule = `it must be at most ${Math.floor(latestMs)} ${lease}, which leaves one twentieth of the lease for work to wind down. Otherwise two processes could lead at once`
     throw refuse(rule)
   }
   if (renewDeadlineMs < renewIntervalMs + retryIntervalMs) {
-    const rule = `it must be at least renewIntervalMs + retryIntervalMs (${rounded(renewIntervalMs)} + ${rounded(retryIntervalMs)}), so that a failed renewal can be tried again`
+    const rule = `it must be at least renewIntervalMs + retryIntervalMs (${rounded(renewIntervalMs)} + ${rounded(retryIntervalMs)}), so that a failed renewal can be retried`
     throw refuse(rule)
   }
   if (renewDeadlineMs < renewIntervalMs + answersMs) {
-    const rule = `it must leave two renewals a fiftieth of the lease to be answered in: at least renewIntervalMs + leaseDurationMs / 50 (${rounded(renewIntervalMs)} + ${rounded(answersMs)})`
+    const rule = `it must be at least renewIntervalMs + leaseDurationMs / 50 (${rounded(renewIntervalMs)} + ${rounded(answersMs)}), so that two renewals can be answered in time`
     throw refuse(rule)
   }
 }
 
-/** No deadline is late enough for these intervals, and early enough for this lease. */
+/** The error for intervals so long that every deadline is either too early for them or too late for this lease. */
 function tooLong(given: TimingOptions, leaseDurationMs: number, latestMs: number): TypeError {
   const { renewIntervalMs, retryIntervalMs, driftRatio = usualDriftRatio } = given
   const lease = `with leaseDurationMs ${leaseDurationMs} and driftRatio ${driftRatio}`
-  const why = 'so that a failed renewal can be tried again and work can wind down in time'
+  const why = 'so that a failed renewal can be retried and work can wind down in time'
   if (renewIntervalMs !== undefined && retryIntervalMs !== undefined) {
     const sum = `renewIntervalMs + retryIntervalMs (${rounded(renewIntervalMs)} + ${rounded(retryIntervalMs)})`
     return invalidOption(
@@ -205,19 +217,22 @@ function tooLong(given: TimingOptions, leaseDurationMs: number, latestMs: number
   return invalidOption('driftRatio', driftRatio, `${lease} no deadline leaves time to renew and to wind down`)
 }
 
-/** A leader that stops by then leaves a twentieth of the lease for work to wind down before others may lead. */
+/**
+ * The latest safe deadline. A leader that stops by then leaves one twentieth of the lease for work to wind down before
+ * others may lead.
+ */
 export function latestDeadlineMs(leaseDurationMs: number, driftRatio = usualDriftRatio): number {
   return holderShareMs(leaseDurationMs, driftRatio) - leaseDurationMs / 20
 }
 
-/** For people: a third of a lease has many digits. */
+/** Rounds for messages, because a third of a lease has many digits. */
 function rounded(ms: number): number {
   return Number(ms.toFixed(1))
 }
 
 /**
- * How much of a lease its holder may count on. The holder's clock may be slow and the other side's fast, each by
- * `driftRatio`; the holder alone makes room for both, so that others can wait exactly the lease's duration.
+ * The part of a lease that its holder may rely on. The holder's clock may be slow and the other side's fast, each by
+ * `driftRatio`. The holder alone allows for both, so that others can wait exactly the lease's duration.
  */
 export function holderShareMs(leaseDurationMs: number, driftRatio: number): number {
   return (leaseDurationMs * (1 - driftRatio)) / (1 + driftRatio)

@@ -4,11 +4,11 @@ import { kubernetesStore } from '../src/stores/kubernetes.ts'
 import { memoryStore } from '../src/stores/memory.ts'
 import { LeaderElector } from '../src/styles/leader-elector.ts'
 
-test('names that should be corrected, however many, are pointed out a bounded number of times', async () => {
+test('the number of warnings about election names is bounded', async () => {
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
   onTestFinished(() => warn.mockRestore())
   const messages = () => warn.mock.calls.map(([message]) => String(message))
-  // In modules of its own: what it uses up, other tests of this process have still.
+  // Use a fresh copy of the modules. Their limit on warnings is per process and other tests need it too.
   vi.resetModules()
   const fresh = await import('../src/stores/kubernetes.ts')
   const client = new KubernetesClient({ server: 'https://127.0.0.1:1', credentials: () => ({ tls: {} }) })
@@ -28,9 +28,11 @@ const options = {
   callbacks: { onStartedLeading() {} },
 }
 
-test('slips that would pass in silence are refused', async () => {
+test('option mistakes that would otherwise go unnoticed are rejected', async () => {
   const store = memoryStore()
-  expect(() => new LeaderElector(options as never)).toThrow(/"client" is undefined.*inCluster\(\).*or a store/)
+  expect(() => new LeaderElector(options as never)).toThrow(
+    /"client" is undefined.*inCluster\(\).*unless a store is given/,
+  )
   const events = { ...options, store, recordEvents: true } as never
   expect(() => new LeaderElector(events)).toThrow(/"recordEvents" is true, but it needs a client/)
   expect(() => kubernetesStore({ nameSpace: 'jobs' } as never)).toThrow(

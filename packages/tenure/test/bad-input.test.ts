@@ -65,7 +65,7 @@ const elector: Wrong = {
   observer: noObserver,
 }
 
-/** How a message shows a value, if it is short enough to be shown whole. */
+/** How a message shows a value. Values that are too long are cut, so only the start is returned. */
 function shown(value: unknown): string {
   if (typeof value === 'string') {
     const escaped = JSON.stringify(value).replace('\u007f', '\\u007f').replace('\u0085', '\\u0085')
@@ -87,7 +87,7 @@ async function thrownBy(make: () => unknown): Promise<unknown> {
 
 function refuses(wrong: Wrong, make: (options: object) => unknown): void {
   const cases = Object.entries(wrong).map(([option, values]) => ({ option, values }))
-  test.each(cases)('$option', async ({ option, values }) => {
+  test.each(cases)('an invalid $option is rejected', async ({ option, values }) => {
     for (const value of values) {
       const error = await thrownBy(() => make({ [option]: value }))
       expect(error, `${option}: ${shown(value)}`).toBeInstanceOf(TypeError)
@@ -96,20 +96,20 @@ function refuses(wrong: Wrong, make: (options: object) => unknown): void {
       expect(message).toMatch(new RegExp(`^Option "${option}" is [^]+, but .{10,}\\.$`))
       expect(message, 'shows the value').toContain(` is ${shown(value)}`)
       // oxlint-disable-next-line no-control-regex
-      expect(message, 'and no control character of it').not.toMatch(/[\u0000-\u001f\u007f-\u009f]/)
+      expect(message, 'shows no control character').not.toMatch(/[\u0000-\u001f\u007f-\u009f]/)
     }
   })
 }
 
-describe('Elector refuses a wrong', () => {
+describe('invalid options of Elector', () => {
   refuses(elector, (wrong) => new Elector({ store, election: 'e', ...wrong }))
 })
 
-describe('Manager refuses a wrong', () => {
+describe('invalid options of Manager', () => {
   refuses(elector, (wrong) => new Manager({ store, election: 'e', ...wrong }))
 })
 
-describe('lead refuses a wrong', () => {
+describe('invalid options of lead', () => {
   const wrong = {
     ...elector,
     onLoss: ['', 'retry', null, true, 1],
@@ -117,7 +117,7 @@ describe('lead refuses a wrong', () => {
   }
   refuses(wrong, (wrong) => lead({ store, election: 'e', ...wrong }, () => expect.unreachable()))
 
-  test('work', async () => {
+  test('lead rejects work that is not a function', async () => {
     for (const work of [undefined, null, 'work', Promise.resolve()]) {
       const error = await thrownBy(() => lead({ store, election: 'e' }, work as never))
       expect(error).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining('Option "work" is') })
@@ -125,7 +125,7 @@ describe('lead refuses a wrong', () => {
   })
 })
 
-describe('LeaderElector refuses a wrong', () => {
+describe('invalid options of LeaderElector', () => {
   const nothing = () => undefined
   const options = {
     store,
@@ -154,7 +154,7 @@ describe('LeaderElector refuses a wrong', () => {
     make,
   )
 
-  test('callback, by its own name', () => {
+  test('LeaderElector rejects an invalid callback by its own name', () => {
     const wrong = [
       ['onStartedLeading', undefined],
       ['onStartedLeading', null],
@@ -168,7 +168,7 @@ describe('LeaderElector refuses a wrong', () => {
     }
   })
 
-  test('retryPeriodMs that leaves no time to renew', () => {
+  test('LeaderElector rejects a retryPeriodMs that leaves no time to renew', () => {
     for (const retryPeriodMs of [10_000, 9_999.5, 14_000]) {
       expect(() => make({ renewDeadlineMs: 10_000, retryPeriodMs })).toThrow(
         /Option "retryPeriodMs" is .* renewDeadlineMs \(10000\) must be at least 1\.2 times/,
@@ -176,14 +176,14 @@ describe('LeaderElector refuses a wrong', () => {
     }
   })
 
-  test('leaseName that is too long only together with its namespace', () => {
+  test('LeaderElector rejects a leaseName that is too long together with its namespace', () => {
     const names = { leaseName: 'l'.repeat(200), leaseNamespace: 'n'.repeat(56) }
     expect(() => make(names)).toThrow(/Option "leaseName" is .*with leaseNamespace/)
     expect(() => make({ ...names, leaseNamespace: 'n'.repeat(55) })).not.toThrow()
   })
 })
 
-describe('createElections refuses a wrong', () => {
+describe('invalid options of createElections', () => {
   const storage = memoryTtlStorage<string, string>()
   refuses(
     {
@@ -197,25 +197,25 @@ describe('createElections refuses a wrong', () => {
   )
 })
 
-describe('memoryStore refuses a wrong', () => {
+describe('invalid options of memoryStore', () => {
   refuses({ clock: noClock }, (wrong) => memoryStore(wrong))
 })
 
-describe('casStore refuses a wrong', () => {
+describe('invalid options of casStore', () => {
   const backend = { get: async () => undefined, putIfVersion: async () => undefined }
   refuses({ clock: noClock }, (wrong) => casStore(backend, wrong))
 
-  test('backend', () => {
+  test('casStore rejects an incomplete backend', () => {
     for (const wrong of [undefined, null, 'bucket', {}, { get() {} }]) {
       expect(() => casStore(wrong as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
     }
   })
 })
 
-describe('ttlStore refuses a wrong', () => {
+describe('invalid options of ttlStore', () => {
   refuses({ clock: noClock }, (wrong) => ttlStore(memoryTtlStorage(), wrong))
 
-  test('storage', () => {
+  test('ttlStore rejects an incomplete storage', () => {
     for (const wrong of noStorage) {
       const make = () => ttlStore(wrong as never)
       expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
@@ -223,7 +223,7 @@ describe('ttlStore refuses a wrong', () => {
   })
 })
 
-describe('fileStore refuses a wrong', () => {
+describe('invalid options of fileStore', () => {
   const directory = tmpdir()
   refuses({ directory: [undefined, null, '', 5, 'a\0b', {}] }, (wrong) => fileStore(wrong))
   refuses(
@@ -236,12 +236,12 @@ describe('fileStore refuses a wrong', () => {
     (wrong) => fileStore({ directory, ...wrong }),
   )
 
-  test('directory together with a path', () => {
+  test('fileStore rejects a directory together with a path', () => {
     expect(() => fileStore({ directory, path: 'lease' })).toThrow(/exactly one of "directory".* and "path"/)
   })
 })
 
-test('options that are no object are refused too', async () => {
+test('options that are not an object are rejected', async () => {
   const makers: ((options: never) => unknown)[] = [
     (options) => new Elector(options),
     (options) => new Manager(options),
@@ -259,7 +259,7 @@ test('options that are no object are refused too', async () => {
   }
 })
 
-describe('timings that cannot be safe together are refused with the numbers and the rule', () => {
+describe('timings that are not safe together', () => {
   test.each([
     ['no time to wind down', { leaseDurationMs: 15_000, renewDeadlineMs: 14_000 }, /"renewDeadlineMs" is 14000.*15000/],
     ['a deadline after the lease', { leaseDurationMs: 5_000, renewDeadlineMs: 10_000 }, /"renewDeadlineMs" is 10000/],
@@ -275,7 +275,7 @@ describe('timings that cannot be safe together are refused with the numbers and 
       /at least renewIntervalMs \+ retryIntervalMs \(11000 \+ 2000\)/,
     ],
     ['no second try', { renewIntervalMs: 9_000, retryIntervalMs: 5_000 }, /\(9000 \+ 5000\) must be at most 13952/],
-  ])('%s', (_, timings, message) => {
+  ])('timings are rejected with their values and the rule: %s', (_, timings, message) => {
     for (const make of [
       () => new Elector({ store, election: 'e', ...timings }),
       () => new Manager({ store, election: 'e', ...timings }),
@@ -286,7 +286,7 @@ describe('timings that cannot be safe together are refused with the numbers and 
   })
 })
 
-test('what is just right is accepted: 256 bytes, the shortest and the longest lease, undefined for every default', () => {
+test('the limits are accepted: 256 bytes, the shortest and the longest lease, and undefined for every default', () => {
   const name = 'é'.repeat(128)
   for (const leaseDurationMs of [100, 2 ** 31 - 1]) {
     expect(() => new Elector({ store, election: name, identity: name, leaseDurationMs })).not.toThrow()

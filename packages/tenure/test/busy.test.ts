@@ -4,7 +4,7 @@ import { fakeClock, type FakeClock } from '../src/testing/index.ts'
 import { cutOff, faultyStore, refusedConnection } from './faulty-store.ts'
 import { follow } from './outcome.ts'
 
-/** A store whose candidates judge expiry; `watched` also tells of changes. */
+/** A store whose candidates determine expiry by observing the record. */
 function observedStore(clock: FakeClock): LeaseStore {
   const values = new Map<string, VersionedValue>()
   const cas = {
@@ -19,7 +19,7 @@ function observedStore(clock: FakeClock): LeaseStore {
   return casStore(cas, { clock })
 }
 
-/** An observed store that also tells of changes, and first of all of the one before. */
+/** An observed store with a watch that replays the previous record before each current one. */
 function watchedStore(clock: FakeClock): LeaseStore {
   const store = observedStore(clock)
   const seen: Awaited<ReturnType<LeaseStore['read']>>[] = []
@@ -31,7 +31,7 @@ function watchedStore(clock: FakeClock): LeaseStore {
       return outcome
     },
     async *watch(election, { signal }) {
-      // The past, again and again.
+      // Replay the past on every poll.
       while (!signal.aborted) {
         yield seen.at(-2)
         await new Promise<void>((resolve) => clock.setTimer(100, resolve))
@@ -56,50 +56,59 @@ async function scene(kind: Kind) {
   return { clock, store, holder, call, options }
 }
 
-describe('lead that does not wait', () => {
+describe('lead with wait: false', () => {
   test.each<[Kind, number]>([
     ['memory', 0],
     ['observed', 4_000],
     ['watched', 4_000],
-  ])('rejects with BUSY on the %s store once the lease was seen alive, within %i ms', async (kind, withinMs) => {
-    const { clock, holder, call } = await scene(kind)
-    const called = call()
-    // The holder renewed before this one looked: that the lease is there shows nothing.
-    if (withinMs > 0) {
-      await clock.advance(900)
+  ])(
+    'lead with wait: false rejects with BUSY on the %s store after it saw a renewal, within %i ms',
+    async (kind, withinMs) => {
+      const { clock, holder, call } = await scene(kind)
+      const called = call()
+      // The holder renewed before this call read the record, so the record alone does not show that the lease is alive.
+      if (withinMs > 0) {
+        await clock.advance(900)
+        expect(called.state).toBe('pending')
+      }
+      await clock.advance(withinMs)
+      expect(called).toMatchObject({ state: 'rejected', error: { code: 'BUSY', retryable: true } })
+      expect(String(called.error)).toContain('"holder" leads in term 1')
+      await Promise.all([holder.stop(), clock.advance(1_000)])
+      expect(clock.timers).toBe(0)
+    },
+  )
+
+  test.each<Kind>(['observed', 'watched'])(
+    'lead with wait: false waits until the lease of a crashed leader expires on the %s store',
+    async (kind) => {
+      const clock = fakeClock()
+      const store = stores[kind](clock)
+      const link = faultyStore(store, clock)
+      const crashed = new Elector({ store: link, election: 'import', clock, observer: { onEvent: () => undefined } })
+      crashed.start()
+      await clock.advance(7_000)
+      cutOff(link)
+      const called = follow(lead({ store, election: 'import', clock, wait: false }, ({ term }) => term))
+      await clock.advance(14_000)
       expect(called.state).toBe('pending')
-    }
-    await clock.advance(withinMs)
-    expect(called).toMatchObject({ state: 'rejected', error: { code: 'BUSY', retryable: true } })
-    expect(String(called.error)).toContain('"holder" leads in term 1')
-    await Promise.all([holder.stop(), clock.advance(1_000)])
-    expect(clock.timers).toBe(0)
-  })
+      await clock.advance(3_500)
+      expect(called).toMatchObject({ state: 'resolved', value: 2 })
+    },
+  )
 
-  test.each<Kind>(['observed', 'watched'])('waits a crashed leader out on the %s store, and works', async (kind) => {
-    const clock = fakeClock()
-    const store = stores[kind](clock)
-    const link = faultyStore(store, clock)
-    const crashed = new Elector({ store: link, election: 'import', clock, observer: { onEvent: () => undefined } })
-    crashed.start()
-    await clock.advance(7_000)
-    cutOff(link)
-    const called = follow(lead({ store, election: 'import', clock, wait: false }, ({ term }) => term))
-    await clock.advance(14_000)
-    expect(called.state).toBe('pending')
-    await clock.advance(3_500)
-    expect(called).toMatchObject({ state: 'resolved', value: 2 })
-  })
+  test.each<Kind>(['memory', 'observed', 'watched'])(
+    'lead with wait: false runs at once on the %s store when nobody leads',
+    async (kind) => {
+      const { clock, holder, call } = await scene(kind)
+      await Promise.all([holder.stop(), clock.advance(1_000)])
+      const called = call()
+      await clock.advance(10)
+      expect(called).toMatchObject({ state: 'resolved', value: 'done' })
+    },
+  )
 
-  test.each<Kind>(['memory', 'observed', 'watched'])('works at once on the %s store if nobody leads', async (kind) => {
-    const { clock, holder, call } = await scene(kind)
-    await Promise.all([holder.stop(), clock.advance(1_000)])
-    const called = call()
-    await clock.advance(10)
-    expect(called).toMatchObject({ state: 'resolved', value: 'done' })
-  })
-
-  test('of two that are called at once on a lease that was released, one works and the other is busy', async () => {
+  test('one of two concurrent calls of lead with wait: false runs on a released lease, and the other is busy', async () => {
     const { clock, holder, options } = await scene('observed')
     await Promise.all([holder.stop(), clock.advance(1_000)])
     const slow = () => new Promise((resolve) => clock.setTimer(20_000, () => resolve('done')))
@@ -110,7 +119,7 @@ describe('lead that does not wait', () => {
     expect(both.map(({ state }) => state).toSorted()).toEqual(['rejected', 'resolved'])
   })
 
-  test('rejects with what the store fails with, within one lease without an answer', async () => {
+  test('lead with wait: false rejects with the store error when no call is answered within one lease', async () => {
     const { clock, holder, store, options } = await scene('memory')
     const link = faultyStore(store, clock)
     link.fault = () => 'error'
@@ -123,7 +132,7 @@ describe('lead that does not wait', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('rejects when it lost the lease in the middle of the work', async () => {
+  test('lead with wait: false rejects when it loses the lease during its work', async () => {
     const clock = fakeClock()
     const link = faultyStore(memoryStore({ clock }), clock)
     const called = follow(
@@ -138,8 +147,8 @@ describe('lead that does not wait', () => {
   })
 })
 
-describe('an elector that was to try once', () => {
-  test('says that it was refused, and by whom', async () => {
+describe('an elector that campaigns once', () => {
+  test('waitForLeadership rejects with the holder when an elector that campaigns once is refused', async () => {
     const { clock, holder, options } = await scene('memory')
     const elector = new Elector(options('me'))
     elector.start({ until: 'refused' })
@@ -151,7 +160,7 @@ describe('an elector that was to try once', () => {
     await Promise.all([holder.stop(), clock.advance(1_000)])
   })
 
-  test('says what its try failed with', async () => {
+  test('waitForLeadership rejects with the store error when an elector that campaigns once fails', async () => {
     const { clock, holder, store, options } = await scene('memory')
     const link = faultyStore(store, clock)
     link.fault = () => 'error'
@@ -164,7 +173,7 @@ describe('an elector that was to try once', () => {
     await Promise.all([holder.stop(), clock.advance(1_000)])
   })
 
-  test('leads a lease that was released, although it did not know the newest term', async () => {
+  test('an elector that campaigns once acquires a released lease without knowing the newest term', async () => {
     const { clock, holder, options } = await scene('memory')
     await Promise.all([holder.stop(), clock.advance(1_000)])
     const elector = new Elector(options('me'))
@@ -175,7 +184,7 @@ describe('an elector that was to try once', () => {
   })
 })
 
-describe('a carry that is set while work winds down', () => {
+describe('a checkpoint that is set while work winds down', () => {
   const leading = async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
@@ -187,7 +196,7 @@ describe('a carry that is set while work winds down', () => {
   }
   const call = { signal: new AbortController().signal }
 
-  test('is in the record before the lease is released', async () => {
+  test('a checkpoint that is set while work winds down is recorded before the lease is released', async () => {
     const { clock, memory, elector, leadership } = await leading()
     leadership.waitUntil(
       new Promise<void>((resolve) => leadership.signal.addEventListener('abort', () => resolve())).then(() =>
@@ -199,7 +208,7 @@ describe('a carry that is set while work winds down', () => {
     await expect(leadership.setCarry('too late')).rejects.toMatchObject({ code: 'LEADERSHIP_LOST' })
   })
 
-  test('is refused at the deadline if the store does not answer, and nothing is sent after it', async () => {
+  test('a checkpoint is rejected at the deadline when the store does not answer, and no call follows', async () => {
     const { clock, memory, link, elector, leadership } = await leading()
     cutOff(link)
     const carried = follow(
@@ -219,7 +228,7 @@ describe('a carry that is set while work winds down', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('is refused after a loss', async () => {
+  test('a checkpoint is rejected after a loss', async () => {
     const { clock, link, elector, leadership } = await leading()
     leadership.waitUntil(new Promise<void>((resolve) => clock.setTimer(20_000, resolve)))
     cutOff(link)

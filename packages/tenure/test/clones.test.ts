@@ -32,12 +32,12 @@ type Happening =
   | { type: 'step-down'; cooldownMs: number }
   | { type: 'observed'; record: LeaseRecord | undefined }
 
-/** One process: a state, and a real store that carries its calls out. Copying the state is restoring a snapshot. */
+/** One process: its state, and a real store that performs its calls. Copying the state models restoring a snapshot. */
 class Process {
   readonly told: Effect[] = []
   readonly store: LeaseStore
   state: ElectionState
-  /** Cut off from its store. */
+  /** Whether this process is cut off from its store. */
   cut = false
 
   constructor(store: LeaseStore, state: ElectionState = initialState(settings)) {
@@ -49,7 +49,7 @@ class Process {
     return new Process(this.store, structuredClone(this.state))
   }
 
-  /** What happens, and everything that follows from it at that moment. */
+  /** Takes one input and everything that follows from it at the same time. */
   async take(happening: Happening, nowMs: number) {
     let inputs: object[] = [happening]
     for (let next = inputs.shift(); next; next = inputs.shift()) {
@@ -88,7 +88,7 @@ const stores: Record<string, () => LeaseStore> = {
   'compare-and-swap': () => casStore(simulatedKv({ watch: false })),
 }
 
-describe.each(Object.keys(stores))('two processes restored from one snapshot, on a %s store', (name) => {
+describe.each(Object.keys(stores))('two processes restored from one snapshot on a %s store', (name) => {
   async function leadingTwice() {
     const original = new Process((stores[name] ?? memoryStore)())
     await original.take({ type: 'start' }, 0)
@@ -96,7 +96,7 @@ describe.each(Object.keys(stores))('two processes restored from one snapshot, on
     return { original, clone: original.clone() }
   }
 
-  test('lead together until the first of them renews, and no longer', async () => {
+  test('two clones lead together only until the first of them renews', async () => {
     const { original, clone } = await leadingTwice()
     await original.take({ type: 'wake' }, 5_000)
     await clone.take({ type: 'wake' }, 5_001)
@@ -107,7 +107,7 @@ describe.each(Object.keys(stores))('two processes restored from one snapshot, on
     expect(original.leads(10_000)).toBe(true)
   })
 
-  test('do not release what the other holds, however the loser ends', async () => {
+  test('a clone that stops or steps down does not release the lease that the other holds', async () => {
     for (const happening of [{ type: 'stop' }, { type: 'step-down', cooldownMs: 0 }] as const) {
       const { original, clone } = await leadingTwice()
       await original.take({ type: 'wake' }, 5_000)
@@ -119,7 +119,7 @@ describe.each(Object.keys(stores))('two processes restored from one snapshot, on
     }
   })
 
-  test('do not release what the other holds when the loser expired unheard', async () => {
+  test('a clone whose lease expired unnoticed does not release the lease that the other holds', async () => {
     const { original, clone } = await leadingTwice()
     await original.take({ type: 'wake' }, 5_000)
     // Nothing woke the clone before its deadline had passed.
@@ -131,7 +131,7 @@ describe.each(Object.keys(stores))('two processes restored from one snapshot, on
     expect((await original.store.read('e', call)) as LeaseRecord).toMatchObject({ term: 1, released: false })
   })
 
-  test('campaign under attempts that the other cannot know', async () => {
+  test('a clone campaigns with attempts that the other cannot know', async () => {
     const { original, clone } = await leadingTwice()
     await original.take({ type: 'stop' }, 1_000)
     await clone.take({ type: 'wake' }, 5_000)
@@ -145,7 +145,7 @@ describe.each(Object.keys(stores))('two processes restored from one snapshot, on
   })
 })
 
-/** Shows records without their marks once told to, as a service does that has restarted. */
+/** A store that returns records without their write ids once `forgets` is set, like a service that has restarted. */
 function forgetfulStore() {
   const memory = memoryStore()
   const told = { forgets: false }
@@ -161,7 +161,7 @@ function forgetfulStore() {
   return { store, told }
 }
 
-test('two processes restored from one snapshot do not release what the other holds when the store has lost its mark', async () => {
+test('a clone does not release the lease that the other holds when the store has lost its write id', async () => {
   const { store, told } = forgetfulStore()
   const original = new Process(store)
   await original.take({ type: 'start' }, 0)
@@ -176,7 +176,7 @@ test('two processes restored from one snapshot do not release what the other hol
   expect([original.leads(14_500), clone.leads(14_500)]).toEqual([true, false])
 })
 
-test('an event of an own leadership long ago is no clone', async () => {
+test("a late event of this process's earlier leadership is not reported as a clone", async () => {
   const store = memoryStore()
   const process = new Process(store, initialState({ ...settings, canWatch: true }))
   await process.take({ type: 'start' }, 0)
@@ -191,7 +191,7 @@ test('an event of an own leadership long ago is no clone', async () => {
   expect(process.sawClone).toBe(false)
 })
 
-test('an own write that is carried out after a refusal is no clone’s', () => {
+test('a late write of this process that takes effect after a refusal is not reported as a clone', () => {
   let state = initialState(settings)
   let names = 0
   const told: Effect[] = []
@@ -203,19 +203,19 @@ test('an own write that is carried out after a refusal is no clone’s', () => {
   }
   const sent = () => {
     const call = told.findLast((effect) => effect.type === 'call')?.call
-    return call && 'claim' in call ? call : expect.unreachable('a claim was sent')
+    return call && 'claim' in call ? call : expect.unreachable('no claim was sent')
   }
   take({ type: 'start' }, 0)
   const { id, claim } = sent()
   const verdict = judgeAcquire({ record: undefined, highestTerm: 0, remainingMs: undefined }, claim as AcquireClaim, 0)
-  if ('answer' in verdict) return expect.unreachable('the first claim is granted')
+  if ('answer' in verdict) return expect.unreachable('the first claim was refused')
   const record: LeaseRecord = { ...verdict.write, version: 'v1' }
   take({ type: 'answer', call: id, outcome: granted(record, claim) }, 0)
   take({ type: 'wake' }, 5_000)
   const late = sent()
   take({ type: 'failed', call: late.id, error: new Error('no answer') }, 6_000)
   take({ type: 'wake' }, 8_000)
-  // It has lost against a write that left the record as it was.
+  // This renewal lost a race against a write that left the record unchanged.
   take({ type: 'answer', call: sent().id, outcome: refused({ record, highestTerm: 1, remainingMs: undefined }) }, 8_000)
   const renewed = { ...record, version: 'v2', mark: late.claim.mark }
   const overtaken = refused({ record: renewed, highestTerm: 1, remainingMs: undefined })
@@ -224,7 +224,7 @@ test('an own write that is carried out after a refusal is no clone’s', () => {
   expect(leadsAt(state, 8_001)).toBe(true)
 })
 
-test('a wrapper that hands claims on without their marks still elects', async () => {
+test('a store wrapper that drops write ids from claims still elects', async () => {
   const inner = casStore(simulatedKv({ watch: false }))
   const process = new Process({
     ...inner,
@@ -237,7 +237,7 @@ test('a wrapper that hands claims on without their marks still elects', async ()
   expect(process.leads(14_000)).toBe(true)
 })
 
-test('a record that a version without marks has written is taken as it is', async () => {
+test('a leader accepts a record that an older version wrote without a write id', async () => {
   const memory = memoryStore()
   const unmarked = (outcome: Awaited<ReturnType<LeaseStore['renew']>>) =>
     outcome.record ? { ...outcome, record: { ...outcome.record, mark: undefined } } : outcome

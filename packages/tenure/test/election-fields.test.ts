@@ -22,7 +22,7 @@ const asItIs = later(0, 0)
 
 const copyOf = (state: ElectionState) => ({ ...stateWith(asItIs, state), ...memoryWith(asItIs, state) })
 
-/** Fields of a value, at any depth, that another one lacks. */
+/** Returns the fields of a value, at any depth, that another value lacks. */
 function lacking(value: unknown, other: unknown, path = 'state'): string[] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([name, inner]) => {
@@ -31,7 +31,7 @@ function lacking(value: unknown, other: unknown, path = 'state'): string[] {
   })
 }
 
-/** States of a life in which every part of the state comes up. */
+/** Yields states of one elector that together use every part of the state. */
 function* life(): Generator<ElectionState> {
   let state = initialState(settings)
   let nowMs = 0
@@ -43,7 +43,7 @@ function* life(): Generator<ElectionState> {
   }
   const record = { election: 'e', holder: 'b', attempt: 'x', leaseDurationMs: 15_000, metadata: {}, afterTerm: 0 }
   const verdict = judgeAcquire({ record: undefined, highestTerm: 0, remainingMs: undefined }, record, 0)
-  if (!('write' in verdict)) return expect.unreachable('the first claim is granted')
+  if (!('write' in verdict)) return expect.unreachable('the first claim was refused')
   const held: Current = { record: { ...verdict.write, version: 'v1' }, highestTerm: 1, remainingMs: undefined }
   yield state
   yield take({ type: 'start' })
@@ -63,7 +63,7 @@ function* life(): Generator<ElectionState> {
   yield take({ type: 'stop' })
 }
 
-test('every field of a state has a meaning, at any depth', () => {
+test('every field of the election state is listed for model checking, at any depth', () => {
   const seen = new Set<string>()
   for (const state of life()) {
     for (const [name, value] of Object.entries(state)) {
@@ -73,12 +73,12 @@ test('every field of a state has a meaning, at any depth', () => {
     expect(lacking(state, copyOf(state))).toEqual([])
   }
   const parts = ['own', 'flight', 'attempt', 'view', 'seen', 'confirmed', 'grant', 'ending']
-  expect([...seen], 'a part that this life does not have is not looked at').toEqual(expect.arrayContaining(parts))
+  expect([...seen], 'the yielded states do not use every part').toEqual(expect.arrayContaining(parts))
 })
 
-test('a field without a meaning is noticed, in the state and below', () => {
+test('an unlisted field is detected at the top level and below', () => {
   const [state] = [...life()].filter(({ seen }) => seen.length > 0)
-  if (!state) return expect.unreachable('it has seen a version')
+  if (!state) return expect.unreachable('no state has observed a version')
   const more = { ...state, luck: 1, seen: state.seen.map((sight) => ({ ...sight, by: 'watch' })) }
   expect(lacking(more, copyOf(more))).toEqual(['state.seen.0.by', 'state.luck'])
 })

@@ -47,7 +47,7 @@ const at = (nowMs: number) => ({ nowMs, sleptMs: 0 })
 type WithoutChance<T> = T extends unknown ? Omit<T, 'fresh' | 'chance'> : never
 type Given = WithoutChance<Input>
 
-/** Feeds inputs to the algorithm and remembers the last call it made. */
+/** Feeds inputs to the algorithm and remembers its last call. */
 function drive(state: ElectionState = initialState(settings), chance = () => 0.5) {
   let current = state
   let names = 0
@@ -57,14 +57,14 @@ function drive(state: ElectionState = initialState(settings), chance = () => 0.5
       deepFreeze(given)
       const input = {
         ...given,
-        // Counted only where it is used, so that a test can name the attempts that it expects.
+        // Counts only the ids that are used, so that a test can name the attempts that it expects.
         fresh: () => `me.${++names}`,
         chance,
       }
       const { state: next, effects } = step(current, input)
       current = deepFreeze(next)
       for (const effect of effects) if (effect.type === 'call') lastCall = effect.call
-      // As the driver does, once everything that listens to the end has been told.
+      // Like the driver, which sends this input after all listeners of the end have run.
       const ended = effects.some(({ type }) => type === 'ended')
       return ended
         ? [...effects, ...this.take({ type: 'end-told', nowMs: given.nowMs, sleptMs: given.sleptMs })]
@@ -80,8 +80,8 @@ function drive(state: ElectionState = initialState(settings), chance = () => 0.5
   }
 }
 
-describe('the algorithm', () => {
-  test('counts a grant from the first transmission of its attempt, however often that was repeated', () => {
+describe('the election algorithm', () => {
+  test('a grant counts from the first transmission of its attempt, however often the attempt is repeated', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     expect(d.call).toMatchObject({ verb: 'acquire', claim: { attempt: 'me.1' } })
@@ -94,7 +94,7 @@ describe('the algorithm', () => {
     expect(deadlineOf(d.state)).toBe(10_000)
   })
 
-  test('announces a leader of term 0, where other programs that share a record begin', () => {
+  test('a leader of term 0 is announced, because other programs that share a record start there', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const outcome: Outcome = { ok: false, record: record({ term: 0, attempt: '' }), highestTerm: 0 }
@@ -102,7 +102,7 @@ describe('the algorithm', () => {
     expect(effects).toContainEqual({ type: 'new-leader', record: outcome.record })
   })
 
-  test('waits for a record of term 0 that vanished', () => {
+  test('a candidate waits for a deleted record of term 0', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const outcome: Outcome = { ok: false, record: record({ term: 0, attempt: '' }), highestTerm: 0 }
@@ -114,12 +114,12 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire', claim: { expiredVersion: '', afterTerm: 0 } })
   })
 
-  test('asks the store itself soon when a watch shows a term below the highest', () => {
+  test('a candidate reads the store soon when a watch shows a term below the highest term', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const outcome: Outcome = { ok: false, record: record({ term: 7 }), highestTerm: 7 }
     d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 10, sleptMs: 0 })
-    d.take({ type: 'observed', record: record({ term: 1, version: 'begun anew' }), nowMs: 20, sleptMs: 0 })
+    d.take({ type: 'observed', record: record({ term: 1, version: 'recreated' }), nowMs: 20, sleptMs: 0 })
     const wakeMs = nextWakeMs(d.state) ?? Infinity
     expect(wakeMs).toBeGreaterThanOrEqual(20 + settings.retryIntervalMs / 2)
     expect(wakeMs).toBeLessThanOrEqual(20 + settings.retryIntervalMs * 1.5)
@@ -127,14 +127,14 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'read' })
   })
 
-  test('does not put a look off because a watch ended once more', () => {
+  test('a watch that ends again does not postpone the next read', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const outcome: Outcome = { ok: false, record: record({}), highestTerm: 1 }
     d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 10, sleptMs: 0 })
     const { retryIntervalMs } = settings
     let nowMs = 10
-    // A watch that ends as soon as it is opened, as one does that is not allowed.
+    // A watch that ends as soon as it is opened, as happens when permission to watch is missing.
     for (; d.call.verb !== 'read'; nowMs += 100) {
       d.take({ type: 'wake', nowMs, sleptMs: 0 })
       d.take({ type: 'watch-ended', nowMs, sleptMs: 0 })
@@ -142,7 +142,7 @@ describe('the algorithm', () => {
     expect(nowMs).toBeLessThanOrEqual(10 + 1.5 * retryIntervalMs + 200)
   })
 
-  test('mints a new attempt after a refusal', () => {
+  test('a candidate creates a new attempt after a refusal', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const outcome: Outcome = { ok: false, record: record({ released: true }), highestTerm: 1 }
@@ -150,7 +150,7 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire', claim: { attempt: 'me.2', afterTerm: 1 } })
   })
 
-  test('never believes a grant at or below a term it has seen (D7)', () => {
+  test('a grant at or below a term that was already observed is never used (D7)', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     d.take({ type: 'observed', record: record({ term: 7 }), nowMs: 1, sleptMs: 0 })
@@ -160,7 +160,7 @@ describe('the algorithm', () => {
     expect(d.state.phase).toBe('standby')
   })
 
-  test('never creates a term at or below one it has seen with an own attempt', () => {
+  test('a candidate never creates a term at or below one that its own attempt has reached', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     d.take({ type: 'observed', record: record({ holder: 'a', attempt: 'me.1', term: 1 }), nowMs: 5, sleptMs: 0 })
@@ -171,7 +171,7 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire', claim: { attempt: 'me.2', afterTerm: 1 } })
   })
 
-  test('waits the duration last seen for a record that vanished, whatever call had shown it', () => {
+  test('a candidate waits the last observed duration for a deleted record, whichever call showed that record', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 15_000 }
@@ -196,11 +196,11 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire', claim: { expiredVersion: '' } })
   })
 
-  test('waits again for a record that vanished unseen after another term', () => {
+  test('a candidate waits again when a record of another term was deleted before it was observed', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     d.take({ type: 'answer', call: d.call.id, outcome: { ok: false, highestTerm: 1 }, nowMs: 0, sleptMs: 0 })
-    /** Lets time pass and every read find nothing, until the next acquire. */
+    /** Lets time pass, with every read finding no record, until the next acquire. */
     const untilNextAcquire = (after: number): void => {
       while (d.call.id <= after || d.call.verb !== 'acquire') {
         const at = { nowMs: d.state.nowMs, sleptMs: 0 }
@@ -211,14 +211,14 @@ describe('the algorithm', () => {
     untilNextAcquire(d.call.id)
     const triedAtMs = d.state.nowMs
     expect(triedAtMs).toBeGreaterThanOrEqual(15_000)
-    // Somebody else led meanwhile, and that record is gone too.
+    // Another candidate led in the meantime, and its record is gone too.
     const refused: Outcome = { ok: false, highestTerm: 2 }
     d.take({ type: 'answer', call: d.call.id, outcome: refused, nowMs: triedAtMs, sleptMs: 0 })
     untilNextAcquire(d.call.id)
     expect(d.state.nowMs).toBeGreaterThanOrEqual(triedAtMs + 15_000)
   })
 
-  test('looks at once into an acquire of unknown outcome that a watch shows as granted', () => {
+  test('a candidate reads at once when a watch shows that an acquire with an unknown outcome was granted', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     d.take({ type: 'failed', call: d.call.id, error: new Error('reset'), nowMs: 10, sleptMs: 0 })
@@ -226,7 +226,7 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'read' })
   })
 
-  test('one failed renewal does not end a leadership that was granted less than was asked for', () => {
+  test('one failed renewal does not end leadership when the store granted less than requested', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 6_000 }
@@ -238,7 +238,7 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'renew' })
   })
 
-  test('sends nothing on a belief that an answer has shortened into the past', () => {
+  test('no renewal is sent after an answer has moved the end of belief into the past', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const mine = record({ holder: 'a', attempt: 'me.1' })
@@ -251,12 +251,12 @@ describe('the algorithm', () => {
     expect(effects).not.toContainEqual(expect.objectContaining({ call: expect.objectContaining({ verb: 'renew' }) }))
   })
 
-  test('a look that hangs does not keep it from a lease that is free', () => {
+  test('a read that hangs does not keep a candidate from acquiring a free lease', () => {
     const d = drive()
     d.take({ type: 'start', ...at(0) })
     const held = record({ version: 'v1' })
     d.take({ type: 'answer', call: d.call.id, outcome: { ok: false, record: held, highestTerm: 1 }, ...at(0) })
-    // It was renewed again and again, so there was no reason to try; now the store itself is asked.
+    // The lease was renewed repeatedly, so there was no reason to campaign. Now the candidate reads the store itself.
     let nowMs = 0
     for (let version = 2; d.call.verb !== 'read'; version++) {
       nowMs += 5_000
@@ -269,7 +269,7 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire' })
   })
 
-  test('looks on while a step-down keeps it out, where it is told of nothing', () => {
+  test('a candidate without a watch keeps polling during its cooldown after a step-down', () => {
     const d = drive(initialState({ ...settings, canWatch: false }))
     d.take({ type: 'start', ...at(0) })
     const held = record({ version: 'v1' })
@@ -285,12 +285,12 @@ describe('the algorithm', () => {
     d.take({ type: 'wake', ...at(6_100) })
     const free = { ...next, released: true, version: 'v10' }
     const idle = d.take({ type: 'found', call: d.call.id, record: free, ...at(6_101) })
-    expect(idle, 'it neither campaigns nor asks again at once').toEqual([])
+    expect(idle, 'it neither campaigns nor polls again at once').toEqual([])
     d.take({ type: 'wake', ...at(9_200) })
     expect(d.call).toMatchObject({ verb: 'read' })
   })
 
-  test('asks the store at once when a release overtook the refusal of an acquire', () => {
+  test('a candidate reads at once when a release arrives before the refusal of its acquire', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const held = record({ version: 'v1' })
@@ -304,7 +304,7 @@ describe('the algorithm', () => {
     d.take({ type: 'observed', record: record({ version: 'v2', released: true }), nowMs: 1_000, sleptMs: 0 })
     d.take({ type: 'wake', nowMs: 1_010, sleptMs: 0 })
     expect(d.call).toMatchObject({ verb: 'acquire' })
-    // Another one wins and dies, and the proof of that arrives before the refusal does.
+    // Another candidate wins and releases, and the watch shows this before the refusal arrives.
     const winner = record({ version: 'v3', term: 2, attempt: 'third.1' })
     d.take({ type: 'observed', record: winner, nowMs: 1_011, sleptMs: 0 })
     d.take({ type: 'observed', record: { ...winner, released: true }, nowMs: 1_012, sleptMs: 0 })
@@ -318,7 +318,7 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'read' })
   })
 
-  test('forgets a carry that comes when leadership is over', () => {
+  test('a checkpoint that arrives after leadership has ended is dropped', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 15_000 }
@@ -327,7 +327,7 @@ describe('the algorithm', () => {
     expect(d.state.carry).toBeUndefined()
   })
 
-  test('a flood of replayed versions delays a take-over by little more than a lease', () => {
+  test('a flood of replayed versions delays a takeover by little more than a lease', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const current = record({ version: 'current' })
@@ -350,7 +350,7 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ claim: { expiredVersion: 'current' } })
   })
 
-  test('is renewed sooner by a store that grants less than was asked for', () => {
+  test('a leader renews sooner when the store grants less than requested', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 3_000 }
@@ -358,7 +358,7 @@ describe('the algorithm', () => {
     expect([nextWakeMs(d.state), deadlineOf(d.state)]).toEqual([1_000, 2_000])
   })
 
-  test('renews at once after a sleep that used up the time until the next renewal', () => {
+  test('a leader renews at once after a sleep that used up the time until the next renewal', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const granted: Outcome = { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 15_000 }
@@ -374,11 +374,11 @@ describe('the algorithm', () => {
       { ok: false, record: record({ holder: 'a', attempt: 'me.1' }), highestTerm: 1 },
     ],
     [
-      'a release, and answers that it did it,',
+      'a release that it answers as done',
       { ok: true, record: record({ holder: 'a', attempt: 'me.1' }), validForMs: 1 },
     ],
     ['an acquire of a vanished record', { ok: false, highestTerm: 1, retryAfterMs: 0 }],
-  ] satisfies [string, Outcome][])('does not flood a store that refuses %s on and on', (_what, outcome) => {
+  ] satisfies [string, Outcome][])('a candidate does not flood a store that keeps refusing %s', (_what, outcome) => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     let calls = 0
@@ -389,7 +389,7 @@ describe('the algorithm', () => {
     expect(nextWakeMs(d.state)).toBeGreaterThanOrEqual(10 + 1_000)
   })
 
-  test('does not flood a store that says on and on that the lease in the way has just run out', () => {
+  test('a candidate does not flood a store that keeps answering that the lease has just expired', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const outcome: Outcome = { ok: false, record: record({}), highestTerm: 1, retryAfterMs: 0 }
@@ -403,13 +403,13 @@ describe('the algorithm', () => {
     expect(calls).toBeLessThan(20)
   })
 
-  test('takes over with exactly the version it has watched for the whole duration', () => {
+  test('a takeover uses exactly the version that was observed for the whole duration', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const outcome: Outcome = { ok: false, record: record({ version: 'v1' }), highestTerm: 1 }
     d.take({ type: 'answer', call: d.call.id, outcome, nowMs: 0, sleptMs: 0 })
     d.take({ type: 'observed', record: record({ version: 'v2' }), nowMs: 5_000, sleptMs: 0 })
-    // Told again of what it knows: neither moves the timer (E5).
+    // Replays of known versions. Neither restarts the timer (E5).
     d.take({ type: 'observed', record: record({ version: 'v1' }), nowMs: 9_000, sleptMs: 0 })
     d.take({ type: 'observed', record: record({ version: 'v2' }), nowMs: 9_500, sleptMs: 0 })
     const wakeMs = nextWakeMs(d.state) ?? 0
@@ -419,7 +419,7 @@ describe('the algorithm', () => {
     expect(d.call).toMatchObject({ verb: 'acquire', claim: { expiredVersion: 'v2', afterTerm: 1 } })
   })
 
-  test('does not let a sleep of the contender shorten what it waits', () => {
+  test('a sleep of the candidate does not shorten its wait', () => {
     const d = drive()
     d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
     const outcome: Outcome = { ok: false, record: record({}), highestTerm: 1 }
@@ -429,7 +429,7 @@ describe('the algorithm', () => {
     expect(d.call.id).toBe(before)
   })
 
-  test('attempts of a thousand standbys are spread over half a percent of the lease (B10)', () => {
+  test('the attempts of a thousand standbys are spread over half a percent of the lease (B10)', () => {
     const wakes = Array.from({ length: 1_000 }, (_, index) => {
       const d = drive(initialState(settings), () => index / 1_000)
       d.take({ type: 'start', nowMs: 0, sleptMs: 0 })
@@ -444,7 +444,7 @@ describe('the algorithm', () => {
     expect(inFirstTenth).toBeLessThan(150)
   })
 
-  test('is pure, never leads past its deadline, and never spins, whatever happens in whatever order', () => {
+  test('the algorithm is pure, never leads past its deadline, and never spins, for any sequence of inputs', () => {
     const change = fc.record({
       holder: fc.constantFrom('a', 'b'),
       attempt: fc.constantFrom('me.1', 'me.2', 'me.3', 'other.1'),
@@ -514,7 +514,7 @@ describe('the algorithm', () => {
           if (input) d.take(input)
           if (leadsAt(d.state, nowMs + sleptMs)) expect(nowMs + sleptMs).toBeLessThan(deadlineOf(d.state))
           if (d.state.phase === 'leading') expect(nowMs + sleptMs).toBeLessThan(deadlineOf(d.state))
-          // Whatever is due has been done: nothing is left to do at this very moment.
+          // Everything that is due has been done, so the next wake is later than now.
           expect(nextWakeMs(d.state) ?? Infinity).toBeGreaterThan(nowMs)
         }
       }),

@@ -14,27 +14,27 @@ function thrownBy(act: () => unknown): TenureError {
   throw new Error('nothing was thrown')
 }
 
-describe('a wrong option', () => {
-  test('has its name, value and rule as data, which make up its message', () => {
+describe('an invalid option', () => {
+  test('an option error has its name, value, and rule as data, and its message contains them', () => {
     const error = thrownBy(() => resolveTimings({ leaseDurationMs: 50 }))
     expect(error).toMatchObject({ code: 'INVALID_OPTION', option: 'leaseDurationMs', value: 50, least: 100 })
     expect(error.message).toBe(`Option "leaseDurationMs" is 50, but ${error.rule}.`)
     expect(optionMessage('--ttl', error)).toBe(`--ttl is 50, but ${error.rule}.`)
   })
 
-  test('shows no password, neither in its message nor in its data', () => {
+  test('an option error shows no password, neither in its message nor in its data', () => {
     const url = 'redis://user:secret@host'
     const error = invalidOption('client', url, 'it must be a client')
     expect(JSON.stringify([Object.entries(error), error.message])).not.toContain('secret')
     expect(error).toMatchObject({ option: 'client', rule: 'it must be a client' })
   })
 
-  test('that does not exist has the name that was probably meant as advice', () => {
+  test('an unknown option is reported with the name that was probably meant', () => {
     const error = thrownBy(() => Reflect.apply(memoryStore, undefined, [{ clok: undefined, clcok: 1 }]))
     expect(error).toMatchObject({ option: 'clcok', advice: 'Did you mean "clock"?' })
   })
 
-  test('without a value worth showing has a rule that follows its name', async () => {
+  test('an option error without a value has a rule that follows the option name', async () => {
     const error = await openStore('postgres://host/database?tabel=x').catch((reason: unknown) => reason)
     const rule = 'has a parameter "tabel", which nothing uses'
     expect(error).toMatchObject({ option: 'store', rule, advice: 'Did you mean "table"?' })
@@ -42,12 +42,12 @@ describe('a wrong option', () => {
   })
 })
 
-test('an error has no details but those that apply', () => {
+test('an error has only the details that apply', () => {
   const error = new TenureError('TIMEOUT', 'The store has not answered.', { retryable: true })
   expect(Object.keys(error).toSorted()).toEqual(['code', 'name', 'retryable'])
 })
 
-describe('the answer of a service', () => {
+describe('an error response of the service', () => {
   const answer = (status: number, body: object) =>
     errorOf('The service', { status, headers: { 'content-type': 'application/json' }, text: JSON.stringify(body) })
 
@@ -55,11 +55,11 @@ describe('the answer of a service', () => {
     [401, { error: 'UNAUTHORIZED', message: 'No.' }, { code: 'UNAUTHORIZED', option: 'token' }],
     [403, { error: 'UNAUTHORIZED', message: 'No.', field: 'node_id' }, { code: 'UNAUTHORIZED', option: 'identity' }],
     [404, { error: 'NOT_FOUND', message: 'No.' }, { code: 'NOT_FOUND', option: 'election' }],
-  ])('%i %o names the option that it is about', (status, body, expected) => {
+  ])('the response %i %o names the option that caused it', (status, body, expected) => {
     expect(answer(status, body)).toMatchObject(expected)
   })
 
-  test('that forbids something else names no option', () => {
+  test('a response that forbids something else names no option', () => {
     expect(answer(403, { error: 'UNAUTHORIZED', message: 'No.' }).option).toBeUndefined()
   })
 })

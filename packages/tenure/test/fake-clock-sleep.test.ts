@@ -12,7 +12,7 @@ const steps = fc.array(
   { minLength: 1, maxLength: 12 },
 )
 
-test('time passes for an elector however long the machine sleeps', async () => {
+test('an elector never spins, however long the machine sleeps', async () => {
   await fc.assert(
     fc.asyncProperty(steps, fc.integer({ min: 1_000, max: 15_000 }), async (script, leaseDurationMs) => {
       const clock = withoutSpin(fakeClock())
@@ -29,7 +29,7 @@ test('time passes for an elector however long the machine sleeps', async () => {
   )
 })
 
-test('time passes for a LeaderElector however long the machine sleeps', async () => {
+test('a LeaderElector never spins, however long the machine sleeps', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (script) => {
       const clock = withoutSpin(fakeClock())

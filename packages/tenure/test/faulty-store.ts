@@ -4,25 +4,25 @@ import type { CallOptions, LeaseRecord, LeaseStore } from '../src/lease-store.ts
 export type Verb = 'read' | 'acquire' | 'renew' | 'release'
 
 /**
- * What goes wrong with a call: it fails at once, its request is lost, or its reply is. A lost one is never answered.
- * Each ends when its signal aborts, as a client's call does.
+ * The fault of a call: it fails at once, its request is lost, or its reply is lost. A lost call is never answered. It
+ * ends when its signal aborts, like the call of a real client.
  */
 export type Fault = 'error' | 'request-lost' | 'reply-lost'
 
 export interface FaultyStore extends LeaseStore {
-  /** Asked before each call. */
+  /** Called before each call. Returns the fault of that call, or undefined if it succeeds. */
   fault: (verb: Verb, election: string) => Fault | undefined
-  /** A watch that stays open and tells nothing. */
+  /** Whether new watches stay open without an event. */
   silentWatch: boolean
   readonly calls: { readonly verb: Verb; readonly atMs: number }[]
-  /** Calls that were neither answered nor given up. */
+  /** The number of calls that were neither answered nor aborted. */
   readonly open: number
   readonly mostOpen: number
 }
 
 export const refusedConnection = new Error('connect ECONNREFUSED')
 
-/** One candidate's own connection to a real store; several candidates can have one each. */
+/** A candidate's own connection to a real store. Several candidates can each have one. */
 export function faultyStore(inner: LeaseStore, clock: Clock): FaultyStore {
   let open = 0
   let mostOpen = 0
@@ -71,13 +71,13 @@ export function faultyStore(inner: LeaseStore, clock: Clock): FaultyStore {
   return store
 }
 
-/** The same store for candidates that cannot watch it. */
+/** Removes watch from the store, so that its candidates must poll. */
 export function withoutWatch(store: FaultyStore): FaultyStore {
   delete store.watch
   return store
 }
 
-/** Everything that a partition does to one candidate. */
+/** Cuts one candidate off as a network partition does: no call is answered, and its watch is silent. */
 export function cutOff(store: FaultyStore): void {
   store.fault = () => 'request-lost'
   store.silentWatch = true

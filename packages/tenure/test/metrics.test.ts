@@ -7,7 +7,7 @@ import { faultyStore, type Fault, type FaultyStore, type Verb } from './faulty-s
 
 const leaseDurationMs = 15_000
 
-/** One election, and replicas that each count for themselves. */
+/** One election, and replicas that each have their own metrics. */
 function scene(election = 'my-app') {
   const clock = fakeClock()
   const shared = memoryStore({ clock })
@@ -33,7 +33,7 @@ const ended = (reason: string) =>
 const calls = (verb: string, result: string, what: 'count' | 'sum') =>
   `tenure_store_call_seconds_${what}{election="my-app",lease_namespace="jobs",verb="${verb}",result="${result}"}`
 
-test('one replica has the status 1 and all others have 0, from their first call on', async () => {
+test('the leader has the status 1 and all others have 0, from their first call on', async () => {
   const { clock, replica } = scene()
   const first = replica('a')
   await clock.advance(1_000)
@@ -49,7 +49,7 @@ test('one replica has the status 1 and all others have 0, from their first call 
   expect(second.value('tenure_term{election="my-app",lease_namespace="jobs"}')).toBe(2)
 })
 
-test('a candidate that never reached its store has the status 0, so that "nobody leads" is seen', async () => {
+test('a candidate that never reached its store has the status 0, so that an alert on no leader can fire', async () => {
   const { clock, replica } = scene()
   const lone = replica('a')
   lone.store.fault = () => 'error'
@@ -58,7 +58,7 @@ test('a candidate that never reached its store has the status 0, so that "nobody
   expect(lone.value('tenure_errors_total{election="my-app",lease_namespace="jobs",code="OTHER"}')).toBeGreaterThan(1)
 })
 
-test('a replica whose work outlives its lease has the status 0 before the next one has 1', async () => {
+test('a replica whose work outlives its lease has the status 0 before its successor has 1', async () => {
   const { clock, replica } = scene()
   const first = replica('a')
   await clock.advance(1_000)
@@ -77,7 +77,10 @@ test('a replica whose work outlives its lease has the status 0 before the next o
   expect(Math.max(...both)).toBe(1)
 })
 
-/** Cuts the leader off while its work goes on, and gives the highest number of replicas with the status 1 since. */
+/**
+ * Cuts the leader off while its work continues. Returns the highest number of replicas that then had the status 1 at
+ * once.
+ */
 async function mostAtOnce(clock: FakeClock, [first, second]: readonly [Replica, Replica]): Promise<number> {
   first.store.fault = () => 'request-lost'
   let most = 0
@@ -90,7 +93,7 @@ async function mostAtOnce(clock: FakeClock, [first, second]: readonly [Replica, 
   return most
 }
 
-test('a lease counts from when its renewal was sent, however late the answer came', async () => {
+test('a lease counts from when its renewal was sent, however late the answer arrives', async () => {
   const { clock, replica } = scene()
   const first = replica('a')
   const { renew } = first.store
@@ -103,28 +106,28 @@ test('a lease counts from when its renewal was sent, however late the answer cam
   const second = replica('b')
   const leadership = await first.elector.waitForLeadership()
   leadership.waitUntil(new Promise(() => {}))
-  // One that was sent at 25 s has just been answered.
+  // The renewal that was sent at 25 s has just been answered.
   await clock.advance(26_000)
   expect(first.value(calls('renew', 'ok', 'count'))).toBe(5)
   expect(await mostAtOnce(clock, [first, second])).toBe(1)
 })
 
-test('a lease counts from when it was asked for, even if a later look found it', async () => {
+test('a lease counts from when it was requested, even if a later read found it', async () => {
   const { clock, replica } = scene()
   const lost: Partial<Record<Verb, Fault>> = { acquire: 'reply-lost', renew: 'request-lost' }
   const first = replica('a', { fault: (verb) => lost[verb] })
   const leadership = first.elector.waitForLeadership()
   await clock.advance(1_000)
-  expect(first.elector.isLeader(), 'the answer is waited for').toBe(false)
+  expect(first.elector.isLeader(), 'the answer is still pending').toBe(false)
   while (!first.elector.isLeader() && clock.monotonicMs() < leaseDurationMs) await clock.advance(100)
   expect(first.status()).toBe(1)
   expect(first.store.calls.map(({ verb }) => verb)).toEqual(['acquire', 'read', 'renew'])
   ;(await leadership).waitUntil(new Promise(() => {}))
-  // Its store tells when the lease is free, to the millisecond.
+  // The store of the second replica knows to the millisecond when the lease is free.
   expect(await mostAtOnce(clock, [first, replica('b', { silentWatch: true })])).toBe(1)
 })
 
-test('what a term of long ago reports last does not hide that a newer one is held', async () => {
+test('a late event of an old term does not hide that a newer term is held', async () => {
   const { clock, replica } = scene()
   const { metrics, status: now } = replica('a')
   await clock.advance(1_000)
@@ -132,7 +135,7 @@ test('what a term of long ago reports last does not hide that a newer one is hel
   expect(now()).toBe(1)
 })
 
-test('calls are counted by verb and result, with the seconds that they took', async () => {
+test('calls are counted by verb and result, with their duration in seconds', async () => {
   const { clock, replica } = scene()
   const { store, metrics, value } = replica('a')
   await clock.advance(11_000)
@@ -155,14 +158,14 @@ test('calls are counted by verb and result, with the seconds that they took', as
   expect(counted('acquire', 'ok', 'sum')).toBe(0.25)
 })
 
-test('a name cannot break out of its label', async () => {
+test('an election name is escaped in its label', async () => {
   const { clock, replica } = scene('a"} 1\\')
   const { metrics } = replica('a')
   await clock.advance(1_000)
   expect(metrics.text()).toContain('leader_election_master_status{name="a\\"} 1\\\\",lease_namespace="jobs"} 1\n')
 })
 
-test('an election that is over is forgotten in time, and one that is held or new is not', async () => {
+test('an election that is over is eventually dropped, and one that is held or new is not', async () => {
   const { clock, replica } = scene()
   const { metrics, status: now } = replica('a')
   for (let number = 0; number < 3_000; number++) {
@@ -175,11 +178,11 @@ test('an election that is over is forgotten in time, and one that is held or new
     .split('\n')
     .filter((line) => line.startsWith('leader_election_master_status{'))
   expect(shown.length).toBeLessThan(1_500)
-  expect(now(), 'its own has been held for hours').toBe(1)
+  expect(now(), 'this election has been held for hours').toBe(1)
   expect(shown.at(-1)).toContain('"tenant-2999"')
 })
 
-test('a few elections are kept for ever, so that "nobody leads" is seen', async () => {
+test('a small number of elections is kept forever, so that an alert on no leader can fire', async () => {
   const { clock, replica } = scene()
   const { elector, status: now } = replica('a')
   await clock.advance(1_000)

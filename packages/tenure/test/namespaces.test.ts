@@ -24,7 +24,7 @@ function scene() {
 
 const namespacesOf = (reports: readonly Origin[]) => [...new Set(reports.map(({ namespace }) => namespace))].sort()
 
-test('events, calls and explanations of equal names in two namespaces are told apart', async () => {
+test('events, calls, and explanations of the same election name in two namespaces are distinguishable', async () => {
   const { clock, events, calls, observer, storeIn } = scene()
   const electors = ['blue', 'green'].map((leaseNamespace) => {
     const store = storeIn(leaseNamespace)
@@ -46,7 +46,7 @@ test('events, calls and explanations of equal names in two namespaces are told a
   expect(new Set([...events, ...calls].map(({ election }) => election))).toEqual(new Set(['my-app']))
 })
 
-test('what a callback or a listener throws is reported with the namespace', async () => {
+test('an error thrown by a callback or a listener is reported with its namespace', async () => {
   const { clock, events, observer, storeIn } = scene()
   const options = { leaseName: 'my-app', leaseNamespace: 'blue', identity: 'a', clock, observer }
   const throwing = () => {
@@ -68,7 +68,7 @@ test('what a callback or a listener throws is reported with the namespace', asyn
   expect(namespacesOf(mistakes)).toEqual(['blue', 'green'])
 })
 
-test('a reader that missed events learns in which namespace', async () => {
+test('a gap event contains its namespace', async () => {
   const { clock, storeIn } = scene()
   const elector = new Elector({ store: storeIn('blue'), election: 'my-app', leaseDurationMs: 300, clock })
   const reader = elector.events()
@@ -83,16 +83,16 @@ test('a reader that missed events learns in which namespace', async () => {
   expect(namespacesOf(events)).toEqual(['blue'])
 })
 
-test('an explanation names the namespace', async () => {
+test('explain() returns the namespace', async () => {
   const { clock, storeIn } = scene()
   const elector = new Elector({ store: storeIn('blue'), election: 'my-app', identity: 'a', clock })
   elector.start()
   await clock.advance(1_000)
   expect(elector.explain()).toMatchObject({ election: 'my-app', namespace: 'blue' })
-  expect(elector.explain().summary).toMatch(/^Leads "blue\/my-app" in term 1;/)
+  expect(elector.explain().summary).toMatch(/^Leads "blue\/my-app" in term 1\./)
 })
 
-test('errors name it as an explanation does', async () => {
+test('errors contain the namespace in the same form as explain()', async () => {
   const { clock, events, observer } = scene()
   const silent = { ...memoryStore({ clock }), namespace: 'blue', renew: () => new Promise<never>(() => {}) }
   const elector = new Elector({ store: silent, election: 'my-app', clock, observer })
@@ -108,7 +108,7 @@ test('errors name it as an explanation does', async () => {
   expect(leadership.signal.reason).toMatchObject({ election: 'my-app' })
 })
 
-test('a store without namespaces adds nothing to events', async () => {
+test('events of a store without namespaces have no namespace field', async () => {
   const { clock, events, calls, observer } = scene()
   const elector = new Elector({ store: memoryStore({ clock }), election: 'my-app', clock, observer })
   elector.start()

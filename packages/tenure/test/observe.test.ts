@@ -23,11 +23,11 @@ import { call, claim, follow, never } from './outcome.ts'
 
 const lease = 10_000
 
-/** Somebody who leads, by hand. */
+/** A leader that the test controls step by step. */
 function leaderOn(store: LeaseStore) {
   let record: LeaseRecord | undefined
   const take = (outcome: Awaited<ReturnType<LeaseStore['renew']>>) => {
-    if (!outcome.ok) throw new Error(`It was refused: ${JSON.stringify(outcome)}`)
+    if (!outcome.ok) throw new Error(`The call was refused: ${JSON.stringify(outcome)}`)
     record = outcome.record
   }
   const own = () => record ?? expect.fail('Nobody leads.')
@@ -45,7 +45,7 @@ function leaderOn(store: LeaseStore) {
   }
 }
 
-/** Reads along, and keeps what it was shown. */
+/** Observes the store and collects the changes. */
 function watching(store: LeaseStore, options: ObserveOptions) {
   const controller = new AbortController()
   const shown: string[] = []
@@ -70,7 +70,7 @@ interface Delay {
   readonly afterMs: number
 }
 
-/** Reads take long, before the store gets the question or after it has answered. */
+/** A store whose reads take long, before the request arrives or after the store has answered. */
 function slowReads(store: LeaseStore, clock: FakeClock, next: () => Delay | undefined): LeaseStore {
   const wait = (ms: number) => new Promise<void>((resolve) => void clock.setTimer(ms, resolve))
   return {
@@ -85,8 +85,8 @@ function slowReads(store: LeaseStore, clock: FakeClock, next: () => Delay | unde
   }
 }
 
-describe.each(['watched', 'polled'] as const)('a store that is %s', (kind) => {
-  test('shows how it stands, then each change and why a term ended', async () => {
+describe.each(['watched', 'polled'] as const)('observing a %s store', (kind) => {
+  test('observe yields the current state, then each change with the reason why a term ended', async () => {
     const { clock, memory, store, leader } = scene(kind)
     const { shown } = watching(store, { clock })
     const step = async (change: () => Promise<void> | void) => {
@@ -99,13 +99,13 @@ describe.each(['watched', 'polled'] as const)('a store that is %s', (kind) => {
     expect(shown).toEqual(['state', 'elected 1', 'renewed 1', 'released 1', 'elected 2', 'deleted'])
   })
 
-  test('says that a lease ran out when it was seen for its whole duration, not sooner', async () => {
+  test('observe reports an expiry only after it has seen the lease for its whole duration', async () => {
     const { clock, store, leader } = scene(kind)
     await leader.acquire()
     const { shown } = watching(store, { clock })
     await clock.advance(4_000)
     await leader.renew()
-    // A poll comes after a second, or up to a fifth later.
+    // A poll follows after a second, plus up to a fifth of it as jitter.
     const seenWithinMs = kind === 'watched' ? 0 : 1_200
     await clock.advance(seenWithinMs)
     expect(shown).toEqual(['state 1', 'renewed 1'])
@@ -119,7 +119,7 @@ describe.each(['watched', 'polled'] as const)('a store that is %s', (kind) => {
   })
 })
 
-test('a lease that is held on after it seemed to have run out is renewed, and its end is shown once', async () => {
+test('observe reports a renewal after an apparent expiry, and the end of a lease only once', async () => {
   const clock = fakeClock()
   const cas = casStore(new CasMap().backend(), { clock })
   const store = faultyStore(cas, clock)
@@ -144,7 +144,7 @@ test('a lease that is held on after it seemed to have run out is renewed, and it
   expect(shown).toEqual(['state 1', 'expired 1', 'renewed 1', 'expired 1'])
 })
 
-test('a term that began before the end of the former was seen has replaced it', async () => {
+test('observe reports a new term as replaced when it did not see the previous one end', async () => {
   const { clock, memory, store, leader } = scene('polled')
   await leader.acquire()
   const { shown } = watching(store, { clock })
@@ -156,7 +156,7 @@ test('a term that began before the end of the former was seen has replaced it', 
   expect(await memory.read('e', call)).toMatchObject({ holder: 'next' })
 })
 
-test('a watch that is silent lets no lease seem to run out: the store itself is asked', async () => {
+test('observe reads the store before it reports an expiry when the watch is silent', async () => {
   const { clock, store, leader } = scene()
   store.silentWatch = true
   await leader.acquire()
@@ -169,8 +169,8 @@ test('a watch that is silent lets no lease seem to run out: the store itself is 
   expect(shown.length).toBeGreaterThan(3)
 })
 
-describe.each(['silent', 'polled'] as const)('a lease that is renewed (%s)', (kind) => {
-  /** A watch that shows nothing, or none and a poll every 10 s: either way the lease is due before the next look. */
+describe.each(['silent', 'polled'] as const)('observing a renewed lease (%s)', (kind) => {
+  /** A silent watch, or no watch and a poll every 10 s. Either way, the lease is due before the next read. */
   const seldom = (leaseDurationMs: number) => {
     const parts = scene(kind === 'polled' ? 'polled' : 'watched')
     parts.store.silentWatch = true
@@ -186,7 +186,7 @@ describe.each(['silent', 'polled'] as const)('a lease that is renewed (%s)', (ki
   }
   const others = (shown: readonly string[]) => shown.filter((item) => !item.startsWith('renewed'))
 
-  test('does not seem to run out because answers take long', async () => {
+  test('observe reports no expiry of a renewed lease when answers are slow', async () => {
     const { clock, store, options, renewEachSecond, acquire } = seldom(3_000)
     await acquire()
     const { shown, errors } = watching(
@@ -196,11 +196,11 @@ describe.each(['silent', 'polled'] as const)('a lease that is renewed (%s)', (ki
     await renewEachSecond(60)
     expect(others(shown)).toEqual(['state 1'])
     expect(errors).toEqual([])
-    // One look each time that the lease is due.
+    // One read each time the lease is due.
     expect(shown.length).toBeGreaterThan(12)
   })
 
-  test('does not seem to run out because the store failed for a while when it was due', async () => {
+  test('observe reports no expiry of a renewed lease when the store fails for a while at the due time', async () => {
     const { store, options, renewEachSecond, acquire } = seldom(3_000)
     await acquire()
     const { shown, errors } = watching(store, { ...options, timeoutMs: 6_000 })
@@ -214,25 +214,28 @@ describe.each(['silent', 'polled'] as const)('a lease that is renewed (%s)', (ki
     expect(shown.length).toBeGreaterThan(1)
   })
 
-  test.each(['request-lost', 'error'] as const)('seems to have run out after the whole bound (%s)', async (fault) => {
-    const { clock, store, options, renewEachSecond, acquire } = seldom(3_000)
-    await acquire()
-    const { shown } = watching(store, { ...options, timeoutMs: 2_500 })
-    await clock.advance(0)
-    store.fault = () => fault
-    await renewEachSecond(5)
-    expect(shown).toEqual(['state 1'])
-    await renewEachSecond(1)
-    expect(shown).toEqual(['state 1', 'expired 1'])
-    await renewEachSecond(60)
-    expect(shown).toEqual(['state 1', 'expired 1'])
-    store.fault = () => undefined
-    // The last call that was lost, and the longest pause after it.
-    await renewEachSecond(13)
-    expect(shown.slice(0, 3)).toEqual(['state 1', 'expired 1', 'renewed 1'])
-  })
+  test.each(['request-lost', 'error'] as const)(
+    'observe reports an expiry when no read succeeds within the timeout (%s)',
+    async (fault) => {
+      const { clock, store, options, renewEachSecond, acquire } = seldom(3_000)
+      await acquire()
+      const { shown } = watching(store, { ...options, timeoutMs: 2_500 })
+      await clock.advance(0)
+      store.fault = () => fault
+      await renewEachSecond(5)
+      expect(shown).toEqual(['state 1'])
+      await renewEachSecond(1)
+      expect(shown).toEqual(['state 1', 'expired 1'])
+      await renewEachSecond(60)
+      expect(shown).toEqual(['state 1', 'expired 1'])
+      store.fault = () => undefined
+      // Covers the last lost call and the longest pause after it.
+      await renewEachSecond(13)
+      expect(shown.slice(0, 3)).toEqual(['state 1', 'expired 1', 'renewed 1'])
+    },
+  )
 
-  test('does not seem to run out by an answer to a question that was sent before it was due', async () => {
+  test('observe does not report an expiry from an answer to a read that was sent before the lease was due', async () => {
     const { clock, store, leader, acquire } = seldom(25_000)
     const delays = [
       { beforeMs: 11_000, afterMs: 0 },
@@ -243,7 +246,8 @@ describe.each(['silent', 'polled'] as const)('a lease that is renewed (%s)', (ki
     const { shown } = watching(slow, { clock, pollIntervalMs: 100_000, timeoutMs: 20_000 })
     await clock.advance(8_000)
     await leader.renew()
-    // Seen at 11 s, asked for at 30 s, renewed at 31 s, due at 36 s, answered at 41 s.
+    // The renewal is seen at 11 s. The next read is sent at 30 s, the lease is renewed at 31 s and due at 36 s, and the
+    // answer arrives at 41 s.
     await clock.advance(23_000)
     await leader.renew()
     await clock.advance(10_000)
@@ -252,7 +256,7 @@ describe.each(['silent', 'polled'] as const)('a lease that is renewed (%s)', (ki
   })
 })
 
-test('a silent watch of a lease that is free does not hide the next leader for ever', async () => {
+test('observe finds the next leader even when the watch of a free lease is silent', async () => {
   const { clock, store, leader } = scene()
   store.silentWatch = true
   const { shown } = watching(store, { clock })
@@ -262,14 +266,14 @@ test('a silent watch of a lease that is free does not hide the next leader for e
   expect(shown.slice(0, 2)).toEqual(['state', 'elected 1'])
 })
 
-test('a watch that is open costs no other call but one every 30 s', async () => {
+test('observe makes at most one other call every 30 s while a watch is open', async () => {
   const { clock, store } = scene()
   watching(store, { clock })
   await clock.advance(300_000)
   expect(store.calls.length).toBeLessThanOrEqual(11)
 })
 
-test('a watch that breaks is opened again, more and more slowly, and nothing is lost meanwhile', async () => {
+test('observe reopens a broken watch with growing pauses and loses no change meanwhile', async () => {
   const { clock, memory, store, leader } = scene()
   const opened: number[] = []
   store.watch = () => {
@@ -284,7 +288,7 @@ test('a watch that breaks is opened again, more and more slowly, and nothing is 
   await leader.acquire()
   await clock.advance(1_500)
   expect(shown).toEqual(['state', 'elected 1'])
-  store.watch = (election, options) => memory.watch?.(election, options) ?? expect.fail('It can be watched.')
+  store.watch = (election, options) => memory.watch?.(election, options) ?? expect.fail('The store has no watch.')
   await clock.advance(12_000)
   const before = store.calls.length
   await leader.acquire()
@@ -293,7 +297,7 @@ test('a watch that breaks is opened again, more and more slowly, and nothing is 
   expect(store.calls.length).toBe(before)
 })
 
-test('a store that fails, or hangs, is asked again at a pace, and errors end nothing', async () => {
+test('observe retries a store that fails or hangs at a limited rate, and errors do not end it', async () => {
   const { clock, store, leader } = scene('polled')
   store.fault = () => 'error'
   const { shown, errors } = watching(store, { clock, timeoutMs: 2_000 })
@@ -311,7 +315,7 @@ test('a store that fails, or hangs, is asked again at a pace, and errors end not
   expect(shown[0]).toBe('state 1')
 })
 
-test('errors that no listener hears of are logged, and a listener that throws ends nothing', async () => {
+test('observe logs errors without a listener, and a listener that throws does not end it', async () => {
   const { clock, store, leader } = scene('polled')
   const lines: string[] = []
   const log = { info() {}, warn: (line: string) => void lines.push(line), error() {} }
@@ -320,12 +324,12 @@ test('errors that no listener hears of are logged, and a listener that throws en
   store.fault = () => 'error'
   const { shown } = watching(store, { clock, onError: undefined, log })
   const other = watching(store, { clock, onError: () => expect.fail('mine') })
-  // A rejection that nobody handles would end the process.
+  // An unhandled rejection would end the process.
   const rejects: () => unknown = () => Promise.reject(new Error('log sink down'))
   watching(store, { clock, onError: rejects })
   await clock.advance(5_000)
   expect(lines).toEqual([`tenure: reading "e" failed: ${refusedConnection.message}`])
-  const failed = (why: string) => expect.stringContaining(`The onError of observe() for "e" failed: ${why}\n`)
+  const failed = (why: string) => expect.stringContaining(`The onError callback of observe() for "e" failed: ${why}\n`)
   expect(warn.mock.calls.flat().slice(0, 2)).toEqual([failed('mine'), failed('log sink down')])
   store.fault = () => undefined
   await leader.acquire()
@@ -334,7 +338,7 @@ test('errors that no listener hears of are logged, and a listener that throws en
   expect([shown[0], other.shown[0]]).toEqual(['state 1', 'state 1'])
 })
 
-test('an answer that was overtaken by an event changes nothing', async () => {
+test('observe ignores an answer that a newer event has overtaken', async () => {
   const { clock, memory, store, leader } = scene()
   await leader.acquire()
   let answer = (): void => undefined
@@ -350,7 +354,7 @@ test('an answer that was overtaken by an event changes nothing', async () => {
   await clock.advance(0)
   answer()
   await clock.advance(lease)
-  // The lease is due, and what became of it is asked. Before the answer arrives there is news.
+  // The lease is due, so the observer reads it. An event arrives before the answer.
   await leader.acquire()
   await clock.advance(0)
   answer()
@@ -358,7 +362,7 @@ test('an answer that was overtaken by an event changes nothing', async () => {
   expect(shown).toEqual(['state 1', 'replaced 2'])
 })
 
-test('events that tell of the past again are passed over', async () => {
+test('observe skips replayed events', async () => {
   const { clock, memory, leader } = scene()
   await leader.acquire()
   const first = await memory.read('e', call)
@@ -376,7 +380,7 @@ test('events that tell of the past again are passed over', async () => {
   expect(shown).toEqual(['state 1', 'renewed 1'])
 })
 
-test('a slow reader gets the newest state, from a queue that does not grow', async () => {
+test('a slow reader gets the newest state from a bounded queue', async () => {
   const { clock, memory, leader } = scene()
   const items = observe(memory, 'e', { clock })
   onTestFinished(() => void items.return?.())
@@ -412,8 +416,8 @@ test('a slow reader gets the newest state, from a queue that does not grow', asy
   expect(late.length).toBeLessThanOrEqual(64)
 })
 
-describe('its end', () => {
-  test('comes with its signal, while it waits too, and leaves nothing behind', async () => {
+describe('the end of observe', () => {
+  test('observe ends when its signal aborts, even while it waits, and leaves no timer, call, or listener', async () => {
     const { clock, store } = scene()
     const { done, stop, signal } = watching(store, { clock })
     await clock.advance(100)
@@ -426,14 +430,14 @@ describe('its end', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  test('comes at once where the signal has aborted already, and nothing is asked', async () => {
+  test('observe ends without a call when its signal has already aborted', async () => {
     const { clock, store } = scene()
     const items = observe(store, 'e', { clock, signal: AbortSignal.abort() })
     expect(await items.next()).toEqual({ done: true, value: undefined })
     expect(store.calls).toEqual([])
   })
 
-  test('comes when the loop is left, or when the iterator is while it waits', async () => {
+  test('observe ends when its loop is left, or when the iterator returns while it waits', async () => {
     const { clock, store } = scene('polled')
     for await (const { change } of observe(store, 'e', { clock })) {
       expect(change).toBe('state')
@@ -448,7 +452,7 @@ describe('its end', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('does not wait for a call that hangs', async () => {
+  test('observe ends without waiting for a call that hangs', async () => {
     const { clock, store } = scene('polled')
     store.fault = () => 'request-lost'
     const { done, stop, errors } = watching(store, { clock })
@@ -460,7 +464,7 @@ describe('its end', () => {
   })
 })
 
-test('what is left of a lease is at most its duration since it was seen, and what the store says where it does', async () => {
+test('remainingMs counts the lease duration from the first observation, unless the store reports the remaining time', async () => {
   const { clock, memory, store, leader } = scene('polled')
   await leader.acquire()
   await clock.advance(4_000)
@@ -477,24 +481,24 @@ test('what is left of a lease is at most its duration since it was seen, and wha
 })
 
 test.each<[string, () => unknown, RegExp]>([
-  ['no store', () => observe({} as LeaseStore, 'e'), /"store".*LeaseStore/],
-  ['no election', () => observe(memoryStore(), ''), /"election"/],
+  ['an invalid store', () => observe({} as LeaseStore, 'e'), /"store".*LeaseStore/],
+  ['an empty election name', () => observe(memoryStore(), ''), /"election"/],
   ['a signal in place of options', () => observe(memoryStore(), 'e', new AbortController().signal as never), /signal/],
   ['an unknown option', () => observe(memoryStore(), 'e', { poll: 1 } as never), /no option "poll"/],
-  ['a pace that is none', () => observe(memoryStore(), 'e', { pollIntervalMs: 0 }), /"pollIntervalMs"/],
-  ['a bound that is none', () => observe(memoryStore(), 'e', { timeoutMs: Infinity }), /"timeoutMs"/],
-  ['a listener that is none', () => observe(memoryStore(), 'e', { onError: 1 as never }), /"onError"/],
-])('%s is refused at once', (_, open, message) => {
+  ['a pollIntervalMs of zero', () => observe(memoryStore(), 'e', { pollIntervalMs: 0 }), /"pollIntervalMs"/],
+  ['an infinite timeoutMs', () => observe(memoryStore(), 'e', { timeoutMs: Infinity }), /"timeoutMs"/],
+  ['an onError that is not a function', () => observe(memoryStore(), 'e', { onError: 1 as never }), /"onError"/],
+])('observe rejects %s at once', (_, open, message) => {
   expect(open).toThrow(message)
   expect(open).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
 })
 
-test('a store without lasting terms has nothing to look at', () => {
+test('observe rejects a store without lasting terms', () => {
   const store = ttlStore(memoryTtlStorage<string, string>())
   expect(() => observe(store, 'e')).toThrow(expect.objectContaining({ code: 'TERMS_REQUIRED' }))
 })
 
-test('a folder of leases shows who leads, as it changes', async () => {
+test('observe follows the changes of leader in a file store', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'tenure-observe-'))
   const [store, other] = [fileStore({ directory }), fileStore({ directory })]
   onTestFinished(async () => {

@@ -1,13 +1,13 @@
 import type { AcquireClaim } from '../src/lease-store.ts'
 
-/** What has become of a promise so far. */
+/** The state of a promise so far. */
 export interface Outcome<T> {
   state: 'pending' | 'resolved' | 'rejected'
   value: T | undefined
   error: unknown
 }
 
-/** Follows a promise without waiting for it: in virtual time somebody has to move the clock meanwhile. */
+/** Tracks a promise without waiting for it, because in virtual time the test must advance the clock meanwhile. */
 export function follow<T>(promise: Promise<T>): Outcome<T> {
   const outcome: Outcome<T> = { state: 'pending', value: undefined, error: undefined }
   promise.then(
@@ -19,7 +19,7 @@ export function follow<T>(promise: Promise<T>): Outcome<T> {
 
 export const never = new Promise<never>(() => undefined)
 
-/** For calls that a test makes to a store itself. */
+/** Options for calls that a test makes to a store directly. */
 export const newCall = () => ({ signal: new AbortController().signal })
 export const call = newCall()
 

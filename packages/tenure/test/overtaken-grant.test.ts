@@ -4,8 +4,8 @@ import { fakeClock } from '../src/testing/index.ts'
 import { stallable } from './stallable-clock.ts'
 
 /**
- * A process that stands still from the moment its claim on a free lease has reached the store. When it goes on, what its
- * watch showed meanwhile arrives before the answer.
+ * A process that stalls as soon as its claim on a free lease has reached the store. When it resumes, the events of its
+ * watch arrive before the answer to the claim.
  */
 function stallingCandidate(store: LeaseStore, clock: ReturnType<typeof fakeClock>) {
   const own = stallable(clock)
@@ -61,7 +61,7 @@ function gate(): Gate {
   return { promise, open }
 }
 
-test('a store is not accused when its watch shows the successor before the answer to an acquire arrives', async () => {
+test('no store error is reported when a watch shows the successor before the answer to an acquire arrives', async () => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const make = (identity: string) => new Elector({ store, election: 'e', identity, clock })

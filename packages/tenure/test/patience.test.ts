@@ -8,7 +8,7 @@ import { fakeClock } from '../src/testing/index.ts'
 
 type Absence = 'stands still' | 'refuses'
 
-/** A server in memory that can be away. */
+/** A server in memory that can be unavailable for a while. */
 function scene() {
   const clock = fakeClock()
   let awayUntilMs = 0
@@ -42,7 +42,7 @@ type Scene = ReturnType<typeof scene>
 const named = { leaseName: 'e', leaseNamespace: 'n', identity: 'a', callbacks: { onStartedLeading() {} } }
 const leaseDurationMs = 15_000
 
-/** Begins to lead in the style of a row, and tells of the end. */
+/** Starts to lead in the style of a table row, and calls onLost when leadership ends. */
 const styles: Record<string, (at: Scene, onLost: () => void) => unknown> = {
   '`Elector`, `lead`, `tenure run`, `tenure sidecar`': ({ store, clock }, onLost) =>
     new Elector({ store, clock, election: 'e', leaseDurationMs, observer: lost(onLost) }).start(),
@@ -73,10 +73,10 @@ async function survives(style: string, kind: Absence, ms: number, phaseMs: numbe
   return !isLost
 }
 
-/** The longest absence, in tenths of a second, that ends no leadership whenever it begins. */
+/** The longest outage in seconds, in steps of a tenth, that never ends leadership, whenever it begins. */
 async function patienceOf(style: string, kind: Absence): Promise<number> {
   for (let tenths = 1; ; tenths++) {
-    // The last moment before something happens is the worst, and so is the first after it.
+    // An outage is worst when it begins just before or just after a scheduled action.
     for (const phaseMs of [0, 1, 1_499, 1_999, 2_000, 2_499, 4_999, 5_000, 7_499]) {
       if (!(await survives(style, kind, tenths * 100 - 10, phaseMs))) return (tenths - 1) / 10
     }
@@ -88,11 +88,14 @@ const rows = [...(page.split('## Patience')[1]?.split('## ')[0] ?? '').matchAll(
   ([, row = '']) => row.split(' | '),
 )
 
-test('the table of patience has every style', () => {
+test('the outage table in timing.md lists every style', () => {
   expect(rows.map(([style]) => style)).toEqual(Object.keys(styles))
 })
 
-test.each(rows)('the patience of %s is what the page says', async (style = '', _every, _after, still, refuses) => {
-  expect(`${await patienceOf(style, 'stands still')} s`).toBe(still)
-  expect(`${await patienceOf(style, 'refuses')} s`).toBe(refuses)
-})
+test.each(rows)(
+  '%s tolerates the store outage that timing.md states',
+  async (style = '', _every, _after, still, refuses) => {
+    expect(`${await patienceOf(style, 'stands still')} s`).toBe(still)
+    expect(`${await patienceOf(style, 'refuses')} s`).toBe(refuses)
+  },
+)

@@ -12,7 +12,7 @@ import { cutOff, faultyStore, type FaultyStore } from './faulty-store.ts'
 import { call, claim, follow, never, newCall } from './outcome.ts'
 import { stallable } from './stallable-clock.ts'
 
-// Each test shows that Tenure does not have a hole that was found in what people use today.
+// Each test shows that Tenure does not have a bug that was found in a widely used library.
 
 function candidate(
   clock: FakeClock,
@@ -43,7 +43,7 @@ function reconnect(store: FaultyStore): void {
   Object.assign(store, { fault: () => undefined, silentWatch: false })
 }
 
-/** Two candidates, looked at every 100 ms: never both, and whoever leads at the end. */
+/** Checks every 100 ms that at most one candidate leads, and returns the leaders at the end. */
 async function neverBoth(clock: FakeClock, candidates: { elector: Elector }[], ms: number): Promise<string[]> {
   const leaders = () => candidates.filter(({ elector }) => elector.isLeader()).map(({ elector }) => elector.identity)
   for (let passedMs = 0; passedMs < ms; passedMs += 100) {
@@ -54,7 +54,7 @@ async function neverBoth(clock: FakeClock, candidates: { elector: Elector }[], m
 }
 
 describe('Kubernetes electors on npm', () => {
-  test('a follower campaigns on after any number of failed tries', async () => {
+  test('a follower keeps campaigning after any number of failed tries', async () => {
     const clock = fakeClock()
     const prepare = (store: FaultyStore) => Object.assign(store, { fault: () => 'error' })
     const follower = candidate(clock, memoryStore({ clock }), 'follower', { prepare })
@@ -65,7 +65,7 @@ describe('Kubernetes electors on npm', () => {
     expect(follower.elector.isLeader()).toBe(true)
   })
 
-  test('a follower takes over when the leader is killed, and when it releases', async () => {
+  test('a follower takes over when the leader is killed or releases', async () => {
     for (const end of ['killed', 'released']) {
       const { clock, first, second } = scene(['a', 'b'])
       await clock.advance(1_000)
@@ -76,7 +76,7 @@ describe('Kubernetes electors on npm', () => {
     }
   })
 
-  test('renewal does not depend on watch events: a silent watch gives neither a loss nor two leaders', async () => {
+  test('a silent watch causes neither a loss nor two leaders, because renewal does not depend on events', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     const prepare = (store: FaultyStore) => void (store.silentWatch = true)
@@ -85,13 +85,13 @@ describe('Kubernetes electors on npm', () => {
     expect(candidates.map(({ terms }) => terms())).toEqual([[1], []])
   })
 
-  test('the record carries its duration, so that others know how long to wait', async () => {
+  test('the record contains the lease duration, so that others know how long to wait', async () => {
     const { clock, memory } = scene(['me'], { leaseDurationMs: 7_500 })
     await clock.advance(0)
     expect((await memory.read('e', call))?.leaseDurationMs).toBe(7_500)
   })
 
-  test('stop leaves isLeader false, and the signal aborted', async () => {
+  test('isLeader is false and the signal is aborted as soon as stop is called', async () => {
     const { first } = scene()
     const { signal } = await first.elector.waitForLeadership()
     const stopped = first.elector.stop()
@@ -102,7 +102,7 @@ describe('Kubernetes electors on npm', () => {
     expect(first.elector.explain()).toMatchObject({ phase: 'stopped', isLeader: false, term: undefined })
   })
 
-  test('where no store answers, nobody leads', async () => {
+  test('nobody leads when no store answers', async () => {
     for (const fault of ['error', 'request-lost', 'reply-lost'] as const) {
       const clock = fakeClock()
       const prepare = (store: FaultyStore) => Object.assign(store, { fault: () => fault, silentWatch: true })
@@ -141,7 +141,7 @@ describe('client-go', () => {
     expect(successor.elector.isLeader()).toBe(true)
   })
 
-  test('nor can the release of another process with the same name', async () => {
+  test('a release by another process with the same identity cannot end the lease', async () => {
     const { clock, memory, first, second } = scene(['same', 'same'])
     await clock.advance(1_000)
     expect([first.elector.isLeader(), second.elector.isLeader()]).toEqual([true, false])
@@ -151,21 +151,21 @@ describe('client-go', () => {
     expect(await memory.read('e', call)).toMatchObject({ term: 1, released: false })
   })
 
-  test('timings of 3 s, 2.9 s and 2.4 s, which give two leaders, are refused', () => {
+  test('timings of 3 s, 2.9 s and 2.4 s are rejected because they allow two leaders', () => {
     const options = { store: memoryStore(), leaseName: 'l', leaseNamespace: 'n', identity: 'me' }
     const timings = { leaseDurationMs: 3_000, renewDeadlineMs: 2_900, retryPeriodMs: 2_400 }
     const callbacks = { onStartedLeading: () => undefined }
-    expect(() => new LeaderElector({ ...options, ...timings, callbacks })).toThrow(/two could lead at once/)
+    expect(() => new LeaderElector({ ...options, ...timings, callbacks })).toThrow(/two processes could lead at once/)
   })
 
-  test('a lease of 1.9 s lasts 1.9 s: a healthy leader is not robbed', async () => {
+  test('a lease of 1.9 s is not rounded down, so a healthy leader keeps it', async () => {
     const { clock, memory, candidates } = scene(['a', 'b'], { leaseDurationMs: 1_900 })
     expect(await neverBoth(clock, candidates, 60_000)).toEqual(['a'])
     expect((await memory.read('e', call))?.leaseDurationMs).toBe(1_900)
     expect(candidates.map(({ terms }) => terms())).toEqual([[1], []])
   })
 
-  test('IsLeader is false once the lease has run out, whatever the last record seen says', async () => {
+  test('isLeader is false after the lease has expired, whatever the last observed record says', async () => {
     const { clock, first } = scene()
     await clock.advance(1_000)
     cutOff(first.store)
@@ -174,7 +174,7 @@ describe('client-go', () => {
     expect(first.elector.explain()).toMatchObject({ isLeader: false, term: undefined })
   })
 
-  test('after a loss it campaigns a second time', async () => {
+  test('an elector campaigns again after a loss', async () => {
     const { clock, first } = scene()
     await clock.advance(0)
     cutOff(first.store)
@@ -201,7 +201,7 @@ describe('client-go', () => {
     expect(second.elector.isLeader()).toBe(true)
   })
 
-  test('a clean release is taken over at once, not after retry periods', async () => {
+  test('a standby takes over a released lease at once, not after a retry period', async () => {
     const { clock, first, second } = scene(['a', 'b'])
     await clock.advance(7_777)
     await first.elector.stop()
@@ -211,7 +211,7 @@ describe('client-go', () => {
 })
 
 describe('@kubernetes/client-node', () => {
-  test('a call that hangs is given up in bounded time, and the next one is made', async () => {
+  test('a call that hangs is given up in bounded time, and the next one is sent', async () => {
     for (const fault of ['request-lost', 'reply-lost'] as const) {
       const { clock, first } = scene()
       first.store.fault = () => (first.store.calls.length % 2 === 1 ? fault : undefined)
@@ -222,7 +222,7 @@ describe('@kubernetes/client-node', () => {
     }
   })
 
-  test('a watch that dies silently delays no take-over beyond the lease', async () => {
+  test('a silent watch does not delay a takeover beyond the lease', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     const leader = candidate(clock, memory, 'leader')
@@ -236,7 +236,7 @@ describe('@kubernetes/client-node', () => {
 })
 
 describe('etcd3', () => {
-  test('a lost lease is reported before its duration is over, not at twice that', async () => {
+  test('a lost lease is reported before its duration is over, not after twice that time', async () => {
     const { clock, first } = scene()
     const { signal } = await first.elector.waitForLeadership()
     cutOff(first.store)
@@ -244,7 +244,7 @@ describe('etcd3', () => {
     expect(signal.reason).toMatchObject({ reason: 'expired' })
   })
 
-  test('the loss of the lease reaches the work', async () => {
+  test('the work is notified when the lease is lost', async () => {
     const clock = fakeClock()
     const store = faultyStore(memoryStore({ clock }), clock)
     let toldAtMs = Infinity
@@ -263,7 +263,7 @@ describe('etcd3', () => {
     expect(outcome).toMatchObject({ state: 'rejected', error: { code: 'LEADERSHIP_LOST' } })
   })
 
-  test('a store that lost its record, as after a restart, gives no second leader', async () => {
+  test('a store that lost its record does not allow a second leader', async () => {
     const { clock, memory, candidates } = scene(['a', 'b'])
     await clock.advance(7_000)
     memory.delete('e')
@@ -273,7 +273,7 @@ describe('etcd3', () => {
 })
 
 describe('redlock and redlock-universal', () => {
-  test('a store that hangs ends leadership in time, and what waits for it settles', async () => {
+  test('leadership ends in time when the store hangs, and pending calls settle', async () => {
     const { clock, first } = scene()
     const { signal } = await first.elector.waitForLeadership()
     await clock.advance(5_500)
@@ -281,14 +281,14 @@ describe('redlock and redlock-universal', () => {
     await clock.advance(9_499)
     expect(signal.aborted).toBe(false)
     await clock.advance(1)
-    expect(signal.aborted, '10 s after the last renewal was sent').toBe(true)
+    expect(signal.aborted, 'the last renewal was sent 10 s ago').toBe(true)
     const stopped = follow(first.elector.stop())
     await clock.advance(30_000)
     expect(stopped.state).toBe('resolved')
     expect(clock.timers).toBe(0)
   })
 
-  test('a grant whose answer came only after its time is never believed', async () => {
+  test('a grant whose answer arrives after it has expired is never used', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     const slow = candidate(clock, memory, 'slow', {
@@ -299,15 +299,19 @@ describe('redlock and redlock-universal', () => {
         }),
     })
     await clock.advance(11_000)
-    expect(await memory.read('e', call), 'it was granted').toMatchObject({ holder: 'slow', term: 1, released: false })
+    expect(await memory.read('e', call), 'the lease was granted').toMatchObject({
+      holder: 'slow',
+      term: 1,
+      released: false,
+    })
     reconnect(slow.store)
     await clock.advance(10_000)
-    expect(slow.terms(), 'only the next one is').toEqual([2])
+    expect(slow.terms(), 'only the next grant leads').toEqual([2])
   })
 })
 
 describe('redis-semaphore', () => {
-  test('a renewal that hangs does not latch leadership', async () => {
+  test('leadership ends in time when a renewal hangs', async () => {
     const { clock, first } = scene()
     const { signal } = await first.elector.waitForLeadership()
     first.store.fault = (verb) => (verb === 'renew' ? 'request-lost' : undefined)
@@ -317,7 +321,7 @@ describe('redis-semaphore', () => {
     expect(signal.aborted).toBe(true)
   })
 
-  test('after an event-loop stall the first question is answered with no, before any timer ran', async () => {
+  test('isLeader is false right after an event-loop stall, before any timer has fired', async () => {
     const clock = fakeClock()
     const stalling = stallable(clock)
     const store = memoryStore({ clock })
@@ -338,7 +342,7 @@ describe('redis-semaphore', () => {
   })
 })
 
-test('safe-redis-leader: one error of the store does not end renewal', async () => {
+test('safe-redis-leader: one store error does not end renewal', async () => {
   const { clock, first } = scene()
   let failed = false
   first.store.fault = (verb) => {
@@ -352,7 +356,7 @@ test('safe-redis-leader: one error of the store does not end renewal', async () 
   expect(first.elector.isLeader()).toBe(true)
 })
 
-test('mongo-leader: a lone healthy leader is never revoked', async () => {
+test('mongo-leader: a single healthy leader is never revoked', async () => {
   const { clock, first } = scene()
   await clock.advance(2 * 3_600_000)
   expect(first.elector.isLeader()).toBe(true)
@@ -361,7 +365,7 @@ test('mongo-leader: a lone healthy leader is never revoked', async () => {
 })
 
 describe('proper-lockfile', () => {
-  test('of 16 candidates one takes a stale lease over', async () => {
+  test('one of 16 candidates takes over a stale lease', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     await memory.acquire(claim({ holder: 'dead' }), call)
@@ -370,7 +374,7 @@ describe('proper-lockfile', () => {
     expect(candidates.flatMap(({ terms }) => terms())).toEqual([2])
   })
 
-  test('of 16 claims on a stale lease in a file, all at the same moment, one is granted', async () => {
+  test('one of 16 simultaneous claims on a stale lease in a file is granted', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'tenure-peers-'))
     const clock = fakeClock()
     const stores = Array.from({ length: 17 }, () => fileStore({ directory, clock }))
@@ -386,13 +390,13 @@ describe('proper-lockfile', () => {
         store.acquire(claim({ holder: `n${number}`, attempt: `a${number}`, afterTerm: 1 }), newCall()),
       )
     const outcomes = follow(Promise.all(claims))
-    // The lock is waited for on this clock.
+    // The stores wait for the file lock on this virtual clock.
     while (outcomes.state === 'pending') await clock.advance(1)
     expect(outcomes.value?.filter(({ ok }) => ok)).toHaveLength(1)
   })
 })
 
-test('broadcast-channel: after a stall of the leader only its successor leads', async () => {
+test('broadcast-channel: only the successor leads after a stall of the leader', async () => {
   const clock = fakeClock()
   const memory = memoryStore({ clock })
   const stalling = stallable(clock)
@@ -424,7 +428,7 @@ describe('voedger elections', () => {
     expect(seen).toEqual([true])
   })
 
-  test('a storage that hangs aborts the signal all the same', async () => {
+  test('the signal aborts in time when the storage hangs', async () => {
     const clock = fakeClock()
     const inner = memoryTtlStorage<string, string>({ clock })
     const storage = { ...inner, compareAndSwap: () => never, compareAndDelete: () => never }
@@ -434,7 +438,7 @@ describe('voedger elections', () => {
     expect(held?.aborted).toBe(true)
   })
 
-  test('a restarted process with its old name has another attempt: it waits like a stranger, then gets a new term', async () => {
+  test('a restarted process with its old identity waits for its old lease, then gets a new term', async () => {
     const { clock, memory, first } = scene(['node-1'])
     await clock.advance(1_000)
     cutOff(first.store)
@@ -449,14 +453,14 @@ describe('voedger elections', () => {
 })
 
 describe('multicluster-leader-election', () => {
-  test('a release works', async () => {
+  test('stop marks the record as released', async () => {
     const { clock, memory, first } = scene()
     await clock.advance(0)
     await first.elector.stop()
     expect((await memory.read('e', call))?.released).toBe(true)
   })
 
-  test('wall clocks that differ or jump change nothing', async () => {
+  test('wall clocks that differ or jump do not affect leadership', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     const ahead = { ...clock, wallMs: () => clock.wallMs() + 3_600_000 }
@@ -480,7 +484,7 @@ describe('multicluster-leader-election', () => {
     expect(await neverBoth(clock, [long, short], 2_000)).toEqual(['short'])
   })
 
-  test('failover takes one lease, not three', async () => {
+  test('failover takes one lease duration, not three', async () => {
     const { clock, first, second } = scene(['a', 'b'])
     await clock.advance(5_000)
     cutOff(first.store)
@@ -488,7 +492,7 @@ describe('multicluster-leader-election', () => {
     expect(second.elector.isLeader()).toBe(true)
   })
 
-  test('a stale candidate is no broken store: losing a race is not reported as an error', async () => {
+  test('losing a race is not reported as a store error', async () => {
     const { clock, candidates } = scene(['a', 'b', 'c', 'd'])
     await clock.advance(1_000)
     await candidates[0]?.elector.stop()
@@ -498,7 +502,7 @@ describe('multicluster-leader-election', () => {
   })
 })
 
-test('a manager that cannot renew gives up before its lease ends, and says which error it was', async () => {
+test('a Manager that cannot renew gives up before its lease ends and reports the error', async () => {
   const clock = fakeClock()
   const store = faultyStore(memoryStore({ clock }), clock)
   const manager = new Manager({ store, election: 'e', clock })

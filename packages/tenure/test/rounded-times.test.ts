@@ -4,7 +4,7 @@ import { fakeClock } from '../src/testing/index.ts'
 import { resolveTimings } from '../src/timings.ts'
 import { faultyStore } from './faulty-store.ts'
 
-test('a store that does not answer is reported with whole milliseconds', async () => {
+test('a store timeout is reported in whole milliseconds', async () => {
   const clock = fakeClock()
   const store = faultyStore(memoryStore({ clock }), clock)
   store.fault = () => 'request-lost'
@@ -12,7 +12,7 @@ test('a store that does not answer is reported with whole milliseconds', async (
   const elector = new Elector({
     store,
     election: 'jobs',
-    // Two fifths of it are no whole number.
+    // Two fifths of this duration are not a whole number.
     leaseDurationMs: 5_001,
     clock,
     observer: { onEvent: (event) => void (event.type === 'error' && errors.push(String(event.error))) },
@@ -25,7 +25,7 @@ test('a store that does not answer is reported with whole milliseconds', async (
   expect(errors[0]).toMatch(/The store did not answer "acquire" for "jobs" within 2001 ms\.$/)
 })
 
-test('timings that do not fit are reported with one digit after the point at most', () => {
+test('invalid timings are reported with at most one digit after the decimal point', () => {
   for (const options of [{ renewIntervalMs: 9_200 }, { renewDeadlineMs: 3_400, retryIntervalMs: 3_400 }]) {
     expect(() => resolveTimings({ leaseDurationMs: 10_000, ...options })).toThrow(/renew(Deadline|Interval)Ms/)
     expect(() => resolveTimings({ leaseDurationMs: 10_000, ...options })).not.toThrow(/(?<!driftRatio )\d\.\d\d/)

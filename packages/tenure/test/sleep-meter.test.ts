@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Clock } from '../src/index.ts'
 import { SleepMeter } from '../src/sleep-meter.ts'
 
-/** Clocks of a machine that can sleep, and of a process that can stall between any two readings. */
+/** The clocks of a machine that can sleep and of a process that can stall between two clock readings. */
 function machine({ awakeMs = 1_000 } = {}) {
   let sleptMs = 0
   let wallAheadMs = 1.9e12
@@ -23,20 +23,20 @@ function machine({ awakeMs = 1_000 } = {}) {
   }
   const meter = SleepMeter.of(clock)
   return {
-    /** How much time a holder must count as passed. */
+    /** The time, in ms, that a lease holder must count as passed. */
     held: () => {
       const nowMs = clock.monotonicMs()
       return nowMs + meter.sleptMs(nowMs)
     },
     pass: (ms: number) => void (awakeMs += ms),
     sleep: (ms: number) => void (sleptMs += ms),
-    /** Somebody sets the clock, and so makes the meter look. */
+    /** Sets the wall clock, which makes the meter compare the clocks. */
     setWall: () => void (wallAheadMs += 1_000),
     stallBetweenReadings: (...ms: number[]) => void stalls.push(...ms),
   }
 }
 
-test('a sleep counts as time, to within what boot time can tell', () => {
+test('a sleep counts as passed time, within the resolution of boot time', () => {
   const { held, sleep } = machine()
   const before = held()
   sleep(20_000)
@@ -44,12 +44,12 @@ test('a sleep counts as time, to within what boot time can tell', () => {
 })
 
 test.each([[20_000], [0, 20_000], [0, 0, 20_000], [0, 0, 0, 20_000], [0, 0, 0, 0, 20_000]])(
-  'a stall between readings counts at once, and does not hide a later sleep: %j',
+  'a stall between two readings counts at once and does not hide a later sleep: %j',
   (...stall) => {
     const { held, sleep, stallBetweenReadings } = machine()
     const before = held()
     stallBetweenReadings(...stall)
-    // Each question reads two clocks or more, so a few of them pass every stall.
+    // Each call reads at least two clocks, so a few calls use up all stalls.
     for (let question = 0; question < 4; question += 1) held()
     const after = held()
     expect(after - before).toBeGreaterThanOrEqual(20_000)
@@ -58,15 +58,16 @@ test.each([[20_000], [0, 20_000], [0, 0, 20_000], [0, 0, 0, 20_000], [0, 0, 0, 0
   },
 )
 
-test('a wall clock that somebody set is no sleep', () => {
-  const { held, pass } = machine()
+test('a wall clock that somebody sets does not count as sleep', () => {
+  const { held, pass, setWall } = machine()
   const before = held()
   pass(1_000)
+  setWall()
   expect(held() - before).toBeLessThanOrEqual(1_010)
 })
 
 test.each([1_000, 1_001, 1_005, 1_009])(
-  'rounding of boot time is no sleep, for a process that starts at %d ms',
+  'rounding of boot time does not count as sleep in a process that starts at %d ms',
   (awakeMs) => {
     const { held, pass, setWall } = machine({ awakeMs })
     const before = held()
@@ -78,7 +79,7 @@ test.each([1_000, 1_001, 1_005, 1_009])(
   },
 )
 
-test('a stall of a few milliseconds between the readings of a look is no sleep', () => {
+test('a stall of a few milliseconds between two readings does not count as sleep', () => {
   const { held, setWall, stallBetweenReadings } = machine({ awakeMs: 1_009 })
   const before = held()
   setWall()
@@ -87,7 +88,7 @@ test('a stall of a few milliseconds between the readings of a look is no sleep',
   expect(held() - before).toBe(12)
 })
 
-test('sleeps that are each too short to tell from rounding count together', () => {
+test('sleeps that are each within the rounding error add up', () => {
   const { held, sleep, setWall } = machine()
   const before = held()
   for (let count = 0; count < 10; count += 1) {

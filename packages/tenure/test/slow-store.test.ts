@@ -11,12 +11,12 @@ import { LeaderElector } from '../src/styles/leader-elector.ts'
 import type { StoreElectorOptions } from '../src/styles/leader-elector-options.ts'
 import { fakeClock, type FakeClock } from '../src/testing/index.ts'
 
-/** A server that is slow, stands still for a while, or loses a request; each request is a call of its own. */
+/** A server that is slow, stalls for a while, or loses a request. Each request is a separate call. */
 class Server {
   latencyMs = 0
   stalledUntilMs = 0
   losesNext = false
-  /** The first one after what was lost. */
+  /** Whether the first request after a lost one is refused. */
   refusesNext = false
   requests = 0
   readonly #clock: FakeClock
@@ -82,10 +82,10 @@ function scene() {
   }
 }
 
-describe('a store that takes long to answer', () => {
-  // client-go leads after two calls: it reads, and it writes.
+describe('a slow store', () => {
+  // client-go leads after two calls: a read and a write.
   test.each([500, 1_000, 2_000, 2_700, 3_000])(
-    'elects and keeps a leader with client-go’s numbers at %d ms',
+    'a leader is elected and keeps its lease at a store latency of %d ms with the client-go timings',
     async (ms) => {
       const { clock, server, leaderElector, losses, electedAtMs } = scene()
       server.latencyMs = ms
@@ -97,22 +97,25 @@ describe('a store that takes long to answer', () => {
     },
   )
 
-  test.each([500, 1_000, 2_000, 2_500])('elects and keeps a leader with the defaults at %d ms', async (ms) => {
-    const { clock, server, elector, losses, electedAtMs } = scene()
-    server.latencyMs = ms
-    elector()
-    await clock.advance(2 * ms)
-    expect(electedAtMs()).toBe(2 * ms)
-    await clock.advance(600_000)
-    expect(losses()).toBe(0)
-  })
+  test.each([500, 1_000, 2_000, 2_500])(
+    'a leader is elected and keeps its lease at a store latency of %d ms with the default timings',
+    async (ms) => {
+      const { clock, server, elector, losses, electedAtMs } = scene()
+      server.latencyMs = ms
+      elector()
+      await clock.advance(2 * ms)
+      expect(electedAtMs()).toBe(2 * ms)
+      await clock.advance(600_000)
+      expect(losses()).toBe(0)
+    },
+  )
 })
 
-describe('a store that stands still', () => {
+describe('a store that stalls', () => {
   const phases = Array.from({ length: 20 }, (_, index) => index * 100)
 
   test.each([1_000, 3_000, 5_000, 7_000, 9_000])(
-    'for %d ms costs no leadership with client-go’s numbers, whenever it begins',
+    'leadership survives a store stall of %d ms with the client-go timings, whenever it begins',
     async (ms) => {
       for (const phaseMs of phases) {
         const { clock, server, leaderElector, losses } = scene()
@@ -126,7 +129,7 @@ describe('a store that stands still', () => {
     },
   )
 
-  test('for longer than the lease can bear ends leadership in time', async () => {
+  test('leadership ends in time when the store stalls for longer than the lease allows', async () => {
     const { clock, server, leaderElector, losses } = scene()
     leaderElector()
     await clock.advance(60_000)
@@ -136,7 +139,7 @@ describe('a store that stands still', () => {
   })
 })
 
-test('a renewal that gets lost costs no leadership, whichever it is', async () => {
+test('leadership survives any single lost renewal', async () => {
   for (const style of ['leaderElector', 'elector'] as const) {
     const { clock, server, losses, [style]: start } = scene()
     server.latencyMs = 20
@@ -150,7 +153,7 @@ test('a renewal that gets lost costs no leadership, whichever it is', async () =
   }
 })
 
-test('a lost renewal and a refused connection after it cost no leadership', async () => {
+test('leadership survives a lost renewal followed by a refused connection', async () => {
   for (const style of ['leaderElector', 'elector'] as const) {
     const { clock, server, losses, [style]: start } = scene()
     server.latencyMs = 20
@@ -165,7 +168,7 @@ test('a lost renewal and a refused connection after it cost no leadership', asyn
   }
 })
 
-test('one failed renewal ends no leadership, however near its deadline is', async () => {
+test('leadership survives one failed renewal, however near its deadline is', async () => {
   const { clock, server, losses, elector } = scene()
   elector({ renewIntervalMs: 5_000, renewDeadlineMs: 10_000, retryIntervalMs: 5_000 })
   await clock.advance(62_000)
@@ -174,7 +177,7 @@ test('one failed renewal ends no leadership, however near its deadline is', asyn
   expect(losses()).toBe(0)
 })
 
-test('an answer that waited while its process stood still makes no later call wait', () => {
+test('an answer that was delayed by a stalled process does not lengthen the timeout of later calls', () => {
   const settings: Settings = {
     ...resolveTimings({ leaseDurationMs: 1_200 }),
     election: 'e',
@@ -193,12 +196,12 @@ test('an answer that waited while its process stood still makes no later call wa
     const after = step(state, { ...input, ...moment } as Input)
     state = after.state
     const effect = after.effects.findLast(({ type }) => type === 'call')
-    return effect?.type === 'call' ? effect.call : expect.unreachable('a call was sent')
+    return effect?.type === 'call' ? effect.call : expect.unreachable('no call was sent')
   }
   const acquire = take({ type: 'start' }, 0)
-  if (acquire.verb !== 'acquire') return expect.unreachable('it asks for the lease')
+  if (acquire.verb !== 'acquire') return expect.unreachable('the first call is not an acquire')
   const verdict = judgeAcquire({ record: undefined, highestTerm: 0, remainingMs: undefined }, acquire.claim, 0)
-  if ('answer' in verdict) return expect.unreachable('the first claim is granted')
+  if ('answer' in verdict) return expect.unreachable('the first claim was refused')
   const outcome = granted({ ...verdict.write, version: 'v1' }, acquire.claim)
   const release = take({ type: 'answer', call: acquire.id, outcome }, 7_200)
   expect(release.verb).toBe('release')

@@ -1,17 +1,17 @@
 import type { Clock, Timer } from '../src/clock.ts'
 
-/** One process's view of the time: while it is stalled time goes on, but none of its timers runs. */
+/** The clock of one process. While the process is stalled, time passes but none of its timers fires. */
 export interface StallableClock extends Clock {
   stall(): void
   /**
-   * Lets every timer that came due meanwhile run, as an event loop does once it gets the processor back: in their order,
-   * and what one of them sets in motion runs before the next. They run when the clock is advanced, if only by 0.
+   * Fires every timer that came due during the stall, like an event loop that gets the processor back. They fire in
+   * order, and what one of them starts runs before the next one fires. They fire when the clock is advanced, even by 0.
    */
   resume(): void
 }
 
 export function stallable(clock: Clock): StallableClock {
-  /** Timers that came due meanwhile: how each is run. */
+  /** The timers that came due during the stall, each as a function that fires it. Undefined while not stalled. */
   let late: Set<() => void> | undefined
   return {
     ...clock,

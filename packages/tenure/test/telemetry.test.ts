@@ -1,4 +1,4 @@
-/** `tenure/telemetry` with the SDK of OpenTelemetry itself, whose exporters keep in memory what they would send. */
+/** Tests `tenure/telemetry` with the real OpenTelemetry SDK and exporters that keep their output in memory. */
 import { metrics, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
@@ -25,7 +25,7 @@ function sdk() {
     meterProvider,
     tracerProvider,
     spans: () => exporter.getFinishedSpans(),
-    /** As an exporter for Prometheus shows them, without what it adds of itself. */
+    /** The metrics in the format of a Prometheus exporter, without the labels that the exporter adds. */
     async text() {
       const { resourceMetrics } = await reader.collect()
       const text = new PrometheusSerializer('', false, undefined, true, true).serialize(resourceMetrics)
@@ -60,7 +60,7 @@ function scene(election = 'my-app') {
   return { clock, otel, plain, start }
 }
 
-/** `name{labels} value` of one family, by name and labels. */
+/** The values of one metric family, `name{labels} value`, by their labels. */
 function samplesOf(text: string, name: string): Map<string, number> {
   const lines = text.split('\n').filter((line) => line.startsWith(`${name}{`))
   return new Map(
@@ -71,7 +71,7 @@ function samplesOf(text: string, name: string): Map<string, number> {
   )
 }
 
-test('metrics have the names, labels and values of electionMetrics(), once they are exported to Prometheus', async () => {
+test('metrics have the names, labels, and values of electionMetrics() when exported to Prometheus', async () => {
   const { clock, otel, plain, start } = scene()
   const { elector, store } = start('a')
   await clock.advance(20_000)
@@ -84,7 +84,7 @@ test('metrics have the names, labels and values of electionMetrics(), once they 
   const families = [...shown.matchAll(/^# TYPE (\w+) (\w+)$/gm)]
   expect(families.length).toBeGreaterThan(5)
   for (const [, name = '', type = ''] of families) {
-    // A histogram has sum and count, as a summary has. This exporter leaves out the unit, which others add to the name.
+    // Both a histogram and a summary have sum and count. This exporter omits the unit, which others append to the name.
     const isTime = type === 'summary'
     const short = isTime ? name.replace(/_seconds$/, '') : name
     expect(exported).toContain(`# TYPE ${short} ${isTime ? 'histogram' : type}\n`)
@@ -100,7 +100,7 @@ test('metrics have the names, labels and values of electionMetrics(), once they 
   await elector.stop()
 })
 
-test('each call is a span of the time that it took, and one that failed says why', async () => {
+test('each call is a span with its duration, and a failed call has its error', async () => {
   const { clock, otel, start } = scene()
   const { elector, store } = start('a')
   await clock.advance(6_000)
@@ -121,14 +121,14 @@ test('each call is a span of the time that it took, and one that failed says why
     attributes: { ...origin, 'error.type': 'OTHER' },
     status: { code: SpanStatusCode.ERROR, message: expect.stringMatching(/\S/) as string },
   })
-  // Each of its own trace, whatever was active when the elector was started.
+  // Each span has its own trace, whatever context was active when the elector started.
   const traces = otel.spans().map((span) => span.spanContext().traceId)
   expect(new Set(traces).size).toBe(traces.length)
   expect(otel.spans().every(({ parentSpanContext }) => parentSpanContext === undefined)).toBe(true)
   await elector.stop()
 })
 
-test('a call that took long is a span that began when it was sent', async () => {
+test('the span of a slow call begins when the call was sent', async () => {
   const { clock, otel, start } = scene()
   const { elector, store } = start('a')
   await clock.advance(1_000)
@@ -145,7 +145,7 @@ test('a call that took long is a span that began when it was sent', async () => 
   await stopped
 })
 
-test('a term is a span from its first moment to its last, with what happened in between; events outside are spans too', async () => {
+test('a term is a span from its start to its end with the events in between, and events outside a term are spans too', async () => {
   const { clock, otel, start } = scene()
   const { elector, store } = start('a')
   await clock.advance(6_000)
@@ -165,7 +165,7 @@ test('a term is a span from its first moment to its last, with what happened in 
   await elector.stop()
 })
 
-test('hostile names stay values', async () => {
+test('hostile names are escaped in labels', async () => {
   const { clock, otel, start } = scene('a"} 1\\')
   const { elector } = start('x')
   await clock.advance(1_000)
@@ -175,7 +175,7 @@ test('hostile names stay values', async () => {
   await elector.stop()
 })
 
-test('without providers it takes the global ones of the package that the user installed', async () => {
+test('electionTelemetry uses the global OpenTelemetry providers by default', async () => {
   const otel = sdk()
   metrics.setGlobalMeterProvider(otel.meterProvider)
   trace.setGlobalTracerProvider(otel.tracerProvider)
@@ -197,11 +197,11 @@ test('without providers it takes the global ones of the package that the user in
   await elector.stop()
 })
 
-test('the numbers of OpenTelemetry are those that it uses', () => {
+test('the OpenTelemetry constants equal those of the real package', () => {
   expect(spanKinds).toEqual({ internal: SpanKind.INTERNAL, client: SpanKind.CLIENT })
   expect(errorStatus).toBe(SpanStatusCode.ERROR)
 })
 
-test('a wrong option is refused', () => {
+test('electionTelemetry rejects an unknown option', () => {
   expect(() => electionTelemetry({ meter: 1 } as never)).toThrow(/meter/)
 })

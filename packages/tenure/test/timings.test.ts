@@ -6,16 +6,16 @@ import { memoryStore } from '../src/stores/memory.ts'
 import { fakeClock } from '../src/testing/index.ts'
 import { resolveTimings, type TimingOptions } from '../src/timings.ts'
 
-test('a deadline that leaves two renewals no time to be answered is refused', () => {
+test('a deadline that leaves no time to answer two renewals is rejected', () => {
   const timings = { renewIntervalMs: 9_800, renewDeadlineMs: 10_000, retryIntervalMs: 100 }
   expect(() => resolveTimings(timings)).toThrow('at least renewIntervalMs + leaseDurationMs / 50 (9800 + 300)')
 })
 
-test('clocks that are never wrong are refused: there are none', () => {
+test('a driftRatio of 0 is rejected, because no clock is perfect', () => {
   expect(() => resolveTimings({ driftRatio: 0 })).toThrow('Option "driftRatio" is 0')
 })
 
-test('one number is enough: the rest is a third, two thirds and two fifteenths of it', () => {
+test('the other timings default to a third, two thirds, and two fifteenths of the lease', () => {
   expect(resolveTimings({})).toMatchObject({
     leaseDurationMs: 15_000,
     renewIntervalMs: 5_000,
@@ -31,7 +31,7 @@ test('one number is enough: the rest is a third, two thirds and two fifteenths o
   )
 })
 
-test('whatever is accepted, the slowest clock reaches its deadline before the fastest one ends the lease', () => {
+test('with any accepted timings the slowest clock reaches its deadline before the fastest one ends the lease', () => {
   const ms = fc.integer({ min: 1, max: 30_000 })
   const options = fc.record({
     leaseDurationMs: fc.integer({ min: 100, max: 30_000 }),
@@ -61,7 +61,7 @@ test('whatever is accepted, the slowest clock reaches its deadline before the fa
 
 const names = ['leaseDurationMs', 'renewIntervalMs', 'renewDeadlineMs', 'retryIntervalMs', 'driftRatio'] as const
 
-/** Any subset of the timings, mostly in the region where some subsets are safe and some are not. */
+/** Any subset of the timings, mostly where some subsets are safe and others are not. */
 const subset = fc
   .record({
     leaseDurationMs: fc.integer({ min: 100, max: 100_000 }),
@@ -81,7 +81,7 @@ const subset = fc
     )
   })
 
-/** The rules, on the smallest values of what was not given: nothing else can be safe if those are not. */
+/** Applies the rules with the smallest values for omitted timings. If those are not safe, no other values are. */
 function hasSafeCompletion(given: TimingOptions): boolean {
   const { leaseDurationMs: lease = 15_000, driftRatio: d = 0.01 } = given
   const latestMs = (lease * (1 - d)) / (1 + d) - lease / 20
@@ -92,7 +92,7 @@ function hasSafeCompletion(given: TimingOptions): boolean {
   )
 }
 
-test('timings are accepted if and only if the numbers that are given can be completed to a safe set', () => {
+test('timings are accepted if and only if the given values can be completed to a safe set', () => {
   const seen = { accepted: 0, refused: 0 }
   fc.assert(
     fc.property(subset, (given: TimingOptions) => {
@@ -101,7 +101,7 @@ test('timings are accepted if and only if the numbers that are given can be comp
         const error = errorOf(() => resolveTimings(given))
         expect(error).toMatchObject({ code: 'INVALID_OPTION' })
         const written = names.filter((name) => given[name] !== undefined)
-        expect(written, 'the error is about a number that was written').toContain(error.option)
+        expect(written, 'the error names a given option').toContain(error.option)
         for (const name of written.filter((name) => name !== 'driftRatio' && name !== 'leaseDurationMs')) {
           if (given.renewDeadlineMs === undefined) expect(error.message).toContain(name)
         }
@@ -110,7 +110,7 @@ test('timings are accepted if and only if the numbers that are given can be comp
       seen.accepted += 1
       const timings = resolveTimings(given)
       expect(timings).toMatchObject(given)
-      expect(hasSafeCompletion(timings), 'what was derived is safe').toBe(true)
+      expect(hasSafeCompletion(timings), 'the derived timings are safe').toBe(true)
       for (const name of names) expect(timings[name]).toBeGreaterThan(0)
     }),
     { numRuns: 3_000 },
@@ -127,20 +127,20 @@ function errorOf(call: () => unknown): { message: string; option?: string } {
   return expect.fail('nothing was thrown')
 }
 
-test('a lease of 10 s that is renewed every 5 s and tried again every 2 s is accepted', () => {
+test('a lease of 10 s with renewals every 5 s and retries every 2 s is accepted', () => {
   const timings = resolveTimings({ leaseDurationMs: 10_000, renewIntervalMs: 5_000, retryIntervalMs: 2_000 })
   expect(timings).toMatchObject({ renewIntervalMs: 5_000, retryIntervalMs: 2_000 })
   expect(timings.renewDeadlineMs).toBeGreaterThan(9_000)
   expect(timings.renewDeadlineMs).toBeLessThan(9_303)
 })
 
-test('an error about timings names the numbers that were given, and none that was derived', () => {
+test('an error about timings names only given values, no derived ones', () => {
   expect(() => resolveTimings({ renewIntervalMs: 9_000, retryIntervalMs: 6_000 })).toThrow(
     'Option "renewIntervalMs" is 9000, but renewIntervalMs + retryIntervalMs (9000 + 6000) must be at most 13952 with leaseDurationMs 15000 and driftRatio 0.01',
   )
 })
 
-test('the end of belief and the bound of an answer are those of an elector', async () => {
+test('resolveTimings returns the same end of belief and answer timeout that an elector uses', async () => {
   const clock = fakeClock()
   const memory = memoryStore({ clock })
   const boundsMs: (number | undefined)[] = []

@@ -1,4 +1,4 @@
-/** A store that can be read while it refuses every write, as a database does whose role may not create the table. */
+/** A store that can be read but refuses every write, like a database whose role may not create the table. */
 import { describe, expect, test } from 'vitest'
 import { casStore, Elector, lead, memoryStore, type LeaseStore, type VersionedValue } from '../src/index.ts'
 import { createJobs } from '../src/jobs/index.ts'
@@ -37,7 +37,7 @@ function scene() {
     'jobs.tryRun()': () => jobs.tryRun('import', () => undefined),
     'jobs.atMostOncePer()': () => jobs.atMostOncePer({ hours: 1 }, 'import', () => undefined),
   }
-  /** Another process, which has led for a while. */
+  /** Another process that has led for a while. */
   const holder = async () => {
     const own = { reads: true, writes: true }
     const elector = new Elector({ store: link(own), election: 'import', identity: 'holder', clock, observer })
@@ -58,12 +58,12 @@ function expectRefused(called: Outcome<unknown>): void {
     error: { code: 'BACKEND_UNAVAILABLE', retryable: true, cause: denied },
   })
   expect(String(called.error)).toMatch(
-    /could be read, but nothing was written to it for 1[0-5]\d{3} ms: permission denied for schema public$/,
+    /could be read but accepted no writes for 1[0-5]\d{3} ms: permission denied for schema public$/,
   )
 }
 
 describe.each(names)('%s', (name) => {
-  test('rejects within one lease when the store can be read and refuses every write', async () => {
+  test('a call rejects within one lease when the store can be read but refuses every write', async () => {
     const { clock, calls } = scene()
     const called = follow<unknown>(calls[name]())
     await clock.advance(leaseMs * 0.7)
@@ -73,7 +73,7 @@ describe.each(names)('%s', (name) => {
     expect(clock.timers).toBe(0)
   })
 
-  test('rejects within one lease when nothing answers', async () => {
+  test('a call rejects within one lease when the store does not answer', async () => {
     const { clock, access, calls } = scene()
     access.reads = false
     const called = follow<unknown>(calls[name]())
@@ -83,7 +83,7 @@ describe.each(names)('%s', (name) => {
     expect(clock.timers).toBe(0)
   })
 
-  test('goes on when writes are allowed again in time', async () => {
+  test('a call succeeds when writes are allowed again in time', async () => {
     const { clock, access, calls } = scene()
     const called = follow<unknown>(calls[name]())
     await clock.advance(leaseMs * 0.7)
@@ -92,7 +92,7 @@ describe.each(names)('%s', (name) => {
     expect(called.value).toBe('ran')
   })
 
-  test('waits a crashed leader out before it judges the store', async () => {
+  test('a call waits until the lease of a crashed leader expires before it gives up on the store', async () => {
     const { clock, calls, holder } = scene()
     const crashed = await holder()
     crashed.crash()
@@ -105,7 +105,7 @@ describe.each(names)('%s', (name) => {
   })
 })
 
-test('lead({ wait: false }) rejects within one lease when reads are answered and writes never are', async () => {
+test('lead({ wait: false }) rejects within one lease when reads are answered but writes are not', async () => {
   const clock = fakeClock()
   const link = faultyStore(memoryStore({ clock }), clock)
   link.fault = (verb) => (verb === 'read' ? undefined : 'request-lost')
@@ -144,7 +144,7 @@ test('a live lease of another process counts as an answer after a write has fail
   await clock.advance(leaseMs * 0.6)
   expect(called.state).toBe('pending')
   const other = await holder()
-  // Its lease can be read; this process is refused.
+  // This process can read the other lease, but its own writes are refused.
   await clock.advance(3 * leaseMs)
   expect(called.state).toBe('pending')
   access.writes = true
@@ -152,7 +152,7 @@ test('a live lease of another process counts as an answer after a write has fail
   expect(called.value).toBe('ran')
 })
 
-test('an elector that was to wait campaigns for as long as writes are refused', async () => {
+test('an elector keeps campaigning for as long as writes are refused', async () => {
   const clock = fakeClock()
   const store = casStore({ get: async () => undefined, putIfVersion: () => Promise.reject(denied) }, { clock })
   const elector = new Elector({ store, election: 'import', clock, observer: { onEvent: () => undefined } })

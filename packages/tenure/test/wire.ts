@@ -3,12 +3,12 @@ import type { CallOptions, LeaseStore, Outcome } from '../src/index.ts'
 type Verb = 'read' | 'acquire' | 'renew' | 'release'
 type Fate = 'pass' | 'fail' | 'lose-request' | 'lose-answer'
 
-/** A way to a real store on which requests and answers can be lost, refused or held up. */
+/** A connection to a real store on which requests and answers can be lost, refused, or delayed. */
 export interface Wire {
   readonly store: LeaseStore
-  /** What happens to calls of this verb from now on. */
+  /** Sets the fate of all later calls of this verb. */
   fate(verb: Verb | 'all', fate: Fate): void
-  /** Answers of this verb wait until the returned function is called; what the call did is done before. */
+  /** Holds the answers of this verb until the returned function is called. The store performs the calls at once. */
   hold(verb: Verb): () => void
   /** Every call so far, in order. */
   readonly calls: readonly { readonly verb: Verb; readonly claim: unknown }[]

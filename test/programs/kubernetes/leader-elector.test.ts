@@ -367,7 +367,7 @@ describeWithCluster(
       }) => {
         const unsafe = { leaseDurationMs: 3_000, renewDeadlineMs: 2_900, retryPeriodMs: 2_400 }
         expect(make({ client: scene.client(), ...fields, ...unsafe })).toThrow(
-          /"renewDeadlineMs" is 2900.*two could lead/,
+          /"renewDeadlineMs" is 2900.*two processes could lead/,
         )
       })
     })
@@ -495,7 +495,7 @@ describeWithCluster(
         expect(elector.healthCheck(), 'it may wind down until others may lead').toMatchObject({ healthy: true })
         await scene.until(() => !elector.healthCheck().healthy)
         within(nowMs() - atMs, timings.leaseDurationMs * 0.9 - roundTripMs, timings.leaseDurationMs + slackMs)
-        expect(elector.healthCheck().message).toMatch(/The lease ran out \d+ ms ago/)
+        expect(elector.healthCheck().message).toMatch(/The lease expired \d+ ms ago/)
         expect(elector.healthCheck({ toleranceMs: 500 }).healthy).toBe(true)
         await scene.until(() => !elector.healthCheck({ toleranceMs: 500 }).healthy)
         within(

@@ -156,7 +156,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       await expect(reading).rejects.toMatchObject({
         code: 'TIMEOUT',
         retryable: true,
-        message: expect.stringMatching(/No controller has ever answered in it\. Is "tenure controller" running/),
+        message: expect.stringMatching(/No controller has ever answered there\. Is "tenure controller" running/),
       })
     })
 

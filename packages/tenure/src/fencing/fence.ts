@@ -7,13 +7,13 @@ import { checkTerm, staleTerm } from './term.ts'
 export interface FenceOptions {
   /** Names the resource in error messages. */
   readonly resource?: string | undefined
-  /** The highest term accepted before, loaded from wherever the resource keeps it. Default: none. */
+  /** The highest term accepted before, loaded from wherever the resource keeps it. Default: 0, no term yet. */
   readonly highestTerm?: number | undefined
 }
 
 /**
- * A guard in memory. It protects what this process alone writes, and forgets when the process ends: keep
- * `highestTerm` with the data and give it back at the start.
+ * An in-memory guard. It protects only what this process writes, and forgets its state when the process ends. Store
+ * `highestTerm` with the data and pass it again at startup.
  *
  * @example
  * const fence = createFence({ resource: 'report.json', highestTerm: saved.term })
@@ -21,29 +21,29 @@ export interface FenceOptions {
  */
 export interface Fence {
   readonly resource: string
-  /** The highest term accepted so far; 0 if none was. */
+  /** The highest term accepted so far. 0 if none was. */
   readonly highestTerm: number
   /**
-   * Accepts the term and remembers it, or throws `STALE_TERM`. It covers what follows without an `await`; a write that
-   * takes time belongs into `run`.
+   * Accepts the term and remembers it, or throws `STALE_TERM`. It only covers synchronous code that follows. Use `run`
+   * for an asynchronous write.
    */
   check(term: number): void
   /**
-   * Checks the term, waits until every write of a lower term has settled, checks again and writes. Writes of the same
-   * term run side by side. A write that never settles keeps higher terms waiting, so give it a deadline.
+   * Checks the term, waits until every write of a lower term has settled, checks again, and writes. Writes of the same
+   * term run concurrently. A write that never settles keeps higher terms waiting, so give it a deadline.
    */
   run<T>(term: number, write: () => T | Promise<T>): Promise<T>
 }
 
 /**
- * A guard for one resource of this process. Make one per resource and hold on to it: a guard that is thrown away
- * forgets its highest term.
+ * Creates a guard for one resource of this process. Create one per resource and keep it: a new guard does not know the
+ * highest term of an earlier one.
  *
  * @example
  * const fence = createFence({ resource: 'cache' })
  * fence.check(5)
- * fence.check(5)   // the same leader writes again
- * fence.check(4)   // throws STALE_TERM
+ * fence.check(5) // the same leader writes again
+ * fence.check(4) // throws STALE_TERM
  */
 export function createFence(options: FenceOptions = {}): Fence {
   checkOptions('createFence()', options, { resource: true, highestTerm: true })
@@ -65,7 +65,8 @@ export function createFence(options: FenceOptions = {}): Fence {
     },
     async run(term, write) {
       if (typeof write !== 'function') throw invalidOption('write', write, 'it must be a function')
-      // Raised before the wait: from here on no lower term can start, so one look at the running ones is enough.
+      // Raise the term before waiting. From here on no lower term can start, so one snapshot of the running writes is
+      // enough.
       fence.check(term)
       const lower = [...running].filter((other) => other.term < term)
       if (lower.length > 0) {

@@ -6,7 +6,7 @@ import type { Fence } from './fence.ts'
 import { parseTerm } from './term.ts'
 
 /**
- * The header that carries the sender's term, in decimal digits.
+ * The header with the sender's term, in decimal digits.
  *
  * @example
  * await fetch(url, { method: 'PUT', headers: { [termHeader]: String(leadership.term) }, body })
@@ -16,20 +16,20 @@ export const termHeader = 'tenure-term'
 /** Options of {@link httpFence}. */
 export interface HttpFenceOptions {
   readonly fence: Pick<Fence, 'check'>
-  /** Called with what the handler threw, other than `STALE_TERM`. Default: a process warning. */
+  /** Called with any error that the handler threw, except `STALE_TERM`. Default: a process warning. */
   readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined
 }
 
-/** A handler of `node:http` that is also given the sender's term. */
+/** A `node:http` handler that also gets the sender's term. */
 export type FencedHandler = (request: IncomingMessage, response: ServerResponse, term: number) => void | Promise<void>
 
 /**
- * A guard for a handler of `node:http`. A request without exactly one valid term is answered with 400, one with a term
- * below the highest accepted with 409; the handler sees neither.
+ * A guard for a `node:http` handler. A request without exactly one valid term is answered with 400, and one with a term
+ * below the highest accepted term with 409. The handler sees neither.
  *
- * A request is judged when its head arrives, and a newer leader may come while its body is read. So the handler judges
- * again where it writes, with `fence.run`; a `STALE_TERM` thrown there is answered with 409 too. A client that can send
- * a high term locks out everybody else: authenticate first.
+ * A request is checked when its headers arrive, and a newer leader may write while the body is read. So the handler
+ * must check again when it writes, with `fence.run`. A `STALE_TERM` thrown there is answered with 409, too. A client
+ * that sends a high term locks out everybody else, so authenticate requests first.
  *
  * @example
  * const fence = createFence({ resource: 'report', highestTerm: saved.term })
@@ -54,7 +54,7 @@ export function httpFence(
   if (typeof handler !== 'function') throw invalidOption('handler', handler, 'it must be a function')
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Node joins repeated headers with a comma, which is not a digit: two terms count as none.
+    // Node joins repeated headers with a comma. That is not a digit, so a request with two terms is invalid.
     const term = parseTerm(String(request.headers[termHeader]))
     if (term === undefined) {
       const rule = `The header "${termHeader}" must appear once, with a whole number from 1 to 2^53 - 1 in plain digits.`
@@ -65,7 +65,7 @@ export function httpFence(
       await handler(request, response, term)
     } catch (error) {
       if (isTenureError(error) && error.code === 'STALE_TERM') return refuse(response, 409, error.code, error.message)
-      refuse(response, 500, 'WORK_FAILED', 'The request could not be carried out.')
+      refuse(response, 500, 'WORK_FAILED', 'The request failed.')
       contain(() => onError(error, request), warn)
     }
   }
@@ -75,9 +75,9 @@ export function httpFence(
 
 function refuse(response: ServerResponse, status: number, error: string, message: string): void {
   if (response.writableEnded) return
-  // An answer that has begun can only be cut off, so that the client does not take it for a success.
+  // A response that has already started can only be cut off, so that the client does not treat it as a success.
   if (response.headersSent) return void response.destroy()
-  // What the handler said about its own body is not true of this one.
+  // The handler's content headers do not describe this body.
   for (const name of response.getHeaderNames()) if (name.startsWith('content-')) response.removeHeader(name)
   response.statusCode = status
   response.setHeader('content-type', 'application/json; charset=utf-8')

@@ -1,6 +1,6 @@
 /**
- * Guards for resources that only the leader may change. Each remembers the highest term it accepted and refuses lower
- * ones, so that a write of a former leader that lands late changes nothing.
+ * Guards for resources that only the leader may change. Each guard remembers the highest term it accepted and refuses
+ * lower ones, so that a late write of a former leader changes nothing.
  *
  * @module
  */

@@ -4,55 +4,54 @@ import { checkMethods } from '../options.ts'
 import { checkOptions } from '../options/check-options.ts'
 import { checkTerm, staleTerm } from './term.ts'
 
-/** What the guard needs of a connection. `PoolClient` of `pg` fits. */
+/** The part of a connection that the guard needs. `PoolClient` of `pg` fits. */
 export interface PostgresConnection {
   query(text: string, values?: unknown[]): Promise<{ rows: { [column: string]: unknown }[]; command: string }>
-  /** Given an error, the pool closes the connection instead of using it again. */
+  /** With an error, the pool closes the connection instead of reusing it. */
   release(error?: Error): void
   on(event: 'error', listener: (error: Error) => void): unknown
   off(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/** What the guard needs of a pool. `Pool` of `pg` fits. */
+/** The part of a pool that the guard needs. `Pool` of `pg` fits. */
 export interface PostgresPool<Connection extends PostgresConnection = PostgresConnection> {
   connect(): Promise<Connection>
-  /** `pg` has this form too; naming it here lets TypeScript see the type of its connections. */
+  /** `pg` also has this overload. Declaring it here lets TypeScript infer the type of its connections. */
   connect(callback: never): void
 }
 
 /** Options of {@link postgresFence}. */
 export interface PostgresFenceOptions<Connection extends PostgresConnection = PostgresConnection> {
-  /** A pool, not a client: each run needs a connection that nobody else sends statements on. */
+  /** A pool, not a client, because each run needs a connection that nobody else uses. */
   readonly pool: PostgresPool<Connection>
-  /** Everything written under the same name shares one highest term. Often the name of the election. */
+  /** All writes under the same name share one highest term. Usually the name of the election. */
   readonly resource: string
   /** Where the highest terms are kept. Default: `tenure_fence`. */
   readonly table?: string | undefined
   /**
-   * How long a transaction may be idle before PostgreSQL ends it. A paused leader that holds the guard's row would
-   * otherwise keep its successor waiting. Default: 10 000.
+   * How long a transaction may be idle before PostgreSQL ends it, in milliseconds. Otherwise a paused leader that has
+   * locked the guard's row would keep its successor waiting. Default: 10 000.
    */
   readonly idleTimeoutMs?: number | undefined
   /**
-   * How long a run waits for the guard's row while another transaction has it. A leader that is paused while it reads a
-   * result is not idle, so nothing but this bounds its successor's wait. Default: 30 000.
+   * How long a run waits for the guard's row while another transaction has locked it, in milliseconds. A leader that is
+   * paused while it reads a result is not idle, so only this limits its successor's wait. Default: 30 000.
    */
   readonly lockTimeoutMs?: number | undefined
 }
 
-/** A guard whose highest term is a row of the same database as the data. */
+/** A guard that keeps its highest term as a row in the same database as the data. */
 export interface PostgresFence<Connection extends PostgresConnection = PostgresConnection> {
   readonly resource: string
   /** The statement that creates the table, for a migration. */
   readonly schema: string
   /**
    * Runs `work` in a transaction that has locked the resource's row and found no higher term in it, then commits.
-   * Rejects with `STALE_TERM` without calling `work` if there is one, and with `TIMEOUT` if another transaction keeps the
-   * row locked for longer than `lockTimeoutMs`. When `work` throws, everything is rolled back.
+   * Rejects with `STALE_TERM` without calling `work` if there is a higher term, and with `TIMEOUT` if another
+   * transaction keeps the row locked for longer than `lockTimeoutMs`. When `work` throws, everything is rolled back.
    *
-   * Every statement must go through the connection given to `work`, which must not commit or roll back. A connection
-   * lost during the commit leaves the outcome unknown: the driver's error is thrown, and the work may have been
-   * committed.
+   * Every statement must use the connection passed to `work`, which must not commit or roll back. If the connection is
+   * lost during the commit, the outcome is unknown: the driver's error is thrown, and the work may have been committed.
    */
   run<T>(term: number, work: (connection: Connection) => Promise<T>): Promise<T>
 }
@@ -61,12 +60,12 @@ const identifier = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
 const longestMs = 2 ** 31 - 1
 
 /**
- * A guard for updates in PostgreSQL. The check and the update are one transaction and the row of the highest term
- * stays locked until it ends, so two terms can never write at the same time, nor in the wrong order.
+ * A guard for updates in PostgreSQL. The check and the update are one transaction, and the row of the highest term
+ * stays locked until it ends. So two terms can never write at the same time or in the wrong order.
  *
  * @example
  * const fence = postgresFence({ pool, resource: 'payments' })
- * await pool.query(fence.schema)   // once, in a migration
+ * await pool.query(fence.schema) // once, in a migration
  *
  * await fence.run(leadership.term, async (connection) => {
  *   await connection.query('update accounts set balance = balance - $1 where id = $2', [amount, id])
@@ -90,12 +89,12 @@ export function postgresFence<Connection extends PostgresConnection = PostgresCo
     throw invalidOption(name, ms, 'it must be a whole number from 1 to 2^31 - 1')
   }
   const quotedTable = quote(table)
-  // Only the wait for the guard's row is bounded: the work gets back what the session had.
+  // Only the wait for the guard's row is limited. The session's own setting is restored before the work runs.
   const begin =
     `begin; set local idle_in_transaction_session_timeout = ${idleTimeoutMs}; ` +
     `select set_config('tenure.lock_timeout', current_setting('lock_timeout'), true); ` +
     `set local lock_timeout = ${lockTimeoutMs}`
-  // The update is unconditional so that it always locks the row, waits for its holder, and shows what is in it.
+  // The update is unconditional, so that it always locks the row, waits for its holder, and returns its value.
   const raise =
     `insert into ${quotedTable} as fence (resource, term) values ($1, $2::bigint) ` +
     `on conflict (resource) do update set term = greatest(fence.term, excluded.term) returning term::text as highest, ` +
@@ -110,9 +109,9 @@ export function postgresFence<Connection extends PostgresConnection = PostgresCo
     if (highest !== String(term)) throw staleTerm(resource, term, highest)
     const result = await work(connection)
     const { command } = await connection.query('commit')
-    // After a failed statement PostgreSQL answers a commit with a rollback, and with no error.
+    // After a failed statement, PostgreSQL answers a commit with a rollback and reports no error.
     if (command === 'COMMIT') return result
-    const message = `The work on "${resource}" ignored a failed statement, so PostgreSQL rolled all of it back.`
+    const message = `The work on "${resource}" ignored a failed statement, so PostgreSQL rolled back the transaction.`
     throw new TenureError('WORK_FAILED', message)
   }
 
@@ -145,11 +144,11 @@ export function postgresFence<Connection extends PostgresConnection = PostgresCo
 }
 
 function isLocked(resource: string, term: number, ms: number, cause: unknown): TenureError {
-  const text = `Another transaction has kept the row of "${resource}" locked for more than ${ms} ms, so nothing was written in term ${term}. Retry. If it lasts, a former leader is paused in its transaction: find its session in pg_stat_activity (wait_event ClientWrite, or idle in transaction) and end it with pg_terminate_backend(pid).`
+  const text = `Another transaction has kept the row of "${resource}" locked for more than ${ms} ms, so nothing was written in term ${term}. Retry. If this persists, a former leader may be paused in its transaction: find its session in pg_stat_activity (wait_event ClientWrite, or idle in transaction) and end it with pg_terminate_backend(pid).`
   return new TenureError('TIMEOUT', text, { retryable: true, cause })
 }
 
-/** The SQLSTATE of an error of the server. */
+/** The SQLSTATE of a server error. */
 function stateOf(error: unknown): unknown {
   return error instanceof Error ? Reflect.get(error, 'code') : undefined
 }

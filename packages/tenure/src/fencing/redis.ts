@@ -7,7 +7,7 @@ import { checkTerm, staleTerm } from './term.ts'
 
 export type { IoredisClient, RedisArgument } from '../stores/redis/ioredis-client.ts'
 
-/** What the guard needs of a client of `redis`: those of `createClient` and `createCluster` fit. */
+/** The part of a `redis` client that the guard needs. Clients of `createClient` and `createCluster` fit. */
 export interface NodeRedisClient {
   eval(script: string, options: { keys: RedisArgument[]; arguments: RedisArgument[] }): Promise<unknown>
 }
@@ -15,30 +15,30 @@ export interface NodeRedisClient {
 /** Options of {@link redisFence}. */
 export interface RedisFenceOptions {
   readonly client: IoredisClient | NodeRedisClient
-  /** Everything written under the same name shares one highest term. Often the name of the election. */
+  /** All writes under the same name share one highest term. Usually the name of the election. */
   readonly resource: string
-  /** The highest term is kept at this text followed by the resource. Default: `tenure-fence:`. */
+  /** The key of the highest term is this prefix followed by the resource. Default: `tenure-fence:`. */
   readonly prefix?: string | undefined
 }
 
-/** A command that writes one key: its name, the key, its arguments. */
+/** A command that writes one key: its name, the key, and its arguments. */
 export type RedisWrite = readonly [command: string, key: string, ...args: (RedisArgument | number)[]]
 
-/** A guard whose highest term is a key of the same Redis as the data. */
+/** A guard that keeps its highest term in a key of the same Redis as the data. */
 export interface RedisFence {
   readonly resource: string
   /** The key that holds the highest term. It has no expiry, and must never be evicted or deleted. */
   readonly key: string
   /**
-   * Writes if no higher term was accepted, and gives the command's reply; rejects with `STALE_TERM` otherwise. Any other
-   * error leaves the outcome unknown: the command may have been applied, or may still be. A client that sends again
-   * by itself after a lost connection may apply it twice.
+   * Writes if no higher term was accepted, and resolves with the command's reply. Otherwise it rejects with
+   * `STALE_TERM`. After any other error the outcome is unknown: the command may have been applied, or may still be. A
+   * client that resends after a lost connection may apply it twice.
    */
   write(term: number, command: RedisWrite): Promise<unknown>
 }
 
-// Lua's numbers are doubles: exact for every term. A stored value that is not a number makes the comparison fail, and so
-// the write: nobody knows what it replaced.
+// Lua's numbers are doubles, which are exact for every term. If the stored value is not a number, the comparison and
+// the write fail, because nobody knows which term it replaced.
 const script = `
 local highest = redis.call('GET', KEYS[1])
 if highest and not (tonumber(highest) <= tonumber(ARGV[1])) then
@@ -51,8 +51,8 @@ return { 1, redis.call(ARGV[2], KEYS[2], unpack(ARGV, 3)) }
 /**
  * A guard for writes to Redis. One script compares the term and writes, and Redis runs nothing between the two.
  *
- * In a cluster both keys must be in one slot: give the resource and the keys the same hash tag, as in
- * `resource: '{report}'` and `['SET', '{report}:html', html]`.
+ * In a cluster both keys must be in the same slot. Give the resource and the keys the same hash tag, as in `resource:
+ * '{report}'` and `['SET', '{report}:html', html]`.
  *
  * @example
  * const fence = redisFence({ client, resource: 'report' })
@@ -80,7 +80,7 @@ export function redisFence(options: RedisFenceOptions): RedisFence {
         throw invalidOption('command', command, 'it must be a list of a command, a key and arguments')
       }
       const [name, target, ...args] = command as RedisWrite
-      if (target === key) throw invalidOption('command', target, 'the key of the guard itself cannot be written')
+      if (target === key) throw invalidOption('command', target, "it must not write the guard's own key")
       const texts = args.map((argument) => (typeof argument === 'number' ? String(argument) : argument))
       const [accepted, reply] = (await evaluate([key, target], [String(term), name, ...texts])) as [unknown, unknown]
       if (Number(accepted) !== 1) throw staleTerm(resource, term, String(reply))

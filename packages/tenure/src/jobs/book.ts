@@ -4,40 +4,40 @@ import type { Leadership } from '../leadership.ts'
 import type { JobHappening } from './events.ts'
 import { mostRuns, readNote, withLostRuns, writeNote, type JobNote, type JobResult, type JobRun } from './note.ts'
 
-/** How a run went. */
+/** The outcome of a run. */
 export interface RunReport {
   readonly result: JobResult
   readonly error?: unknown
   readonly tries?: number | undefined
 }
 
-/** A run that is to be noted, and done. */
+/** A run to record and perform. */
 export interface PlannedRun<Report extends RunReport> {
   readonly scheduledMs: number
-  /** What else the note says from now on. */
+  /** Other changes of the job state, recorded with the start of the run. */
   readonly head?: Partial<JobNote> | undefined
-  /** Does it. Nothing, if it was too late to begin. */
+  /** Performs the run. Resolves with undefined if it was too late to start. */
   perform(run: JobRun): Promise<Report | undefined>
-  /** What else the note says when it has ended. */
+  /** Other changes of the job state, recorded with the end of the run. */
   headAfter?(report: Report): Partial<JobNote>
 }
 
-/** What a planned run came to. */
+/** The result of a planned run. */
 export interface Done<Report extends RunReport> {
   readonly report: Report
   readonly run: JobRun
-  /** Whether the store has the end of it for sure. */
+  /** Whether the store has certainly recorded the end of the run. */
   readonly isNoted: boolean
 }
 
-/** The note of a job in the hands of its leader. */
+/** The job log: the job state that the current leader reads and writes. */
 export class Book {
   readonly #leadership: Leadership
   readonly #clock: Clock
   readonly #tell: (happening: JobHappening) => void
   #note: JobNote
 
-  /** Refuses a record that another program uses. */
+  /** Throws if another program uses the record. */
   constructor(leadership: Leadership, clock: Clock, tell: (happening: JobHappening) => void) {
     this.#leadership = leadership
     this.#clock = clock
@@ -49,7 +49,10 @@ export class Book {
     return this.#note
   }
 
-  /** Notes a time that is left out, and tells of it: once, because the next leader comes to the same. */
+  /**
+   * Records and reports a time that is skipped. It is reported only once, because the next leader reaches the same
+   * conclusion.
+   */
   async leaveOut(scheduledMs: number): Promise<void> {
     const { runs } = this.#note
     if (runs.some(({ result, scheduledAt }) => result === 'missed' && scheduledAt.getTime() === scheduledMs)) return
@@ -58,7 +61,7 @@ export class Book {
     await this.write({ runs: [{ scheduledAt, result: 'missed' }, ...runs] })
   }
 
-  /** Gives whether the store has it for sure. */
+  /** Writes the job state. Returns whether the store has certainly recorded it. */
   async write(change: Partial<JobNote>): Promise<boolean> {
     const note = { ...this.#note, ...change }
     try {
@@ -66,19 +69,19 @@ export class Book {
       this.#keep(note)
       return true
     } catch (error) {
-      // A process that was kept from running learns of its loss here, and only later by the signal.
+      // A process that was paused notices the loss of its leadership here, and only later by the signal.
       if (!this.#leadership.isLeader()) return false
       throw error
     }
   }
 
-  /** Notes a run, does it, and notes its end. Nothing, if it was too late to begin. */
+  /** Records a run, performs it, and records its end. Returns undefined if it was too late to start. */
   async run<Report extends RunReport>(planned: PlannedRun<Report>): Promise<Done<Report> | undefined> {
     const { identity, term } = this.#leadership
     const scheduledAt = new Date(planned.scheduledMs)
     const run: JobRun = { scheduledAt, begunAt: new Date(this.#clock.wallMs()), by: identity, term }
     const { runs } = this.#note
-    // First the record, then the run: whatever happens in between, nobody runs this time again.
+    // Write the record before starting the run. Then nobody runs this time again, whatever happens in between.
     const isNoted = await this.write({ ...planned.head, runs: [run, ...runs] })
     if (!isNoted || !this.#leadership.isLeader()) return undefined
     const startMs = this.#clock.monotonicMs()
@@ -91,7 +94,7 @@ export class Book {
     return { report, run: ended, isNoted: isEndNoted }
   }
 
-  /** Records the end of a run of an earlier term. Gives whether the store has it for sure. */
+  /** Records the end of a run from an earlier term. Returns whether the store has certainly recorded it. */
   recordEnd(run: JobRun, head: Partial<JobNote>): Promise<boolean> {
     const { runs } = this.#note
     const isSame = ({ by, term }: JobRun) => by === run.by && term === run.term
@@ -99,7 +102,7 @@ export class Book {
     return this.write({ ...head, runs: changed })
   }
 
-  /** A leadership may last for months. */
+  /** Keeps only the newest runs, because a leadership may last for months. */
   #keep(note: JobNote): void {
     this.#note = { ...note, runs: note.runs.slice(0, mostRuns) }
   }

@@ -1,4 +1,4 @@
-/** Jobs that are run by a call, now or never. */
+/** Jobs that are run by a call, either immediately or not at all. */
 import { isTenureError } from '../errors.ts'
 import type { Leadership } from '../leadership.ts'
 import type { LeaseRecord } from '../lease-store.ts'
@@ -10,7 +10,7 @@ import { runAtMostOncePer, servedMsOf } from './once-per.ts'
 import { perform, type JobWork, type RunLimits } from './perform.ts'
 import type { Workshop } from './workshop.ts'
 
-/** A job that was called. */
+/** The arguments of a call that runs a job. */
 export interface Call {
   readonly name: string
   readonly work: JobWork
@@ -19,9 +19,9 @@ export interface Call {
 }
 
 /**
- * Once for ever: success is recorded after the work. A process that saw its own work succeed and lost its lease before
- * that was recorded never runs the work again. It campaigns only to record the success, and answers `ran` even if
- * another process has run the work as well by then.
+ * Runs a job once, forever: its success is recorded after the work. If a process saw its own work succeed but lost its
+ * lease before it could record that, it never runs the work again. It campaigns only to record the success, and returns
+ * `ran` even if another process has run the work as well in the meantime.
  */
 export async function once(workshop: Workshop, call: Call): Promise<'ran' | 'already-done'> {
   const { clock } = workshop
@@ -42,12 +42,12 @@ export async function once(workshop: Workshop, call: Call): Promise<'ran' | 'alr
     const done = await book.run({
       scheduledMs: clock.wallMs(),
       perform: (run) => perform({ leadership, clock, run, tell, work: call.work, ...call.limits }),
-      // After the success: a run that fails, or whose process dies, is for the next one to do again.
+      // Recorded only after success. The next process repeats a run that failed or whose process died.
       headAfter: ({ result }) => (result === 'succeeded' ? { doneMs: clock.wallMs() } : {}),
     })
     if (done?.report.result === 'succeeded' || done?.report.hasSucceeded) succeeded = asSucceeded(done.run)
     throwUnlessSucceeded(leadership, done?.report)
-    // Only this process knows of the success, and it no longer leads.
+    // Only this process knows about the success, and it no longer leads.
     if (!done?.isNoted) leadership.throwIfLost()
     return 'ran'
   })
@@ -57,7 +57,7 @@ function asSucceeded(run: JobRun): JobRun {
   return { ...run, result: 'succeeded', error: undefined }
 }
 
-/** Unless the fleet has begun to lately. */
+/** Runs a job unless the fleet has recently started it. */
 export async function atMostOncePer(workshop: Workshop, call: Call, intervalMs: number): Promise<'ran' | 'skipped'> {
   const { clock } = workshop
   const calledMs = clock.monotonicMs()
@@ -85,7 +85,7 @@ export async function atMostOncePer(workshop: Workshop, call: Call, intervalMs: 
   )
 }
 
-/** Unless somebody else is at it. */
+/** Runs a job unless another process is running it. */
 export async function tryRun(workshop: Workshop, call: Call): Promise<'ran' | 'busy'> {
   const { clock } = workshop
   let hasBegun = false
@@ -100,14 +100,14 @@ export async function tryRun(workshop: Workshop, call: Call): Promise<'ran' | 'b
       return 'ran'
     })
   } catch (error) {
-    // Work may throw the same, for something else that is busy.
+    // The work may throw the same code because something else is busy.
     if (!hasBegun && isTenureError(error) && error.code === 'BUSY') return 'busy'
     throw error
   }
 }
 
 interface CallCourse<T> extends Pick<Course<T>, 'onLoss' | 'until'> {
-  /** What a note says in place of running. */
+  /** Returns a result if the job state makes a run unnecessary. */
   readonly answerOf?: (note: JobNote | undefined) => T | undefined
 }
 
@@ -120,12 +120,13 @@ async function lead<T>(
   workshop.throwIfClosed()
   signal?.throwIfAborted()
   if (answerOf) {
-    // One look writes nothing: most calls of a large fleet have nothing to do. A store that fails is asked again.
+    // Read before campaigning, because a read writes nothing and most calls in a large fleet have nothing to do. If the
+    // read fails, the campaign asks the store again.
     const known = answerOf(await workshop.read(name, signal).then(noteIn, () => undefined))
     signal?.throwIfAborted()
     if (known !== undefined) return known
   }
-  // The caller gets the outcome of a run, unless the run was lost and the campaign goes on.
+  // The caller gets the outcome of a run, unless the run was lost and the campaign continues.
   const isAwaited = (happening: JobHappening) =>
     course.onLoss === 'throw' || happening.type !== 'ended' || happening.run.result !== 'lost'
   return workshop.withElector(name, (elector) =>
@@ -141,7 +142,7 @@ function noteIn(record: LeaseRecord | undefined): JobNote | undefined {
   return record && noteOf(record.carry)
 }
 
-/** The caller gets what the work threw, or why it was too late to begin. */
+/** Throws what the work threw, or the reason why it was too late to start. */
 function throwUnlessSucceeded(leadership: Leadership, report: RunReport | undefined): void {
   if (report?.result === 'succeeded') return
   if (report) throw report.error

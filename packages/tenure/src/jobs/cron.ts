@@ -4,7 +4,7 @@ import { invalidOption, optionError, show } from '../errors.ts'
 import { loadDriverNow } from '../stores/driver.ts'
 import type { Times } from './times.ts'
 
-/** What is used of a `Cron` of the package "croner". */
+/** The part of the class `Cron` of the package "croner" that is used. */
 interface Cron {
   nextRun(after: Date): Date | null
   previousRuns(count: number, before: Date): Date[]
@@ -24,14 +24,14 @@ const instead = 'Intervals such as { minutes: 5 } work without it.'
 const nicknames = ['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly']
 const shape = 'a cron expression of five fields, or six with seconds, such as "*/5 * * * *"'
 
-/** The times of a cron expression in a time zone. Refuses at once what is not one. */
+/** The times of a cron expression in a time zone. Throws immediately if the expression is invalid. */
 export function cronTimes(option: string, pattern: string, timezone: string): Times {
   checkShape(option, pattern)
   const cron = cronOf(option, pattern, timezone)
   return {
     text: pattern.trim(),
     latest(nowMs) {
-      // The parser looks before a moment, in whole seconds.
+      // The parser returns runs strictly before a given time, in whole seconds.
       const [slot] = cron.previousRuns(1, new Date(Math.floor(nowMs / 1_000) * 1_000 + 1_000))
       return slot?.getTime()
     },
@@ -39,7 +39,7 @@ export function cronTimes(option: string, pattern: string, timezone: string): Ti
   }
 }
 
-/** Five fields, six with seconds, or a name such as @hourly. */
+/** Accepts five fields, six with seconds, or a nickname such as @hourly. */
 function checkShape(option: string, pattern: string): void {
   const text = pattern.trim()
   if (text.startsWith('@')) {
@@ -53,7 +53,7 @@ function checkShape(option: string, pattern: string): void {
       ...(meant !== undefined && { advice: `Did you mean "${meant}"?` }),
     })
   }
-  // The parser would accept a date too, which happens only once.
+  // The parser would also accept a date, which occurs only once.
   if (![5, 6].includes(text.split(/\s+/).length)) throw invalidOption(option, pattern, `it must be ${shape}`)
 }
 
@@ -72,7 +72,7 @@ function cronOf(option: string, pattern: string, timezone: string): Cron {
 
 function reasonOf(message: string, pattern: string): string {
   const fields = pattern.trim().split(/\s+/)
-  // The parser has put seconds before five fields, counts from 0, and has replaced names of months and days.
+  // The parser prepends seconds to five fields, counts fields from 0, and replaces the names of months and days.
   const reason = message.replace(/^CronPattern: /, '').replace(/^configuration entry (\d) .*$/, (_, entry: string) => {
     const index = Number(entry) - (fields.length === 5 ? 1 : 0)
     return `its field ${index + 1} (${fields[index]}) is not understood`
@@ -80,7 +80,7 @@ function reasonOf(message: string, pattern: string): string {
   return reason.replace(/\.$/, '')
 }
 
-/** A time zone by its usual name. */
+/** Returns the canonical name of a time zone. */
 export function timezoneOf(option: string, text: unknown): string {
   try {
     if (typeof text === 'string') return new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone

@@ -2,24 +2,26 @@ import { contain } from '@tenure/internal/contain'
 import type { Observer } from '../events.ts'
 import type { JobRun } from './note.ts'
 
-/** What happens to a job here. */
+/** An event of a job in this process. */
 export type JobHappening =
-  /** This process runs it next, at that time. */
+  /** This process will run the job next, at that time. */
   | { readonly type: 'scheduled'; readonly scheduledAt: Date }
   | { readonly type: 'begun'; readonly run: JobRun }
-  /** It failed and is tried again. */
+  /** The run failed and will be retried. */
   | { readonly type: 'retrying'; readonly run: JobRun; readonly error: unknown; readonly delayMs: number }
-  /** It took longer than `maxRuntimeMs`: its signal has aborted. */
+  /** The run took longer than `maxRuntimeMs`, and its signal was aborted. */
   | { readonly type: 'timed-out'; readonly run: JobRun }
-  /** A time has come while the run before it is still going. */
+  /** A run is due while the previous one is still running. */
   | { readonly type: 'still-running'; readonly run: JobRun; readonly scheduledAt: Date }
-  /** `error` is what the work threw; the run has its message. */
+  /** `error` is the value that the work threw. The run has its message. */
   | { readonly type: 'ended'; readonly run: JobRun; readonly error?: unknown }
-  /** Nobody could begin the run in time, so it is left out. */
+  /** No process could start the run in time, so it is skipped. */
   | { readonly type: 'missed'; readonly scheduledAt: Date }
   | { readonly type: 'error'; readonly error: unknown }
 
-/** A listener whose mistakes are dropped: they must not end a run, nor the process where a timer calls it. */
+/**
+ * Wraps a listener and drops its errors, because they must not end a run, or the process if a timer calls the listener.
+ */
 export function contained(tell: (happening: JobHappening) => void): (happening: JobHappening) => void {
   return (happening) =>
     contain(
@@ -29,7 +31,7 @@ export function contained(tell: (happening: JobHappening) => void): (happening: 
 }
 
 /**
- * What happens to a job, and where.
+ * An event of a job, with the job and the process.
  *
  * @example
  * const onJob = (event: JobEvent) => {
@@ -39,8 +41,8 @@ export function contained(tell: (happening: JobHappening) => void): (happening: 
 export type JobEvent = { readonly job: string; readonly identity: string } & JobHappening
 
 /**
- * An observer of elections that also gets what happens to jobs. It is called at once, never awaited, and what it throws
- * is contained.
+ * An observer of elections that also receives job events. It is called synchronously and never awaited. Errors that it
+ * throws are caught and logged.
  *
  * @example
  * const observer: JobObserver = { onJob: (event) => logger.info(event) }

@@ -6,46 +6,49 @@ import { contained, type JobHappening } from './events.ts'
 import type { JobNote, JobRun } from './note.ts'
 import type { JobSchedule } from './schedule.ts'
 
-/** A time that is due. */
+/** A run that is due. */
 export interface DueRun {
   readonly run: JobRun
-  /** When the next one is due, if there is one. */
+  /** When the next run is due. Undefined if there is none. */
   readonly nextMs: number | undefined
 }
 
-/** What followed a leadership's wait for its times. */
+/** The outcome of one run of a schedule. */
 export interface FollowReport<Final> extends RunReport {
-  /** Ends the whole of it. */
+  /** If set, it ends the whole schedule and becomes its result. */
   readonly final?: Final | undefined
 }
 
-/** A job with times. */
+/** A job with a schedule. */
 export interface FollowedJob<Final> {
   readonly schedule: JobSchedule
-  /** Default: the real one. */
+  /** Default: the system clock. */
   readonly clock?: Clock | undefined
-  /** Does the work of one time. Nothing, if it was too late to begin. */
+  /** Performs one run. Resolves with undefined if it was too late to start. */
   perform(due: DueRun): Promise<FollowReport<Final> | undefined>
-  /** Hears of what happens. What it throws or rejects with is dropped. */
+  /** Receives events. What it throws or rejects with is dropped. */
   tell(happening: JobHappening): void
-  /** Whether to end instead of waiting for the next time. `hasRun`: at least one time was run. */
+  /** Whether to return instead of waiting for the next run. `hasRun` is true after at least one run. */
   leaves?(nextMs: number | undefined, hasRun: boolean): boolean
 }
 
-/** Why it ended: what the work said, or the next time if it was not to wait for it. Neither if leadership ended. */
+/**
+ * Why the schedule ended: `final` is the result of a run, `nextMs` is the next run if `leaves` decided not to wait for
+ * it. Both are undefined if leadership ended.
+ */
 export interface Followed<Final> {
   readonly final?: Final | undefined
   readonly nextMs?: number | undefined
   readonly hasLeft: boolean
 }
 
-/** The wall clock may be set at any moment, so no sleep that follows it is long. */
+/** The wall clock may be set at any time, so every wait on it is short. */
 const longestSleepMs = 10_000
 
 /**
- * Runs the times of a job for as long as a leadership lasts, each at most once in the whole fleet: its time is noted in
- * the record before it begins, and no time at or before the noted one is ever run. For programs that campaign by
- * themselves, as the command `tenure run` does; `createJobs` is the simpler way.
+ * Runs a job on its schedule for as long as a leadership lasts, at most once per scheduled time in the whole fleet. The
+ * time is recorded before the run starts, and no time at or before the recorded one is ever run. This is for programs
+ * that campaign on their own, such as the command `tenure run`. `createJobs` is simpler.
  *
  * @example
  * const leadership = await elector.waitForLeadership()
@@ -75,7 +78,7 @@ export async function followSchedule<Final>(leadership: Leadership, job: Followe
     }
     if (slot?.missedMs !== undefined) {
       await book.leaveOut(slot.missedMs)
-      // Writing that took its time, and it need not be looked for again.
+      // Recording the skipped time took a while, and it need not be looked up again.
       lastMs = slot.missedMs
       continue
     }
@@ -87,7 +90,10 @@ export async function followSchedule<Final>(leadership: Leadership, job: Followe
   return { hasLeft: false }
 }
 
-/** The first leader of all begins with the next slot, and notes that for its successors. */
+/**
+ * Determines the time after which runs count. The very first leader starts with the next slot and records that for its
+ * successors.
+ */
 async function baseline(book: Book, schedule: JobSchedule, clock: Clock): Promise<number> {
   const { lastRunMs } = book.note
   if (lastRunMs !== undefined) return lastRunMs
@@ -118,7 +124,7 @@ async function runSlot<Final>(slotMs: number, book: Book, job: FollowedJob<Final
   return done?.report.final
 }
 
-/** A run that outlasts the next time is reported once. */
+/** Reports once that a run is still running when the next one is due. */
 function tellOfNext<Final>(nextMs: number | undefined, run: JobRun, job: FollowedJob<Final>): () => void {
   if (nextMs === undefined) return () => undefined
   const { clock = systemClock } = job

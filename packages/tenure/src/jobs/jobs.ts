@@ -19,52 +19,60 @@ import { jobStatus, type JobStatus } from './status.ts'
 import { intervalMsOf, type Interval } from './times.ts'
 import { Workshop } from './workshop.ts'
 
-/** A job that was given to `every`. */
+/** A job that was passed to `every`. */
 export interface Job {
   readonly name: string
-  /** Ends it here: a run that goes on is asked to stop and waited for. Other processes go on. */
+  /** Ends the job in this process. A current run is asked to stop and waited for. Other processes continue. */
   stop(): Promise<void>
 }
 
 /** Jobs that run once in a whole fleet. */
 export interface Jobs {
   /**
-   * Runs a job at the times of a cron expression or of an interval, each at most once in the fleet. A wrong expression or
-   * name is refused at once.
+   * Runs a job at the times of a cron expression or an interval, at most once per time in the whole fleet. An invalid
+   * expression or name throws immediately.
    */
   every(schedule: string | Interval, options: JobOptions, work: JobWork): Job
   /**
-   * Runs a job once for ever in the fleet; a call that comes while it runs waits for it. A failure rejects, and the next
-   * call runs it again, never two at a time. Work that returns has succeeded: this call does not run it again, even if
-   * the lease was lost before the success was recorded.
+   * Runs a job once in the fleet, forever. A call during a run waits for that run. A failed run rejects, and the next
+   * call runs the job again, never two at a time. Work that returns has succeeded: this call does not run it again,
+   * even if the lease was lost before the success was recorded.
    */
   once(name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'already-done'>
   /**
-   * Runs a job unless the fleet has begun to within the interval before this call. A run that failed counts. Rejects
-   * within one lease if the store fails or takes no write, and within two if its calls hang.
+   * Runs a job unless the fleet started it within the interval before this call. A failed run counts, too. Rejects
+   * within one lease duration if the store fails or accepts no write, and within two if its calls hang.
    */
   atMostOncePer(interval: Interval, name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'skipped'>
   /**
-   * Runs a job now, unless somebody else does: it is busy if the store says so or a renewal of its lease was seen.
-   * Rejects within one lease if the store does not answer or takes no write.
+   * Runs a job now, unless another process is running it. The job is busy if the store says so or a renewal of its
+   * lease was observed. Rejects within one lease duration if the store does not answer or accepts no write.
    */
   tryRun(name: string, work: JobWork, options?: RunNowOptions): Promise<'ran' | 'busy'>
-  /** What became of the jobs that were named here, in the whole fleet: all of `every`, and the last thousand called. */
+  /**
+   * The status in the whole fleet of all jobs used here: all jobs of `every`, and the last thousand jobs that were
+   * called.
+   */
   status(): Promise<readonly JobStatus[]>
-  /** Ends all of it: runs that go on are asked to stop and waited for, leases are released. May be called again. */
+  /**
+   * Closes all jobs: current runs are asked to stop and waited for, and leases are released. May be called repeatedly.
+   */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
 
 const readsAtOnce = 20
-/** Of more, the oldest are forgotten: a program may call jobs under ever new names. */
+/** Beyond this number the oldest names are forgotten, because a program may call jobs under ever new names. */
 const mostCalled = 1_000
-/** A take-over of one leader for all jobs is followed by one of the job's own lease. */
+/**
+ * How many lease durations a takeover may last. With a shared leader, its takeover is followed by that of the job's own
+ * lease.
+ */
 const leasesOfTakeOver = { own: 2, shared: 4 }
 
 /**
- * Makes jobs that run once in a whole fleet, on any store with lasting terms. Call it in every process; nothing happens
- * before a job is given.
+ * Creates jobs that run once in a whole fleet, on any store with durable terms. Call it in every process. Nothing
+ * happens until a job is added.
  *
  * @example
  * const jobs = createJobs({ store, signal })
@@ -79,7 +87,7 @@ export function createJobs(options: JobsOptions): Jobs {
   checkJobObserver(options.observer)
   if (options.sharedLeader !== undefined) checkName('sharedLeader', options.sharedLeader)
   if (!options.store.terms) {
-    const text = 'This store keeps nothing between leaders, so no run could be noted in it. Use another store.'
+    const text = 'This store keeps no record between leaders, so runs cannot be recorded in it. Use another store.'
     throw new TenureError('TERMS_REQUIRED', text)
   }
   return new FleetJobs(options)
@@ -89,7 +97,7 @@ class FleetJobs implements Jobs {
   readonly #workshop: Workshop
   readonly #sharedLeader: string | undefined
   readonly #scheduled = new Map<string, ScheduledWork>()
-  /** Names of jobs that were called, the newest last. */
+  /** Names of the jobs that were called, the newest last. */
   readonly #called = new Set<string>()
   readonly #forgetSignal: () => void
   #gate: Gate | undefined
@@ -197,7 +205,7 @@ class FleetJobs implements Jobs {
   }
 }
 
-/** Two jobs of one name would share one record. */
+/** Two jobs of the same name would share one record. */
 function takenName(name: string): TypeError {
-  return invalidOption('name', name, 'another job of these, or their shared leader, has it')
+  return invalidOption('name', name, 'it is already used by another job or by the shared leader')
 }

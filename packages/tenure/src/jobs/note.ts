@@ -1,16 +1,17 @@
 /**
- * What a job's record carries from leader to leader, as JSON. The command has written `{"lastRun":"…"}` from its first
- * version on, and reads nothing else: what was added since stands beside it, so that both read what the other wrote.
+ * The job state that each leader leaves to its successors in the checkpoint of the job's record, as JSON. The first
+ * version of the command wrote only `{"lastRun":"…"}` and reads nothing else. Newer fields are added next to it, so
+ * that both versions can read what the other wrote.
  */
 import { isObject } from '@tenure/internal/objects'
 import { TenureError } from '../errors.ts'
 import { carryLimitBytes } from '../options.ts'
 
-/** How a run ended. `lost`: its process died or lost the lease, so nobody knows how far it got. */
+/** How a run ended. `lost` means that its process died or lost the lease, so its progress is unknown. */
 export type JobResult = 'succeeded' | 'failed' | 'timed-out' | 'stopped' | 'lost' | 'missed'
 
 /**
- * One run of a job, as its record tells. Times are by the clock of the process that ran it.
+ * One run of a job, according to its record. Times are from the clock of the process that ran it.
  *
  * @example
  * const [newest] = status.runs
@@ -18,56 +19,59 @@ export type JobResult = 'succeeded' | 'failed' | 'timed-out' | 'stopped' | 'lost
  */
 export interface JobRun {
   readonly scheduledAt: Date
-  /** Missing for a time that was left out. */
+  /** Undefined for a time that was skipped. */
   readonly begunAt?: Date | undefined
   readonly endedAt?: Date | undefined
   readonly durationMs?: number | undefined
   /** The identity of the process. */
   readonly by?: string | undefined
   readonly term?: number | undefined
-  /** How often it was tried, if more than once. */
+  /** The number of tries, if more than one. */
   readonly tries?: number | undefined
-  /** Missing while it goes on. */
+  /** Undefined while the job is running. */
   readonly result?: JobResult | undefined
-  /** What it failed with. */
+  /** The error message of a failed run. */
   readonly error?: string | undefined
 }
 
-/** A job's note. */
+/** The state of a job. */
 export interface JobNote {
   /** The newest time that was run or is being run. No time at or before it is ever run again. */
   readonly lastRunMs?: number | undefined
-  /** For people: the time after that. */
+  /** The time after that, for display. */
   readonly nextRunMs?: number | undefined
-  /** For people: when it is due. */
+  /** The schedule, for display. */
   readonly schedule?: string | undefined
   readonly timezone?: string | undefined
-  /** When a job that runs once for ever succeeded. */
+  /** When a job of `once` succeeded. */
   readonly doneMs?: number | undefined
   /** The newest first. */
   readonly runs: readonly JobRun[]
 }
 
-/** Of more, the oldest are forgotten. */
+/** Only this many runs are kept. */
 export const mostRuns = 10
 const longestError = 300
 const longestSchedule = 200
-/** Times after it cannot be counted on from, and no clock shows them. */
+/** Later times are rejected, because no clock shows them and no next run can be computed from them. */
 const newestMs = Date.UTC(9999, 0)
 const results: readonly string[] = ['succeeded', 'failed', 'timed-out', 'stopped', 'lost', 'missed']
 
-/** Reads a carry. An empty one is a job that was never run. Refuses what another program has written. */
+/**
+ * Parses the job state in a checkpoint. An empty one means that the job was never run. Throws if another program wrote
+ * it.
+ */
 export function readNote(job: string, carry: string): JobNote {
   const note = noteOf(carry)
   if (note) return note
   throw new TenureError(
     'RECORD_INVALID',
-    `The record of "${job}" carries something that is not the time of a run: another program uses this election. ` +
+    `The record of "${job}" contains data that was not written by a job, so another program uses this election. ` +
       'Choose another name for the job.',
   )
 }
 
-/** What a carry says, if a job has written it. */
+/** Parses the job state in a checkpoint. Undefined if it was not written by a job. */
 export function noteOf(carry: string): JobNote | undefined {
   if (carry === '') return { runs: [] }
   let fields: unknown
@@ -80,7 +84,7 @@ export function noteOf(carry: string): JobNote | undefined {
   const lastRunMs = momentOf(fields, 'lastRun')
   const doneMs = momentOf(fields, 'done')
   const runs: unknown = Reflect.get(fields, 'runs')
-  // A last run that cannot be read must not be taken for none: its time would be run again.
+  // An unreadable last run must not count as none. Otherwise its time would be run again.
   const isBroken = 'lastRun' in fields && lastRunMs === undefined
   if (isBroken || (lastRunMs === undefined && doneMs === undefined && !Array.isArray(runs))) return undefined
   return definedOf({
@@ -111,7 +115,7 @@ function runOf(fields: unknown): JobRun | undefined {
   })
 }
 
-/** The note as a carry: as many of the newest runs as there is room for. */
+/** Serializes the job state, with as many of the newest runs as fit. */
 export function writeNote(note: JobNote): string {
   const { lastRunMs, nextRunMs, schedule, timezone, doneMs } = note
   const head = {
@@ -129,7 +133,7 @@ export function writeNote(note: JobNote): string {
     const text = fitting(note.runs.slice(0, count).map((run) => fieldsOf(run)))
     if (text !== undefined) return text
   }
-  // Only characters of many bytes make a single run too long.
+  // Only multi-byte characters can make a single run too long.
   return fitting(note.runs.slice(0, 1).map((run) => fieldsOf(run, longestError / 10))) ?? JSON.stringify(head)
 }
 
@@ -147,7 +151,7 @@ function fieldsOf(run: JobRun, mostError = longestError): object {
   }
 }
 
-/** Runs without an end that are not of this term have no runner any more: it died, or lost its lease. */
+/** Marks unfinished runs of other terms as lost, because their process died or lost its lease. */
 export function withLostRuns(note: JobNote, term: number | undefined): JobNote {
   const runs = note.runs.map((run) =>
     run.result === undefined && run.term !== term ? { ...run, result: 'lost' as const } : run,
@@ -180,7 +184,7 @@ function numberOf(fields: object, name: string): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
 }
 
-/** Without what is missing, so that a note is printed and compared as it is. */
+/** Removes undefined fields, so that a job state prints and compares as expected. */
 function definedOf<T extends object>(fields: T): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T
 }

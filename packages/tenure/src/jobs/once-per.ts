@@ -4,29 +4,32 @@ import { Book, type RunReport } from './book.ts'
 import { contained, type JobHappening } from './events.ts'
 import type { JobNote, JobRun } from './note.ts'
 
-/** A job that is called more often than it is to run. */
+/** A rate-limited job, which is called more often than it should run. */
 export interface SparseJob<Report extends RunReport> {
   readonly intervalMs: number
-  /** Default: the real one. */
+  /** Default: the system clock. */
   readonly clock?: Clock | undefined
-  /** How long ago it was called. */
+  /** Returns how long ago the call was made. */
   calledAgoMs(): number
   perform(run: JobRun): Promise<Report | undefined>
-  /** Hears of what happens. What it throws or rejects with is dropped. */
+  /** Receives events. What it throws or rejects with is dropped. */
   tell(happening: JobHappening): void
 }
 
-/** What came of it: the run that served this call before it, or how this call's own went. */
+/** The result: the time of an earlier run that already serves this call, or the outcome of this call's own run. */
 export type Sparsely<Report> = { readonly servedMs: number } | { readonly report: Report | undefined }
 
-/** The last run, if the fleet ran the job within the interval before a call. A run that is ahead of this clock counts. */
+/**
+ * The time of the last run, if it was within the interval before the call. A run in the future of this clock counts,
+ * too.
+ */
 export function servedMsOf({ lastRunMs }: JobNote, intervalMs: number, calledMs: number): number | undefined {
   return lastRunMs !== undefined && calledMs - lastRunMs < intervalMs ? lastRunMs : undefined
 }
 
 /**
- * Runs a job unless the fleet has done so lately. A run counts from its beginning, even if it failed. For programs that
- * campaign by themselves, as the command `tenure run` does; `jobs.atMostOncePer` is the simpler way.
+ * Runs a job unless the fleet has done so recently. A run counts from its start, even if it failed. This is for
+ * programs that campaign on their own, such as the command `tenure run`. `jobs.atMostOncePer` is simpler.
  *
  * @example
  * const outcome = await runAtMostOncePer(leadership, {
@@ -45,7 +48,7 @@ export async function runAtMostOncePer<Report extends RunReport>(
   const tell = contained((happening) => job.tell(happening))
   const book = new Book(leadership, clock, tell)
   const nowMs = clock.wallMs()
-  // A call that waited while another process ran the job is served by that run.
+  // If another process ran the job while this call waited, that run serves this call.
   const servedMs = servedMsOf(book.note, job.intervalMs, nowMs - Math.max(0, job.calledAgoMs()))
   if (servedMs !== undefined) return { servedMs }
   const done = await book.run({ scheduledMs: nowMs, head: { lastRunMs: nowMs }, perform: (run) => job.perform(run) })

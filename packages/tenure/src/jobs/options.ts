@@ -10,42 +10,44 @@ import type { RunLimits } from './perform.ts'
 import { Schedule, toleranceMsOf, type JobSchedule, type Missed } from './schedule.ts'
 import { intervalMsOf, intervalTimes, type Interval } from './times.ts'
 
-/** What {@link createJobs} takes: what an elector does, without an election, and more. `store` is enough. */
+/** Options of {@link createJobs}: those of an elector without an election, and more. Only `store` is required. */
 export interface JobsOptions extends Omit<ElectorOptions, 'election' | 'observer'> {
-  /** Closes the jobs when it aborts. */
+  /** Aborting it closes the jobs. */
   readonly signal?: AbortSignal | undefined
   /**
-   * The election of one leader that runs all of these jobs. Left out, each job has a leader of its own, and they are
+   * The election of one leader that runs all of these jobs. Without it, each job has its own leader, and the jobs are
    * spread over the fleet.
    */
   readonly sharedLeader?: string | undefined
-  /** Gets what happens to the jobs too. Without one, the log has each run that fails or is missed. */
+  /** Also receives job events. Without an observer, each failed or missed run is logged. */
   readonly observer?: JobObserver | undefined
 }
 
-/** How a run is limited, and tried again. */
+/** Time limit and retries of a run. */
 export interface RunOptions {
-  /** How long a run may take, with all its tries. After that its signal aborts. Default: as long as it takes. */
+  /** How long a run may take, including all its tries. After that its signal aborts. Default: unlimited. */
   readonly maxRuntimeMs?: number | undefined
-  /** How often a run that failed is tried again, by the same process in the same term. Default: 0. */
+  /** How many times a failed run is retried by the same process in the same term. Default: 0. */
   readonly retries?: number | undefined
-  /** The pause before the first of these; it doubles each time, up to a minute. Default: 1 s. */
+  /** The delay before the first retry. It doubles each time, up to a minute. Default: 1 s. */
   readonly retryDelayMs?: number | undefined
 }
 
-/** What a call takes that runs a job now. */
+/** Options of a call that runs a job now. */
 export interface RunNowOptions extends RunOptions {
-  /** Ends it: the work drains, the lease is released, and the call rejects with the signal's reason. */
+  /**
+   * Aborting it ends the call: the work drains, the lease is released, and the call rejects with the signal's reason.
+   */
   readonly signal?: AbortSignal | undefined
 }
 
-/** What `jobs.every` takes. `name` is enough. */
+/** Options of `jobs.every`. Only `name` is required. */
 export interface JobOptions extends RunOptions {
-  /** The same in the whole fleet. It is the name of the job's election, and of its record. */
+  /** The name of the job's election and of its record. It must be the same in the whole fleet. */
   readonly name: string
-  /** Of a cron expression. Default: UTC. */
+  /** The time zone of a cron expression. Default: UTC. */
   readonly timezone?: string | undefined
-  /** What to do about times when nobody could run it: leave them out (default), or one run for all of them. */
+  /** What to do about times at which no process could run the job: skip them (default), or run once for all of them. */
   readonly missed?: Missed | undefined
 }
 
@@ -73,13 +75,13 @@ export function checkWork(work: unknown): void {
 function limitsOf({ maxRuntimeMs, retries = 0, retryDelayMs = 1_000 }: RunOptions): RunLimits {
   if (maxRuntimeMs !== undefined) checkDuration('maxRuntimeMs', maxRuntimeMs, 1)
   if (!Number.isSafeInteger(retries) || retries < 0) {
-    throw invalidOption('retries', retries, 'it must be a whole number from 0 on')
+    throw invalidOption('retries', retries, 'it must be a whole number of at least 0')
   }
   checkDuration('retryDelayMs', retryDelayMs, 1)
   return { maxRuntimeMs, retries, retryDelayMs }
 }
 
-/** The options of a call that runs a job now. */
+/** Checks the options of a call that runs a job now, and returns its limits. */
 export function callOf(taker: string, name: string, options: RunNowOptions): RunLimits {
   checkName('name', name)
   checkOptions(taker, options, callNames)
@@ -87,7 +89,10 @@ export function callOf(taker: string, name: string, options: RunNowOptions): Run
   return limitsOf(options)
 }
 
-/** A schedule, and the limits of its runs. `leases`: how many a take-over may last. */
+/**
+ * Checks the options of `every`, and returns the schedule and the limits of its runs. `leases` is how many lease
+ * durations a takeover may last.
+ */
 export function scheduledOf(
   when: string | Interval,
   options: JobOptions,
@@ -101,7 +106,11 @@ export function scheduledOf(
   const toleranceMs = toleranceMsOf(fleet.leaseDurationMs, fleet.leases)
   if (typeof when !== 'string') {
     if (options.timezone !== undefined) {
-      throw invalidOption('timezone', options.timezone, 'an interval has none: it counts from the epoch')
+      throw invalidOption(
+        'timezone',
+        options.timezone,
+        'an interval cannot have a time zone, because it counts from the epoch',
+      )
     }
     const times = intervalTimes(intervalMsOf('schedule', when))
     return { schedule: new Schedule(times, { missed, toleranceMs }), limits }
@@ -121,18 +130,21 @@ function cronScheduleOf(
   return new Schedule(times, { ...rules, timezone: timezone === 'UTC' ? undefined : timezone })
 }
 
-/** What {@link cronSchedule} takes. */
+/** Options of {@link cronSchedule}. */
 export interface CronScheduleOptions {
   /** Default: UTC. */
   readonly timezone?: string | undefined
-  /** What to do about times when nobody could run it: leave them out (default), or one run for all of them. */
+  /** What to do about times at which no process could run the job: skip them (default), or run once for all of them. */
   readonly missed?: Missed | undefined
-  /** The lease of the leadership that follows it: a time is missed after two of them, at least a minute. Default: 15 s. */
+  /**
+   * The lease duration of the leadership that follows the schedule. A run is missed after two lease durations, but not
+   * before one minute has passed. Default: 15 s.
+   */
   readonly leaseDurationMs?: number | undefined
 }
 
 /**
- * The times of a cron expression, for `followSchedule`.
+ * The schedule of a cron expression, for `followSchedule`.
  *
  * @example
  * const schedule = cronSchedule('0 3 * * *', { timezone: 'Europe/Zurich' })

@@ -8,7 +8,7 @@ import type { JobHappening } from './events.ts'
 import type { JobResult, JobRun } from './note.ts'
 
 /**
- * What a job's work is called with.
+ * The argument of a job's work.
  *
  * @example
  * const report: JobWork = async ({ scheduledAt, term, signal }) => {
@@ -17,55 +17,55 @@ import type { JobResult, JobRun } from './note.ts'
  */
 export interface JobContext {
   readonly name: string
-  /** The time of the schedule that this run is for; without a schedule, when it began. */
+  /** The scheduled time of this run. Without a schedule, the time when it started. */
   readonly scheduledAt: Date
-  /** The fencing token. Hand it to whatever this run writes to. */
+  /** The fencing token. Pass it to every resource that this run writes to. */
   readonly term: number
   /**
-   * Aborts when the lease is lost, `maxRuntimeMs` has passed, or the jobs are closed. Work that stops early for that must
-   * throw: work that returns has succeeded.
+   * Aborts when the lease is lost, `maxRuntimeMs` has passed, or the jobs are closed. Work that stops early because of
+   * it must throw: work that returns counts as succeeded.
    */
   readonly signal: AbortSignal
-  /** 1, and more where a failed run is tried again. */
+  /** The number of this try: 1, or more if a failed run is retried. */
   readonly tries: number
-  /** Whether this run still has its lease, by the clock. */
+  /** Whether this run still holds its lease, according to the clock. */
   isLeader(): boolean
 }
 
-/** The work of a job. What it returns is not used, or handed back by the call that ran it. */
+/** The work of a job. Its result is ignored or returned by the call that ran it. */
 export type JobWork<T = unknown> = (context: JobContext) => Promise<T> | T
 
-/** How long a run may take, and how often it is tried. */
+/** How long a run may take, and how many times it is retried. */
 export interface RunLimits {
   readonly maxRuntimeMs: number | undefined
   readonly retries: number
   readonly retryDelayMs: number
 }
 
-/** A run of a job's work. */
+/** One run of a job's work. */
 export interface Performance<T> extends RunLimits {
   readonly leadership: Leadership
   readonly clock: Clock
   readonly run: JobRun
-  /** No other try begins at or after this time of the wall clock. */
+  /** No further try starts at or after this wall-clock time. */
   readonly untilMs?: number | undefined
   readonly work: JobWork<T>
   tell(happening: JobHappening): void
 }
 
-/** How the work went, and what it gave. */
+/** The outcome and the result of the work. */
 export interface WorkReport<T> extends RunReport {
   readonly value?: T | undefined
   /**
-   * The work returned without ever asking its signal after the lease was lost, so it did not stop early. The loss came
-   * before the success could be recorded.
+   * True if the work returned, and never read its signal after the lease was lost, so it did not stop early. The lease
+   * was lost before the success could be recorded.
    */
   readonly hasSucceeded?: boolean | undefined
 }
 
 const longestRetryMs = 60_000
 
-/** Calls the work, again if it fails and is to be tried again: always one after the other, in this one leadership. */
+/** Calls the work, and retries it if it fails: one try at a time, all in this leadership. */
 export async function perform<T>(performance: Performance<T>): Promise<WorkReport<T>> {
   const { leadership, clock, run, work, maxRuntimeMs, retries } = performance
   const controller = new AbortController()
@@ -80,14 +80,14 @@ export async function perform<T>(performance: Performance<T>): Promise<WorkRepor
           controller.abort(tooLong(leadership.election, maxRuntimeMs))
         })
   const end = () => {
-    // Work that does not heed its signal must not keep the process from ending.
+    // Work that ignores its signal must not keep the process from exiting.
     timer?.cancel()
     controller.abort(leadership.signal.reason)
   }
   if (leadership.signal.aborted) end()
   else leadership.signal.addEventListener('abort', end, { once: true })
   let hasSeenEnd = false
-  // A leadership that is over by the clock aborts, and so calls `end`, before this signal answers.
+  // If leadership is over according to the clock, this check aborts it, which calls `end` before the signal answers.
   answerByClock(signal, () => {
     if (!leadership.isLeader()) hasSeenEnd = true
   })
@@ -98,7 +98,7 @@ export async function perform<T>(performance: Performance<T>): Promise<WorkRepor
     for (let tries = 1; ; tries += 1) {
       const context = { name, scheduledAt: run.scheduledAt, term, signal, tries, isLeader }
       const settled = await settle(async () => work(context))
-      // By the clock: a process that was kept from running learns of its loss here.
+      // Checked by the clock, because a process that was paused notices the loss of its leadership here.
       const isOver = () => signal.aborted || !leadership.isLeader()
       const loss = lossOf(leadership)
       const hasReturned = 'value' in settled && !hasTimedOut
@@ -116,7 +116,7 @@ export async function perform<T>(performance: Performance<T>): Promise<WorkRepor
   }
 }
 
-/** Gives whether there is time for another try, after the pause before it. */
+/** Waits before a retry. Returns false without waiting if there is no time for another try. */
 async function waitToRetry<T>(
   { clock, run, untilMs, retryDelayMs, tell }: Performance<T>,
   tries: number,
@@ -130,7 +130,7 @@ async function waitToRetry<T>(
   return true
 }
 
-/** What ended a run whose signal has aborted, or whose lease ran out before a timer could say so. */
+/** The result of a run whose signal was aborted, or whose lease expired before a timer could report it. */
 function endOf(leadership: Leadership, hasTimedOut: boolean, error: unknown): JobResult {
   if (lossOf(leadership)) return 'lost'
   if (hasTimedOut) return 'timed-out'
@@ -138,7 +138,10 @@ function endOf(leadership: Leadership, hasTimedOut: boolean, error: unknown): Jo
   return isAbort ? 'stopped' : 'failed'
 }
 
-/** Why others may be at it by now; nothing while it leads, or if it was asked to stop and its lease is renewed. */
+/**
+ * Why another process may be running the job by now. Undefined while leading, or if it was asked to stop and its lease
+ * is still renewed.
+ */
 function lossOf(leadership: Leadership): unknown {
   if (isAskedToEnd(leadership.signal)) return undefined
   try {

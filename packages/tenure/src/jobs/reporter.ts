@@ -8,13 +8,15 @@ import type { Log } from '../log.ts'
 import { inWords, LogLines } from '../log-lines.ts'
 import type { JobHappening, JobObserver } from './events.ts'
 
-/** Brings what happens to jobs to their observer and to the log. Every failure reaches somebody. */
+/**
+ * Reports job events to the observer and the log. Every failure is reported to at least one of them, or to the caller.
+ */
 export class Reporter {
   readonly identity: string
   readonly #observer: JobObserver | undefined
-  /** Undefined if the observer gets failures instead. */
+  /** Undefined if the observer receives failures instead. */
   readonly #lines: LogLines | undefined
-  /** For the observer's own mistakes, which cannot be reported to that observer. */
+  /** Logs errors that the observer itself throws, because they cannot be reported to that observer. */
   readonly #ofListeners: LogLines | undefined
 
   constructor(identity: string, clock: Clock, observer: JobObserver | undefined, log: Log | false | undefined) {
@@ -25,7 +27,7 @@ export class Reporter {
     this.#lines = log === undefined && isObserved ? undefined : this.#ofListeners
   }
 
-  /** For electors, which know nothing of jobs. */
+  /** The observer for electors, which do not know about jobs. */
   get ofElections(): Observer | undefined {
     const observer = this.#observer
     if (!observer?.onEvent && !observer?.onCall) return undefined
@@ -35,7 +37,7 @@ export class Reporter {
     }
   }
 
-  /** `isAwaited`: somebody waits for this run, and gets what it throws. */
+  /** `isAwaited` is true if a caller awaits this run and receives its error. */
   tell(job: string, happening: JobHappening, isAwaited = false): void {
     const observer = this.#observer
     const error = isAwaited ? undefined : failureOf(job, happening)
@@ -58,7 +60,7 @@ export class Reporter {
   #logProgress(job: string, happening: JobHappening): void {
     if (happening.type === 'retrying') {
       const { error, delayMs } = happening
-      this.#lines?.write('info', `job "${job}" is tried again in ${inWords(delayMs)}: ${messageOf(error)}`)
+      this.#lines?.write('info', `job "${job}" will be retried in ${inWords(delayMs)}: ${messageOf(error)}`)
     } else if (happening.type === 'ended' && happening.run.result === 'succeeded') {
       const { scheduledAt, durationMs = 0 } = happening.run
       const time = `${scheduledAt.toISOString()} succeeded after ${inWords(durationMs)}`
@@ -80,12 +82,15 @@ export class Reporter {
   }
 }
 
-/** What nobody may miss: a run that failed or never began, and what keeps a job from running. */
+/**
+ * The error of an event that must not go unnoticed: a run that failed or never started, or anything that keeps a job
+ * from running.
+ */
 function failureOf(job: string, happening: JobHappening): unknown {
   if (happening.type === 'error') return happening.error
   if (happening.type === 'missed') {
     const time = happening.scheduledAt.toISOString()
-    const text = `The run of "${job}" for ${time} was missed: no process could begin it in time`
+    const text = `The run of "${job}" for ${time} was missed, because no process could start it in time`
     return new TenureError('WORK_FAILED', `${text}.`)
   }
   if (happening.type !== 'ended') return undefined

@@ -1,35 +1,35 @@
 import type { Times } from './times.ts'
 
-/** What is done about times when nobody could run the job: they are left out, or one run makes up for all of them. */
+/** What to do about times at which no process could run the job: skip them, or run once for all of them. */
 export type Missed = 'skip' | 'run-once'
 
-/** A scheduled run. Its slot, the wall-clock time it was meant for, is never run again by any machine. */
+/** A scheduled run. Its slot is the wall-clock time it is scheduled for. No machine ever runs a slot twice. */
 export interface Slot {
   readonly slotMs: number
-  /** How long until it begins; 0 if it is due. */
+  /** The time until it starts. 0 if it is due. */
   readonly waitMs: number
-  /** The newest one that is left out, if there is one. */
+  /** The newest slot that is skipped. Undefined if none is. */
   readonly missedMs: number | undefined
 }
 
-/** A run that begins this late was not missed: a take-over may have come in between. */
+/** A run that is at most this late was not missed, because a takeover may have delayed it. */
 const shortestToleranceMs = 60_000
 
-/** How late a run may begin where a take-over lasts up to so many leases. */
+/** How late a run may start if a takeover lasts up to this many lease durations. */
 export function toleranceMsOf(leaseDurationMs: number, leases = 2): number {
   return Math.max(shortestToleranceMs, leases * leaseDurationMs)
 }
 
-/** The times of a job, and which of them is due. `cronSchedule` makes one. */
+/** The times of a job, and which of them is due. `cronSchedule` creates one. */
 export interface JobSchedule {
   readonly times: Times
-  /** For people, if it is not UTC. */
+  /** The time zone, for display. Undefined if it is UTC. */
   readonly timezone: string | undefined
-  /** What to run next, after the slot that was run last. Nothing if no time will ever come. */
+  /** The next slot to run after the last one. Undefined if there will never be another. */
   next(lastMs: number, nowMs: number): Slot | undefined
 }
 
-/** Which time is due, and which were missed. */
+/** Decides which time is due and which times were missed. */
 export class Schedule implements JobSchedule {
   readonly times: Times
   readonly timezone: string | undefined
@@ -37,7 +37,7 @@ export class Schedule implements JobSchedule {
   readonly #toleranceMs: number
   #known: { readonly lastMs: number; readonly nowMs: number; readonly slot: Slot } | undefined
 
-  /** A run that begins at most `toleranceMs` late was not missed. */
+  /** A run that starts at most `toleranceMs` late was not missed. */
   constructor(
     times: Times,
     options: { readonly missed: Missed; readonly toleranceMs: number; readonly timezone?: string | undefined },
@@ -50,7 +50,7 @@ export class Schedule implements JobSchedule {
 
   next(lastMs: number, nowMs: number): Slot | undefined {
     const known = this.#known
-    // Nothing becomes due before the next slot, so a clock that is asked again and again costs nothing.
+    // Nothing becomes due before the next slot, so repeated calls are cheap.
     if (known?.lastMs === lastMs && nowMs >= known.nowMs && nowMs < known.slot.slotMs) {
       return { ...known.slot, waitMs: known.slot.slotMs - nowMs }
     }
@@ -65,7 +65,7 @@ export class Schedule implements JobSchedule {
     if (openMs !== undefined && (this.#missed === 'run-once' || nowMs - openMs <= this.#toleranceMs)) {
       return { slotMs: openMs, waitMs: 0, missedMs: undefined }
     }
-    // A slot at or before the last one is never run, however far behind this clock may be.
+    // A slot at or before the last one is never run, no matter how far this clock is behind.
     const slotMs = this.times.after(Math.max(lastMs, nowMs))
     return slotMs === undefined ? undefined : { slotMs, waitMs: slotMs - nowMs, missedMs: openMs }
   }

@@ -1,4 +1,4 @@
-/** Jobs with times, in a process that runs them whenever it leads. */
+/** Scheduled jobs of a process, which runs them whenever it leads. */
 import { setMaxListeners } from 'node:events'
 import { pause } from '@tenure/internal/pause'
 import type { Leadership } from '../leadership.ts'
@@ -9,22 +9,22 @@ import { isAskedToEnd, perform, type JobWork, type RunLimits } from './perform.t
 import type { Schedule } from './schedule.ts'
 import type { Workshop } from './workshop.ts'
 
-/** A job that was given to `every`. */
+/** A job that was passed to `every`. */
 export interface ScheduledWork {
   readonly name: string
   readonly schedule: Schedule
   readonly limits: RunLimits
   readonly work: JobWork
-  /** Aborts when it is to end here. */
+  /** Aborts when the job should end in this process. */
   readonly ended: AbortSignal
 }
 
-/** How long a job whose record cannot be used is left alone. */
+/** How long to wait before retrying a job whose record cannot be used. */
 const unusableMs = 60_000
-/** The wall clock may be set at any moment, so no sleep that follows it is long. */
+/** The wall clock may be set at any time, so every wait on it is short. */
 const longestSleepMs = 10_000
 
-/** Runs its times while this leadership lasts. */
+/** Runs a job on its schedule while this leadership lasts. */
 function follow(
   leadership: Leadership,
   { name, schedule, limits, work }: ScheduledWork,
@@ -41,10 +41,10 @@ function follow(
   })
 }
 
-/** Runs a job whose leader is its own: it leads in between, and lets others lead when there is time for that. */
+/** Runs a job with its own leader. It keeps leading between runs, or lets others lead if there is time for that. */
 export function serve(job: ScheduledWork, workshop: Workshop): Promise<void> {
   const { clock, reporter, leaseDurationMs, retryIntervalMs } = workshop
-  // After a run, so that the jobs of a fleet do not all stay with the process that was there first.
+  // Step down after a run, so that the process that started first does not keep all jobs of the fleet.
   const leaves = (nextMs: number | undefined, hasRun: boolean) =>
     hasRun && nextMs !== undefined && nextMs - clock.wallMs() > leaseDurationMs
   return workshop.withElector(job.name, async (elector) => {
@@ -53,7 +53,7 @@ export function serve(job: ScheduledWork, workshop: Workshop): Promise<void> {
       const leadership = await elector.waitForLeadership().catch(() => undefined)
       if (!leadership) return
       const following = follow(leadership, job, workshop, leaves).then(
-        // Long enough for others, and over before the next time is due.
+        // Long enough for others to take over, and over before the next run is due.
         ({ hasLeft }) => (hasLeft ? Math.min(2 * retryIntervalMs, leaseDurationMs / 2) : undefined),
         (error: unknown) => {
           reporter.tell(job.name, { type: 'error', error })
@@ -63,7 +63,7 @@ export function serve(job: ScheduledWork, workshop: Workshop): Promise<void> {
       try {
         leadership.waitUntil(following)
       } catch {
-        // Over before it began: nothing was noted, so nothing is run.
+        // Leadership ended before the work was registered. Nothing was recorded, so nothing is run.
       }
       // A stop settles even if a run never does.
       const cooldownMs = await Promise.race([following, untilStopped(elector, leadership)])
@@ -73,8 +73,9 @@ export function serve(job: ScheduledWork, workshop: Workshop): Promise<void> {
 }
 
 /**
- * Runs a job while `gate`, the leader of all jobs, leads. The job's own lease is taken for each time that is due, and
- * released after it: in between, the job costs nothing. That lease alone makes its runs safe; the gate only says where.
+ * Runs a job while `gate`, the shared leader of all jobs, leads. The job's own lease is acquired for each run that is
+ * due and released afterwards, so the job costs nothing in between. That lease alone makes the runs safe. The shared
+ * leader only decides which process runs them.
  */
 export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop: Workshop): Promise<void> {
   const { clock, reporter } = workshop
@@ -86,7 +87,7 @@ export async function serveBehind(gate: Leadership, job: ScheduledWork, workshop
     let nextMs: number | undefined
     try {
       const followed = await visit(gate, job, workshop)
-      // The job's own lease was lost: the next visit waits for it.
+      // The job's own lease was lost. The next visit waits for it.
       if (!followed.hasLeft) continue
       nextMs = followed.nextMs
       if (nextMs !== undefined) tell({ type: 'scheduled', scheduledAt: new Date(nextMs) })
@@ -111,7 +112,8 @@ async function wait(ms: number, gate: Leadership, job: ScheduledWork, { clock }:
 
 function visit(gate: Leadership, job: ScheduledWork, workshop: Workshop): Promise<Followed<never>> {
   return workshop.withElector(job.name, async (elector) => {
-    // A run that has begun goes on under its own lease. A campaign is for the next leader of all.
+    // A run that has started continues under its own lease. A campaign stops, because the next shared leader will run
+    // the job.
     const end = () => {
       if (!elector.isLeader()) void elector.stop()
     }
@@ -125,7 +127,7 @@ function visit(gate: Leadership, job: ScheduledWork, workshop: Workshop): Promis
   })
 }
 
-/** Settles with the work, or when leadership is lost. One that is asked to end waits for the work. */
+/** Settles with the work, or when leadership is lost. If leadership was asked to end, it waits for the work. */
 function unlessLost({ signal }: Leadership, work: Promise<void>): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
@@ -137,7 +139,7 @@ function unlessLost({ signal }: Leadership, work: Promise<void>): Promise<void> 
   })
 }
 
-/** One leader for all jobs of a program. */
+/** The shared leader of all jobs in a program. */
 export class Gate {
   readonly #workshop: Workshop
   readonly #jobs = new Map<ScheduledWork, Promise<void>>()
@@ -151,7 +153,7 @@ export class Gate {
         const leadership = await elector.waitForLeadership().catch(() => undefined)
         if (!leadership) return
         this.#leadership = leadership
-        // Each job listens, and a thousand of them are not a leak.
+        // Each job adds a listener. A thousand of them are not a leak.
         setMaxListeners(0, leadership.signal)
         for (const job of this.#jobs.keys()) this.#begin(job)
         const { signal } = leadership
@@ -160,7 +162,7 @@ export class Gate {
     })
   }
 
-  /** Runs a job whenever this process is the leader. Settles when the job has ended here. */
+  /** Runs a job whenever this process is the shared leader. Settles when the job has ended in this process. */
   serve(job: ScheduledWork): Promise<void> {
     this.#jobs.set(job, Promise.resolve())
     this.#begin(job)
@@ -177,15 +179,15 @@ export class Gate {
   #begin(job: ScheduledWork): void {
     const leadership = this.#leadership
     if (!leadership?.isLeader()) return
-    // After what is left of a leadership before: a run goes on under its own lease.
+    // Wait for the rest of an earlier leadership, because a run may still continue under its own lease.
     const before = this.#jobs.get(job)
     const serving = Promise.resolve(before).then(() => serveBehind(leadership, job, this.#workshop))
     this.#jobs.set(job, serving)
     try {
-      // Its lease is not released while a job runs. If it is lost, the other jobs do not wait for that run.
+      // The shared lease is not released while a job runs. If it is lost, the other jobs do not wait for that run.
       leadership.waitUntil(unlessLost(leadership, serving))
     } catch {
-      // Over before it began: it ends by itself.
+      // Leadership has already ended, so `serving` ends on its own.
     }
   }
 }

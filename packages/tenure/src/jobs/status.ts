@@ -2,32 +2,33 @@ import type { LeaseRecord } from '../lease-store.ts'
 import { noteOf, withLostRuns, type JobRun } from './note.ts'
 
 /**
- * What is known of a job, as its record tells.
+ * The status of a job, according to its record.
  *
  * @example
  * for (const { name, nextRun, runs } of await jobs.status()) console.log(name, nextRun, runs[0]?.result)
  */
 export interface JobStatus {
   readonly name: string
-  /** When it is due, in words or as a cron expression. */
+  /** The schedule, as words or as a cron expression. */
   readonly schedule?: string | undefined
   readonly timezone?: string | undefined
-  /** The newest time that was run, or is being run. */
+  /** The newest time that was run or is being run. */
   readonly lastRun?: Date | undefined
   readonly nextRun?: Date | undefined
   /** When a job of `once` succeeded. */
   readonly doneAt?: Date | undefined
-  /** The process that has its lease. */
+  /** The process that holds the job's lease. */
   readonly leader?: string | undefined
   readonly term?: number | undefined
-  /** The run that is going on. */
+  /** The current run. */
   readonly running?: JobRun | undefined
-  /** The last ones, the newest first; as many as there was room for. */
+  /** The most recent runs, the newest first, as many as fit in the record. */
   readonly runs: readonly JobRun[]
 }
 
 /**
- * What a record tells of a job; nothing if it is not one of a job. For tools that look into a store.
+ * Reads the status of a job from its record. Undefined if the record does not belong to a job. For tools that inspect a
+ * store.
  *
  * @example
  * const { records } = await store.list({}, { signal })
@@ -39,7 +40,7 @@ export function jobStatus(record: LeaseRecord): JobStatus | undefined {
   const { lastRunMs, nextRunMs, doneMs, schedule, timezone } = note
   const { runs } = withLostRuns(note, record.released ? undefined : record.term)
   const running = runs.find(({ result }) => result === undefined)
-  // The first leader notes where it begins, which nobody ran.
+  // The very first leader records its starting time as the last run, although nobody ran it.
   const hasRun = schedule === undefined || runs.some(({ begunAt }) => begunAt)
   return {
     name: record.election,

@@ -1,18 +1,18 @@
 import { invalidOption } from '../errors.ts'
 import { checkOptions, type OptionNames } from '../options/check-options.ts'
 
-/** The times at which a job is due, in Unix milliseconds. A fleet that computes them in several places agrees on them. */
+/** The times at which a job is due, in Unix milliseconds. All processes of a fleet compute the same times. */
 export interface Times {
-  /** For people, such as `0 3 * * *` or `every 5 minutes`. */
+  /** For display, such as `0 3 * * *` or `every 5 minutes`. */
   readonly text: string
-  /** The newest that is not in the future. */
+  /** The newest time that is not in the future. */
   latest(nowMs: number): number | undefined
-  /** The first after a moment. */
+  /** The first time after `ms`. */
   after(ms: number): number | undefined
 }
 
 /**
- * A duration in words. The parts are added up.
+ * A duration. Its parts are added up.
  *
  * @example
  * const interval: Interval = { hours: 1, minutes: 30 }
@@ -27,12 +27,12 @@ export interface Interval {
 
 const unitMs = { days: 86_400_000, hours: 3_600_000, minutes: 60_000, seconds: 1_000, milliseconds: 1 } as const
 const names: OptionNames<Interval> = unitMs
-/** Before this, a lease and a note take longer than what is in between. */
+/** With a shorter interval, acquiring the lease and recording the run would take longer than the interval itself. */
 const shortestMs = 100
-/** A century. Later times are not dates at some point. */
+/** One century. Much later times are not valid dates. */
 const longestDays = 36_525
 
-/** An interval in milliseconds. */
+/** Converts an interval to milliseconds. */
 export function intervalMsOf(option: string, interval: Interval): number {
   checkOptions(option, interval, names)
   let ms = 0
@@ -40,9 +40,9 @@ export function intervalMsOf(option: string, interval: Interval): number {
     const count: unknown = Reflect.get(interval, unit)
     if (count === undefined) continue
     if (typeof count !== 'number' || !(count >= 0)) {
-      throw invalidOption(`${option}.${unit}`, count, 'it must be a number from 0 on')
+      throw invalidOption(`${option}.${unit}`, count, 'it must be a number of at least 0')
     }
-    // 1.1 hours are a little more than so many milliseconds, as fractions are kept.
+    // Rounding removes the floating-point error of fractions such as 1.1 hours.
     ms += Math.round(count * each * 1_000) / 1_000
   }
   if (Number.isSafeInteger(ms) && ms >= shortestMs && ms <= longestDays * unitMs.days) return ms
@@ -50,7 +50,10 @@ export function intervalMsOf(option: string, interval: Interval): number {
   throw invalidOption(option, ms, rule)
 }
 
-/** Times that are an interval apart, counted from the epoch: every process comes to the same ones, whenever it began. */
+/**
+ * Times that are one interval apart, counted from the epoch, so that every process computes the same times whenever it
+ * started.
+ */
 export function intervalTimes(intervalMs: number): Times {
   const latest = (nowMs: number) => Math.floor(nowMs / intervalMs) * intervalMs
   return { text: `every ${wordsOf(intervalMs)}`, latest, after: (ms) => latest(ms) + intervalMs }

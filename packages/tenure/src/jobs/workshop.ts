@@ -9,7 +9,7 @@ import type { JobObserver } from './events.ts'
 import type { JobsOptions } from './options.ts'
 import { Reporter } from './reporter.ts'
 
-/** What all jobs of a process share: its store, its name, its clock, and the electors that are at work. */
+/** The job runtime that all jobs of a process share: its store, its identity, its clock, and its active electors. */
 export class Workshop {
   readonly clock: Clock
   readonly reporter: Reporter
@@ -18,7 +18,7 @@ export class Workshop {
   readonly #store: LeaseStore
   readonly #make: (election: string) => Elector
   readonly #electors = new Set<Elector>()
-  /** One for each record that is being read. */
+  /** One controller for each read in flight. */
   readonly #reads = new Set<AbortController>()
   #closed: Promise<void> | undefined
 
@@ -30,14 +30,14 @@ export class Workshop {
     this.reporter = reporter
     this.#store = options.store
     this.#make = (election) => new Elector({ ...options, identity, clock, election, observer: reporter.ofElections })
-    // What is wrong with an elector's options is said now, and not when the first job is given.
+    // Fail on invalid elector options now, not when the first job is added.
     this.#make('jobs')
     const { leaseDurationMs, retryIntervalMs } = timingsOf(options)
     this.leaseDurationMs = leaseDurationMs
     this.retryIntervalMs = retryIntervalMs
   }
 
-  /** Uses an elector, which is stopped when the jobs are closed. */
+  /** Runs `use` with a new elector. Closing the jobs stops that elector. */
   async withElector<T>(election: string, use: (elector: Elector) => Promise<T>): Promise<T> {
     this.throwIfClosed()
     const elector = this.#make(election)
@@ -49,7 +49,7 @@ export class Workshop {
     }
   }
 
-  /** The record of a job, or nothing if there is none. */
+  /** Reads the record of a job. Undefined if there is none. */
   async read(name: string, ended?: AbortSignal): Promise<LeaseRecord | undefined> {
     const controller = new AbortController()
     this.#reads.add(controller)
@@ -84,7 +84,7 @@ export class Workshop {
 }
 
 function closed(): TenureError {
-  return new TenureError('STOPPED', 'These jobs were closed. Make new ones with createJobs().')
+  return new TenureError('STOPPED', 'These jobs were closed. Create new ones with createJobs().')
 }
 
 function late(name: string, timeoutMs: number): TenureError {

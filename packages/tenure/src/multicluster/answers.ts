@@ -1,6 +1,6 @@
 /**
- * What a controller answered, as the port has it. Nothing is believed that does not fit the question in every part: an
- * answer that is not understood counts as none.
+ * Converts a controller's answers to results of the port. An answer must match its request in every part. One that
+ * cannot be understood counts as no answer.
  */
 import { isObject } from '@tenure/internal/objects'
 import { errorCodes, TenureError, type ErrorCode } from '../errors.ts'
@@ -12,20 +12,20 @@ import type { MultiClusterAnswer, RelayedRecord } from './resource.ts'
 
 type Fields = Record<string, unknown>
 
-/** The record that a read found. Throws what the controller answered instead, or `RECORD_INVALID`. */
+/** The record that a read found. Throws the error that the controller answered with, or `RECORD_INVALID`. */
 export function foundIn(election: string, answer: MultiClusterAnswer): LeaseRecord | undefined {
   throwIfError(answer)
   if (!booleanField({ ...answer }, 'ok')) throw invalid('a read was refused')
   return optionalRecord(election, answer.record)
 }
 
-/** What became of a claim. Throws what the controller answered instead, or `RECORD_INVALID`. */
+/** The outcome of a claim. Throws the error that the controller answered with, or `RECORD_INVALID`. */
 export function outcomeOf(election: string, asked: Asked, answer: MultiClusterAnswer): Outcome {
   throwIfError(answer)
   return booleanField({ ...answer }, 'ok') ? grantOf(election, asked, answer) : refusalOf(election, answer)
 }
 
-/** A global record, under the name that the election has for the caller. */
+/** Converts a global record. `election` is the name that the caller uses. */
 export function relayedRecordOf(election: string, record: RelayedRecord): LeaseRecord {
   if (!isObject(record)) throw invalid('its record is not an object')
   const fields: Fields = record
@@ -48,7 +48,9 @@ export function relayedRecordOf(election: string, record: RelayedRecord): LeaseR
   }
 }
 
-/** A grant must be the one that was asked for: of this holder, this attempt and, where it was held already, this term. */
+/**
+ * A grant must match the request: the same holder, the same attempt, and, for a renewal or a release, the same term.
+ */
 function grantOf(election: string, { verb, claim }: Asked, answer: MultiClusterAnswer): Granted {
   if (answer.record === undefined) throw invalid('a grant has no record')
   const record = relayedRecordOf(election, answer.record)
@@ -56,7 +58,7 @@ function grantOf(election: string, { verb, claim }: Asked, answer: MultiClusterA
   const isOurs = record.holder === claim.holder && record.attempt === claim.attempt
   const isTermAsked = verb === 'acquire' ? record.term > 0 : record.term === claim.term
   if (!isOurs || !isTermAsked || record.released !== (verb === 'release')) {
-    throw invalid(`it shows the grant of "${record.holder}" in term ${record.term}, which was not asked for`)
+    throw invalid(`it contains a grant to "${record.holder}" in term ${record.term}, which was not requested`)
   }
   const longestMs = Math.min(leaseDurationMs, record.leaseDurationMs)
   const validForMs = numberField({ ...answer }, 'validForMs', (ms) => ms > 0 && ms <= longestMs)
@@ -77,18 +79,18 @@ function optionalRecord(election: string, record: RelayedRecord | null | undefin
   return isMissing(record) ? undefined : relayedRecordOf(election, record)
 }
 
-/** It can never be carried out, as the controller says. */
+/** Throws if the controller answered that the request can never succeed. */
 function throwIfError({ error }: MultiClusterAnswer): void {
   if (isMissing(error)) return
   const fields: Fields = { ...error }
   const code = textField(fields, 'code')
   const message = textField(fields, 'message')
-  // A newer controller may have codes that this version does not know.
+  // A newer controller may use codes that this version does not know.
   const known = (errorCodes as readonly string[]).includes(code)
   throw new RelayedError(known ? (code as ErrorCode) : 'BACKEND_UNAVAILABLE', known ? message : `${code}: ${message}`)
 }
 
-/** What a controller answered, in distinction from an answer that is not understood. */
+/** An error that a controller answered with, as opposed to an answer that cannot be understood. */
 export class RelayedError extends TenureError {}
 
 function isTerm(value: number): boolean {

@@ -2,11 +2,11 @@ import { pause } from '@tenure/internal/pause'
 import type { Clock } from '../clock.ts'
 import type { ResourceChange, Resources, ResourceScope } from './resources.ts'
 
-/** How {@link keepWatching} goes on. */
+/** Options of {@link keepWatching}. */
 export interface KeepWatchingOptions {
   readonly clock: Clock
   readonly signal: AbortSignal
-  /** Learns why a watch ended; undefined if the server ended it. Another is opened after a pause. */
+  /** Receives the reason why a watch ended. Undefined if the server ended it. Another watch is opened after a pause. */
   readonly report?: ((error: unknown) => void) | undefined
 }
 
@@ -14,8 +14,8 @@ const shortestPauseMs = 200
 const longestPauseMs = 5_000
 
 /**
- * Watches until the signal aborts, whatever becomes of single watches: each new one begins with everything. Pauses grow
- * from a fifth of a second to five, with some chance in them, and are short again after a watch that lasted.
+ * Watches until the signal aborts, and reopens each watch that ends. Each new watch starts with the full state. The
+ * pauses grow from 0.2 s to 5 s, with jitter, and are short again after a long watch.
  *
  * @example
  * for await (const change of keepWatching(resources, {}, { clock, signal })) handle(change)
@@ -44,7 +44,7 @@ export async function* keepWatching(
   }
 }
 
-/** Asked by a function, because it changes while something is awaited. */
+/** A function, because the value changes during an await and TypeScript would otherwise narrow it. */
 function isEnded(signal: AbortSignal): boolean {
   return signal.aborted
 }

@@ -10,15 +10,15 @@ import type { ResourceChange, ResourceKey, Resources, ResourceScope, SpecPatch, 
 
 const { group, version, plural, kind } = resourceType
 const apiVersion = `${group}/${version}`
-/** An API server that does not know a field refuses it, where it would leave it out otherwise. */
+/** Makes the API server reject an unknown field, which it would otherwise drop silently. */
 const strict = '?fieldValidation=Strict'
-/** The API server sends a word a minute to a watch where nothing happens. */
+/** The API server sends a bookmark about once a minute on an idle watch. */
 const quietMs = 90_000
-/** No watch is given up sooner. */
+/** The shortest watch timeout. */
 const leastSilenceMs = 5_000
 
 /**
- * The MultiClusterLeases that an API server keeps.
+ * The MultiClusterLeases in an API server.
  *
  * @example
  * const resources = kubernetesResources(inCluster(), systemClock)
@@ -79,8 +79,9 @@ class KubernetesResources implements Resources {
       of.name !== undefined
         ? (again: boolean) => this.#lookAt(of, again, { signal })
         : () => listAll(this.#client, { path, signal, failed })
-    // A candidate that lives is heard of within its lease. The shortest since the last look is what counts: if one that
-    // has died was it, a silence costs a look, and is waited for no more.
+    // A live candidate causes an event within its lease duration. The shortest lease since the last list determines the
+    // watch timeout. If the candidate with that lease has died, the timeout causes one more list, which resets the
+    // timeout.
     let silenceMs = quietMs
     const watched = { client: this.#client, clock: this.#clock, path, name, signal, look, silenceMs: () => silenceMs }
     for await (const event of follow<readonly unknown[]>(watched)) {
@@ -97,7 +98,10 @@ class KubernetesResources implements Resources {
     }
   }
 
-  /** One alone, by a right to get that one. An object's own version may be one that the server has forgotten. */
+  /**
+   * Reads a single resource, which only requires the permission to get it. The API server may have compacted the
+   * object's own version.
+   */
   async #lookAt(key: ResourceKey, again: boolean, call: CallOptions): Promise<Seen<readonly unknown[]>> {
     const answer = await this.#client.request({ method: 'GET', path: pathOf(key), ...call })
     if (isNotFound(answer)) return { state: [], from: anyVersion }
@@ -105,7 +109,7 @@ class KubernetesResources implements Resources {
     return { state: [answer.body], from: again ? anyVersion : resource.resourceVersion }
   }
 
-  /** Undefined if it is refused for one of these reasons. */
+  /** Returns undefined if the server refuses for one of these reasons. */
   async #ask(what: string, key: ResourceKey, call: ApiCall, refusals: readonly string[]) {
     const answer = await this.#client.request(call)
     if (refusals.includes(reasonOf(answer) ?? '')) return undefined
@@ -118,11 +122,11 @@ function readAnswer(what: string, { namespace, name }: ResourceKey, answer: ApiA
   if (answer.status !== 200 && answer.status !== 201) throw refusalOf(said, answer)
   const resource = readResource(answer.body)
   if (resource) return resource
-  throw new TenureError('RECORD_INVALID', `${said}: the API server answered with something else.`)
+  throw new TenureError('RECORD_INVALID', `${said}: the API server returned a different kind of object.`)
 }
 
 function refusalOf(said: string, answer: ApiAnswer): TenureError {
-  // The API server has no word of its own for a kind that it does not know.
+  // The API server gives no reason for a kind that it does not know.
   if (answer.status === 404 && reasonOf(answer) === undefined) {
     const text = `${said}: the API server does not know the kind. Apply deploy/multicluster/crd.yaml.`
     return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })

@@ -1,9 +1,12 @@
-/** More calls of one store for one election than these wait for each other: a resource has few places. */
+/**
+ * The maximum number of concurrent calls of one store for one election. Further calls wait, because a resource has few
+ * slots.
+ */
 const mostLanes = 8
 
 /**
- * The places that one store has in one resource. A call takes the lowest free one for itself, so that calls at the same
- * time do not replace each other, and calls one after another leave one request behind and not many.
+ * The slots of one store in one resource. Each call takes the lowest free slot. So concurrent calls do not overwrite
+ * each other, and consecutive calls leave only one request behind.
  */
 export class Lanes {
   readonly #taken = new Set<number>()
@@ -13,11 +16,11 @@ export class Lanes {
     return this.#taken.size === 0 && this.#queue.length === 0
   }
 
-  /** Undefined if the signal aborted first. */
+  /** Returns undefined if the signal aborts first. */
   async take(signal: AbortSignal): Promise<number | undefined> {
     while (this.#taken.size >= mostLanes && !signal.aborted) await this.#turn(signal)
     if (signal.aborted) {
-      // It may have been woken for a place that it does not take.
+      // This call may have been woken for a slot that it does not take, so wake the next one.
       if (this.#taken.size < mostLanes) this.#queue.shift()?.()
       return undefined
     }

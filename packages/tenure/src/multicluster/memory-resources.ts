@@ -3,12 +3,12 @@ import type { CallOptions } from '../lease-store.ts'
 import type { MultiClusterLease, MultiClusterLeaseSpec, MultiClusterLeaseStatus } from './resource.ts'
 import type { ResourceChange, ResourceKey, Resources, ResourceScope, SpecPatch, StatusPatch } from './resources.ts'
 
-/** Resources in memory, and what an operator may do to them. */
+/** In-memory resources, and what an operator may do to them. */
 export interface MemoryResources extends Resources {
   delete(key: ResourceKey): void
-  /** All of them, as a backup holds them. */
+  /** All resources, as a backup contains them. */
   backup(): readonly MultiClusterLease[]
-  /** What there is now is replaced by what a backup holds. Versions go back as well, and watches end. */
+  /** Replaces the current state with a backup. Versions go back as well, and watches end. */
   restore(backup: readonly MultiClusterLease[]): void
 }
 
@@ -16,7 +16,7 @@ interface Watcher {
   notice(change: ResourceChange | undefined): void
 }
 
-/** The resources of a cluster without an API server, which behave as if there were one: for tests and simulations. */
+/** The resources of a cluster without an API server, with the same behavior. For tests and simulations. */
 export function memoryResources(newUid: () => string): MemoryResources {
   let resources = new Map<string, MultiClusterLease>()
   let writes = 0
@@ -87,7 +87,7 @@ export function memoryResources(newUid: () => string): MemoryResources {
       if (!found || (over !== undefined && over !== found.resourceVersion)) return undefined
       const status = merged(found.status, patch) as MultiClusterLeaseStatus
       const written = isSame(status, found.status) ? found : put({ ...found, status })
-      // As an API server does: it compares no uid.
+      // Like an API server, this does not compare the uid before it writes.
       return written.uid === uid ? written : undefined
     },
     watch,
@@ -114,7 +114,7 @@ function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** A JSON merge patch (RFC 7396). What is undefined is not sent, so it changes nothing. */
+/** Applies a JSON merge patch (RFC 7396). Undefined values are not sent, so they change nothing. */
 function merged(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch
   const result: Record<string, unknown> = isObject(target) ? { ...target } : {}

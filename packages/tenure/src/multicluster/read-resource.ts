@@ -11,12 +11,12 @@ import type {
   RequestVerb,
 } from './resource.ts'
 
-/** Keeps the election's name where a resource cannot have it, as with Leases. */
+/** Holds the election's name if it is not a valid resource name, as with Leases. */
 export const electionAnnotation = 'tenure.dev/election'
 
 /**
- * Reads an object of the API server. What is malformed in it is left out and hides nothing else: one candidate must not
- * be able to stop the others. Undefined if it is not a resource at all.
+ * Reads an object of the API server. Malformed parts are dropped without hiding anything else, because one candidate
+ * must not be able to stop the others. Undefined if the object is not a resource at all.
  */
 export function readResource(object: unknown): MultiClusterLease | undefined {
   const { metadata, spec, status } = asObject(object)
@@ -43,7 +43,7 @@ function readSpec({ holderIdentity, leaseDurationSeconds, renewTime, requests }:
   })
 }
 
-/** One without an id cannot be answered, so it is none. The rest is judged by the one who answers. */
+/** A request without an id cannot be answered, so it is dropped. The controller validates the rest. */
 function readRequest({ id, verb, renewTime, timeoutMs, claim }: Fields): MultiClusterRequest | undefined {
   if (typeof id !== 'string') return undefined
   return {
@@ -90,7 +90,7 @@ function readStatus(status: Fields): MultiClusterLeaseStatus {
 
 function readAnswer({ id, ok, record, validForMs, highestTerm, retryAfterMs, error }: Fields) {
   const read = readRecord(record)
-  // Without the record it would tell of another outcome.
+  // Without its record, the answer would describe a different outcome.
   const isDamaged = read === undefined && record !== undefined && record !== null
   if (typeof id !== 'string' || typeof ok !== 'boolean' || isDamaged) return undefined
   const { code, message } = asObject(error)
@@ -105,7 +105,7 @@ function readAnswer({ id, ok, record, validForMs, highestTerm, retryAfterMs, err
   })
 }
 
-/** All of it or nothing: half a record shows a lease that nobody was granted. */
+/** Reads a record completely or not at all, because a partial record would show a lease that was never granted. */
 function readRecord(value: unknown): RelayedRecord | undefined {
   const record = asObject(value)
   const read = {
@@ -134,7 +134,7 @@ function isCondition(value: unknown): value is Condition {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Without the fields that are undefined. */
+/** Removes undefined fields. */
 function known<T extends object>(fields: T): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T
 }

@@ -8,20 +8,20 @@ import type { ResourceView, Viewer } from './resource-view.ts'
 const quietMs = 90_000
 
 /**
- * The global record as the status shows it. A controller looks after an election only while somebody asks, so a
- * store that does nothing but watch asks now and then: after two leases without news.
+ * Watches the global record in the status. A controller serves an election only while somebody asks for it. So a store
+ * that only watches sends a read after two lease durations without news.
  */
 export class RecordWatch implements Viewer {
   readonly #election: string
   readonly #view: ResourceView
   readonly #clock: Clock
   readonly #signal: AbortSignal
-  /** Only the newest: a slow reader skips states. */
+  /** Only the newest state is kept: a slow reader skips states. */
   #news: MultiClusterLease | undefined
   #failure: { readonly error: unknown } | undefined
   #wake: AbortController | undefined
   #shown: LeaseRecord | undefined
-  /** The resource that showed it. */
+  /** The uid of the resource that showed the record. */
   #shownIn: string | undefined
 
   constructor(election: string, view: ResourceView, clock: Clock, signal: AbortSignal) {
@@ -30,15 +30,15 @@ export class RecordWatch implements Viewer {
     this.#clock = clock
     this.#signal = signal
     view.add(this)
-    // Also where the reader has taken a state and does not come back for the next: nothing else would end it.
+    // End even if the reader has taken a state and never asks for the next one. Nothing else would end the watch then.
     signal.addEventListener('abort', () => this.end(), { once: true })
   }
 
-  /** The state as `read` finds it, then each change. */
+  /** Yields the state that `read` finds, then each change. */
   async *records(
     read: () => Promise<LeaseRecord | undefined>,
   ): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
-    // Reported once, by what opened the watch; from then on the engine polls without.
+    // The error was reported once, when the watch was opened. From then on the engine polls without a watch.
     if (this.#view.forbidden !== undefined) return
     yield (this.#shown = await read())
     while (!this.#signal.aborted) {
@@ -56,7 +56,7 @@ export class RecordWatch implements Viewer {
   }
 
   seen(resource: MultiClusterLease | undefined, isEvent: boolean): void {
-    // Events come in order. The answer to a request that comes between them would show a state of before.
+    // Events are ordered. The answer to a request between two events could show an earlier state.
     if (!resource || (!isEvent && this.#view.isLive)) return
     this.#news = resource
     this.#wake?.abort()
@@ -85,23 +85,24 @@ export class RecordWatch implements Viewer {
     this.#wake = undefined
   }
 
-  /** What the status says, where it says more than was shown. */
+  /** The record in the status, or the record already shown if the status has no news. */
   #recordIn({ uid, status }: MultiClusterLease): LeaseRecord | undefined {
     if (status.record) {
       const record = relayedRecordOf(this.#election, status.record)
       this.#shownIn = uid
-      // Seen late.
+      // An event that arrived late.
       return record.term < (this.#shown?.term ?? 0) ? this.#shown : record
     }
-    // A resource that was created again has not seen the record yet; one that has shown it says that it is gone.
+    // A recreated resource has not received the record yet. If the same resource showed the record before, the record
+    // was deleted.
     return this.#shownIn === uid ? undefined : this.#shown
   }
 }
 
 /**
- * A renewal of another cluster comes into the status late, for example together with the answer to another candidate. A
- * standby that saw it would count the whole lease from that late moment. The controller has seen the renewal in time, and
- * tells standbys when to ask.
+ * Whether this is a renewal from another cluster. Such a renewal reaches the status late, for example together with the
+ * answer to another candidate. A standby that saw it would count the whole lease from that late moment. The controller
+ * has observed the renewal in time and tells standbys when to ask.
  */
 function isRenewalElsewhere(before: LeaseRecord | undefined, after: LeaseRecord | undefined): boolean {
   if (!before || !after || before.released || after.released) return false

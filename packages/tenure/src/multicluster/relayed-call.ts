@@ -10,11 +10,11 @@ import type { ResourceKey } from './resources.ts'
 import type { ResourceView, Viewer } from './resource-view.ts'
 
 const defaultTimeoutMs = 10_000
-/** Where nothing is shown by itself, it is read: soon at first, then less often. */
+/** Without a watch, the resource is polled: quickly at first, then less often. */
 const firstReadMs = 50
 const longestReadMs = 1_000
 
-/** One call, from its beginning to its answer or its deadline, over all the requests that it takes. */
+/** One call, from its start to its answer or deadline, including all requests that it sends. */
 export class RelayedCall implements Viewer {
   readonly #key: ResourceKey
   readonly #view: ResourceView
@@ -28,9 +28,9 @@ export class RelayedCall implements Viewer {
   #expected: { readonly key: string; readonly id: string } | undefined
   #writtenUid: string | undefined
   #deletedUid: string | undefined
-  /** What was wrong with the answer. */
+  /** Why the last answer could not be understood. */
   #misunderstood: string | undefined
-  /** What was wrong with the last read. */
+  /** The error of the last read. */
   #unread: unknown
 
   constructor(
@@ -63,18 +63,18 @@ export class RelayedCall implements Viewer {
     return this.#bound.race(promise)
   }
 
-  /** What is written into a request. */
+  /** The current time and the time left, to be written into a request. */
   now(): { readonly wallMs: number; readonly timeoutMs: number } {
     return { wallMs: this.#clock.wallMs(), timeoutMs: this.#leftMs() }
   }
 
-  /** For one of the requests. After the end nothing is sent any more. */
+  /** Options for one of the requests. Throws after the end of the call, so that nothing more is sent. */
   left(): CallOptions & { readonly timeoutMs: number } {
     this.throwIfEnded()
     return { signal: this.signal, timeoutMs: Math.max(1, this.#leftMs()) }
   }
 
-  /** The answer to this id, once it is there and understood. */
+  /** Resolves with the answer to this id once it has arrived and been understood. */
   expect<T>(key: string, id: string, understand: (answer: MultiClusterAnswer) => T): Promise<T> {
     const answer = new Promise<T>((resolve, reject) => {
       this.#expected = { key, id }
@@ -83,17 +83,17 @@ export class RelayedCall implements Viewer {
           resolve(understand(given))
         } catch (error) {
           if (error instanceof RelayedError) return reject(error)
-          // It may be written again. Until then nothing is known.
+          // The controller may write the answer again. Until then the outcome is unknown.
           this.#misunderstood = messageOf(error)
         }
       }
     })
-    // If the request cannot even be written, nobody waits for its answer.
+    // If the request cannot even be written, nobody waits for this promise.
     answer.catch(() => {})
     return answer
   }
 
-  /** The request is in this resource, and waits there. */
+  /** Records that the request was written into this resource. */
   wrote(resource: MultiClusterLease): void {
     this.#writtenUid = resource.uid
     this.#view.show(resource)
@@ -106,7 +106,7 @@ export class RelayedCall implements Viewer {
     const { key, id } = this.#expected
     const { answers } = resource.status
     const answer = Object.hasOwn(answers, key) ? answers[key] : undefined
-    // Ids bind answers to their questions: the answer to any other call is not ours.
+    // Ids bind answers to their requests. An answer with another id belongs to another call.
     if (answer?.id === id) this.#take?.(answer)
   }
 
@@ -117,7 +117,7 @@ export class RelayedCall implements Viewer {
 
   unwatched(): void {}
 
-  /** Nothing is waited for any more. The watch may be kept for a next call. */
+  /** Ends the call. The watch may be kept for the next one. */
   end(keepMs: number): void {
     this.#timer.cancel()
     this.#abort.abort()
@@ -129,7 +129,7 @@ export class RelayedCall implements Viewer {
     return this.#deadlineMs - this.#clock.monotonicMs()
   }
 
-  /** The watch may be silent, or not allowed: nothing depends on it but speed. */
+  /** Polls the resource. The watch may be silent or forbidden. It only makes the answer faster. */
   async #read(): Promise<void> {
     const silentMs = Math.min(longestReadMs, this.#timeoutMs / 3)
     for (let paceMs = Math.min(firstReadMs, silentMs); ; paceMs = Math.min(paceMs * 2, silentMs)) {
@@ -156,7 +156,7 @@ export class RelayedCall implements Viewer {
     return `MultiClusterLease "${this.#key.namespace}/${this.#key.name}"`
   }
 
-  /** The outcome is unknown. What is known may tell why. */
+  /** The error for a call of unknown outcome. It includes what may explain the delay. */
   #late(): TenureError {
     const what = `The ${this.#name()} has no answer after ${Math.round(this.#timeoutMs)} ms.`
     return new TenureError('TIMEOUT', `${what} ${this.#why()}`, {
@@ -167,22 +167,22 @@ export class RelayedCall implements Viewer {
 
   #why(): string {
     if (this.#writtenUid === undefined) return 'The API server has not confirmed that the request was written.'
-    if (this.#misunderstood !== undefined) return `What was answered is not understood: ${this.#misunderstood}`
+    if (this.#misunderstood !== undefined) return `Its answer cannot be understood: ${this.#misunderstood}`
     if (this.#unread !== undefined) return `It cannot be read: ${messageOf(this.#unread)}`
     const { status } = this.#view.newest ?? {}
     const backend = conditionIn(status?.conditions, 'BackendHealthy')
-    if (backend) return `The controller cannot work with the global store: ${backend}`
+    if (backend) return `The controller cannot use the global store: ${backend}`
     const ready = conditionIn(status?.conditions, 'Ready')
-    if (ready) return `The controller says: ${ready}`
+    if (ready) return `The controller reports: ${ready}`
     const ever =
       status?.observedGeneration === undefined
-        ? 'No controller has ever answered in it'
+        ? 'No controller has ever answered there'
         : 'A controller has answered before'
     return `${ever}. Is "tenure controller" running in this cluster, for namespace "${this.#key.namespace}"?`
   }
 }
 
-/** What a condition that does not hold says. */
+/** The message of a condition that is False. */
 function conditionIn(conditions: readonly Condition[] | undefined, type: Condition['type']): string | undefined {
   const condition = conditions?.find((one) => one.type === type && one.status === 'False')
   return condition && `${condition.reason}: ${condition.message}`

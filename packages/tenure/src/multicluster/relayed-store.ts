@@ -1,10 +1,10 @@
 /**
- * The lock: a store whose calls a controller carries out. Each call is written into a resource of this cluster, and
- * returns when the resource's status has the answer to it, and to no other call: ids are never used twice. So nothing
- * that was seen before the call, by whatever watch or read, can be taken for its answer.
+ * The store whose calls a controller performs. Each call is written into a resource of this cluster. It returns when
+ * the resource's status has the answer to this call and to no other: ids are never reused. So nothing that a watch or a
+ * read showed before the call can be mistaken for its answer.
  *
  * The engine counts from before the request was written, which is before the controller saw it, which is before the
- * global store wrote it: others wait at least as long as the holder believes.
+ * global store wrote it. So others wait at least as long as the holder believes.
  */
 import type { Clock } from '../clock.ts'
 import { invalidOption, TenureError } from '../errors.ts'
@@ -22,46 +22,48 @@ import type { MultiClusterAnswer, MultiClusterLease, MultiClusterRequest } from 
 import type { ResourceKey, Resources } from './resources.ts'
 import { ResourceView } from './resource-view.ts'
 
-/** A leader asks again within its lease: for this long, at most, its watch is kept open between two calls. */
+/**
+ * A leader sends another call within its lease duration. Its watch stays open between two calls for at most this long.
+ */
 const longestKeptMs = 60_000
-/** After a read, or a refusal, there is often another call. */
+/** A read or a refusal is often followed by another call. */
 const shortlyKeptMs = 1_000
 const mostRemembered = 1_000
-/** The API server takes no more. */
+/** The API server accepts no more. */
 const mostKeys = 64
-/** How often a resource may come and go while one call tries to write into it. */
+/** How many times one call tries to write into a resource that is repeatedly created and deleted. */
 const mostTries = 3
 
-/** What a store keeps of one election. */
+/** What a store keeps for one election. */
 interface Place {
   readonly election: string
   readonly key: ResourceKey
   readonly view: ResourceView
   readonly lanes: Lanes
-  /** Who claimed it through this store, and for how long: a read names them too. */
+  /** The last candidate that used this store, and its lease duration. Reads include both. */
   holder: string | undefined
   leaseDurationMs: number | undefined
 }
 
-/** A store, and what it has seen of the resources that it uses. */
+/** A store, and the latest observed state of the resources that it uses. */
 export interface RelayedStore extends LeaseStore {
   readonly namespace: string
   resources(): readonly MultiClusterLease[]
 }
 
-/** A store whose calls are carried out by the controllers that watch these resources. */
+/** Creates a store whose calls are performed by the controllers that watch these resources. */
 export function relayedStore(resources: Resources, namespace: string, clock: Clock): RelayedStore {
   return plainStore(new RelayedLeases(resources, namespace, clock))
 }
 
-/** Not on a seam: the controller has claims judged by the global store, and gives what came of it. */
+/** Implements the port directly. The global store decides about claims, and the controller returns the outcome. */
 class RelayedLeases implements RelayedStore {
   readonly expiry = 'observed'
   readonly terms = true
   readonly namespace: string
   readonly #resources: Resources
   readonly #clock: Clock
-  /** Random, so that no two stores share a place, not even of one process and its clone. */
+  /** Random, so that no two stores share a slot, not even those of a process and its clone. */
   readonly #id: string
   readonly #places = new Map<string, Place>()
   readonly #watches = new Watches()
@@ -93,8 +95,9 @@ class RelayedLeases implements RelayedStore {
 
   async #claim(election: string, asked: Asked, options: CallOptions): Promise<Outcome> {
     const { holder, leaseDurationMs } = asked.claim
-    // Other clusters know it as "cluster/identity": nobody here may have such a name.
-    if (holder.includes('/')) throw invalidOption('identity', holder, 'no "/" may be in it across clusters')
+    // Other clusters know this candidate as "cluster/identity", so an identity must not contain a slash.
+    if (holder.includes('/'))
+      throw invalidOption('identity', holder, 'it must not contain "/" in a multi-cluster election')
     Object.assign(this.#placeOf(election), { holder, leaseDurationMs })
     return this.#ask(election, asked, options, (answer) => outcomeOf(election, asked, answer))
   }
@@ -122,7 +125,7 @@ class RelayedLeases implements RelayedStore {
     }
   }
 
-  /** Writes what is asked, waits for the answer, and gives what `understand` makes of it. */
+  /** Writes a request, waits for the answer, and returns the result of `understand`. */
   async #ask<T>(
     election: string,
     asked: Asked,
@@ -136,7 +139,7 @@ class RelayedLeases implements RelayedStore {
     try {
       lane = await place.lanes.take(call.signal)
       call.throwIfEnded()
-      // Drawn for this call: an answer that has it was given after this moment.
+      // Created for this call, so an answer with this id was given after this moment.
       const id = this.#clock.randomId()
       const key = `${this.#id}-${lane}`
       const answer = call.expect(key, id, understand)
@@ -150,7 +153,7 @@ class RelayedLeases implements RelayedStore {
     }
   }
 
-  /** Each try finds the resource there, or creates it. */
+  /** Patches the resource, or creates it if it does not exist. */
   async #write(place: Place, key: string, request: MultiClusterRequest, call: RelayedCall): Promise<MultiClusterLease> {
     const { election, key: at, view } = place
     const name = at.name === election ? undefined : election
@@ -163,21 +166,22 @@ class RelayedLeases implements RelayedStore {
         if (tries >= mostTries) throw unsettled(at)
       } catch (error) {
         if (!(error instanceof ApiError) || tries >= mostTries) throw error
-        // Many write at once; or what others left behind is in the way, and is not known yet.
+        // Many candidates write at once, or requests of candidates that are gone use up the slots and are not known
+        // yet.
         if (error.status === 422) await this.#makeRoom(place, key, call, error)
         else if (error.status !== 409) throw error
       }
     }
   }
 
-  /** Looks for places that the next try can free. */
+  /** Looks for abandoned slots that the next try can free. */
   async #makeRoom({ key: at, view }: Place, key: string, call: RelayedCall, refusal: ApiError): Promise<void> {
     const known = silentIn(view.newest, key)
     await view.look(call.left())
     const { requests = {} } = view.newest?.spec ?? {}
     if (silentIn(view.newest, key).some((name) => !known.includes(name))) return
     if (Object.hasOwn(requests, key) || Object.keys(requests).length < mostKeys) throw refusal
-    const text = `The MultiClusterLease "${at.namespace}/${at.name}" has ${mostKeys} candidates of this cluster, and takes no more. Places of candidates that are gone become free after four of their leases.`
+    const text = `The MultiClusterLease "${at.namespace}/${at.name}" already has ${mostKeys} candidates of this cluster, which is the maximum. The slot of a candidate that is gone becomes free after four of its lease durations.`
     throw new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true, cause: refusal })
   }
 
@@ -192,7 +196,7 @@ class RelayedLeases implements RelayedStore {
     return place
   }
 
-  /** A process that asks about one election after another keeps few of them. */
+  /** Forgets unused elections, so that a process that asks about one election after another keeps only a few. */
   #forget(): void {
     for (const { election, view, lanes } of this.#places.values()) {
       if (this.#places.size < mostRemembered) return
@@ -202,11 +206,11 @@ class RelayedLeases implements RelayedStore {
 }
 
 function unsettled({ namespace, name }: ResourceKey): TenureError {
-  const what = `The MultiClusterLease "${namespace}/${name}" is created and deleted all the time.`
+  const what = `The MultiClusterLease "${namespace}/${name}" is repeatedly created and deleted.`
   return new TenureError('BACKEND_UNAVAILABLE', `${what} Find out who deletes it.`, { retryable: true })
 }
 
-/** Nobody asks again after a release; a leader does so within its lease. */
+/** How long to keep the watch. A leader calls again within its lease duration, and after a release no call follows. */
 function keptFor({ verb, claim }: Asked, result: unknown): number {
   if (verb === 'release') return 0
   const isGrant = verb !== 'read' && (result as Outcome).ok

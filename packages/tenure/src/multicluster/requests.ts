@@ -3,16 +3,16 @@ import type { AcquireClaim, HeldClaim } from '../lease-store.ts'
 import type { MultiClusterLeaseSpec, MultiClusterRequest, RequestClaim, RequestVerb } from './resource.ts'
 import type { Patch, SpecPatch } from './resources.ts'
 
-/** What a call asks for, as data. */
+/** The verb and the claim of a call, as data. */
 export interface Asked {
   readonly verb: RequestVerb
   readonly claim: RequestClaim
 }
 
-/** As much as a resource takes. */
+/** The maximum that a resource accepts. */
 const longestMs = 2 ** 31 - 1
 
-/** Everything that a claim can have: a merge patch keeps what it does not name. */
+/** Every field of a claim as null, because a merge patch keeps fields that it does not name. */
 const emptyClaim: { readonly [Field in keyof Required<RequestClaim>]: null } = {
   holder: null,
   attempt: null,
@@ -26,22 +26,22 @@ const emptyClaim: { readonly [Field in keyof Required<RequestClaim>]: null } = {
   mark: null,
 }
 
-/** An acquire as data. */
+/** Converts an acquire to data. */
 export function askToAcquire(claim: AcquireClaim): Asked {
   const { holder, attempt, leaseDurationMs, afterTerm, expiredVersion, metadata, mark } = claim
   const fields = { holder, attempt, leaseDurationMs, afterTerm, metadata: JSON.stringify(metadata), mark }
-  // An empty version means something: that the record is not there.
+  // An empty version is meaningful: the record does not exist.
   return { verb: 'acquire', claim: { ...fields, ...(expiredVersion !== undefined && { expiredVersion }) } }
 }
 
-/** A renewal or a release as data. */
+/** Converts a renewal or a release to data. */
 export function askHeld(verb: 'renew' | 'release', claim: HeldClaim): Asked {
   const { holder, attempt, leaseDurationMs, term, version, carry, mark } = claim
   const fields = { holder, attempt, leaseDurationMs, term, version, mark }
   return { verb, claim: { ...fields, ...(verb === 'renew' && carry !== undefined && { carry }) } }
 }
 
-/** One call, with the name that its answer must have. */
+/** Creates the request of one call. Its answer must have the same id. */
 export function requestOf(
   { verb, claim }: Asked,
   { id, wallMs, timeoutMs }: { readonly id: string; readonly wallMs: number; readonly timeoutMs: number },
@@ -56,30 +56,33 @@ export function requestOf(
   }
 }
 
-/** A resource with this request alone. */
+/** The spec of a new resource with only this request. */
 export function specWith(key: string, request: MultiClusterRequest): MultiClusterLeaseSpec {
   const { leaseDurationSeconds, ...heartbeat } = heartbeatOf(request)
   const duration = leaseDurationSeconds === null ? {} : { leaseDurationSeconds }
   return { ...(isCandidates(request) && { ...heartbeat, ...duration }), requests: { [key]: request } }
 }
 
-/** Replaces what one key asks for, and nothing of any other but the keys in `silent`, which nobody uses any more. */
+/** Replaces the request of one key. Of all other keys, it only removes those in `silent`, which are abandoned. */
 export function patchWith(key: string, request: MultiClusterRequest, silent: readonly string[]): SpecPatch {
   const asked: Patch<MultiClusterRequest> = { ...request, claim: { ...emptyClaim, ...request.claim } }
   const removed = Object.fromEntries(silent.map((name) => [name, null]))
-  // The newest heartbeat may be of one that is removed here.
+  // The newest heartbeat may belong to a candidate that is removed here.
   const heartbeat = isCandidates(request) || silent.length > 0 ? heartbeatOf(request) : {}
   return { ...heartbeat, requests: { ...removed, [key]: asked } }
 }
 
-/** Somebody who only looks has no lease in mind, and must not overwrite the heartbeat of a candidate. */
+/**
+ * Whether the request is from a candidate. A reader has no lease duration and must not overwrite a candidate's
+ * heartbeat.
+ */
 function isCandidates({ claim }: MultiClusterRequest): boolean {
   return claim.leaseDurationMs !== undefined
 }
 
 /**
- * The document's three fields. Every candidate's request brings them: a heartbeat that belongs to no request is taken for
- * that of a candidate that knows nothing else.
+ * The heartbeat: the three fields that a spec-only candidate writes. Every candidate's request includes them, because a
+ * heartbeat without a matching request is attributed to a spec-only candidate.
  */
 function heartbeatOf({ claim, renewTime }: MultiClusterRequest) {
   const { holder: holderIdentity, leaseDurationMs } = claim

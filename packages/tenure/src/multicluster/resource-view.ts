@@ -4,25 +4,25 @@ import { keepWatching } from './keep-watching.ts'
 import type { MultiClusterLease } from './resource.ts'
 import type { ResourceKey, Resources } from './resources.ts'
 
-/** Somebody who wants to know what a resource shows. */
+/** Receives what is observed of a resource. */
 export interface Viewer {
   /**
-   * The resource as it was seen, perhaps not for the first time; undefined if there was none. What is not an event, but
-   * the answer to a request, may be older than what was seen before.
+   * Called with the observed resource, possibly not for the first time. Undefined if it does not exist. If it is not an
+   * event but the answer to a request, it may be older than what was observed before.
    */
   seen(resource: MultiClusterLease | undefined, isEvent: boolean): void
-  /** The resource of this uid was deleted. */
+  /** Called when the resource with this uid was deleted. */
   deleted(uid: string): void
-  /** It cannot be watched, and that is not tried again for long. */
+  /** Called when the resource cannot be watched. The next try is minutes away. */
   unwatched(error: unknown): void
 }
 
-/** Without the right to watch, asking again each time would only be more load. */
+/** How long to wait before trying again to watch without permission. Trying on every call would only add load. */
 const forbiddenMs = 300_000
 
 /**
- * What is seen of one resource, by one watch for all calls of a store that wait for it. It stays open while somebody
- * needs it, and a while longer if a leader will soon ask again.
+ * Observes one resource with one watch, which all waiting calls of a store share. The watch stays open while it is
+ * needed, and a while longer if a leader will soon call again.
  */
 export class ResourceView {
   readonly #resources: Resources
@@ -43,27 +43,29 @@ export class ResourceView {
     this.#clock = clock
   }
 
-  /** Whether somebody needs it, or soon will. */
+  /** Whether the watch is needed now or soon. */
   get isNeeded(): boolean {
     return this.#viewers.size > 0 || this.#closing !== undefined
   }
 
-  /** Whether changes are shown by themselves. */
+  /** Whether the watch delivers changes. */
   get isLive(): boolean {
     return this.#isLive
   }
 
-  /** For messages, and for what somebody else left behind. No call is answered by it. */
+  /**
+   * The latest observed state, used for messages and for finding abandoned slots. It is never used to answer a call.
+   */
   get newest(): MultiClusterLease | undefined {
     return this.#newest
   }
 
-  /** Why it cannot be watched. */
+  /** Why the resource cannot be watched. Undefined if it can. */
   get forbidden(): unknown {
     return this.#forbidden && this.#clock.monotonicMs() < this.#forbidden.untilMs ? this.#forbidden.error : undefined
   }
 
-  /** Shows everything to the viewer, from now on. */
+  /** From now on, notifies this viewer of everything observed. */
   add(viewer: Viewer): void {
     this.#linger?.cancel()
     this.#linger = undefined
@@ -73,7 +75,7 @@ export class ResourceView {
     void this.#follow(this.#closing.signal)
   }
 
-  /** The watch is kept for `keepMs` if that is given, because a next call is to be expected; 0 expects none. */
+  /** Removes a viewer. `keepMs` keeps the watch open for an expected next call. 0 means that no call is expected. */
   remove(viewer: Viewer, keepMs?: number): void {
     if (!this.#viewers.delete(viewer)) return
     const nowMs = this.#clock.monotonicMs()
@@ -84,7 +86,7 @@ export class ResourceView {
     this.#linger = this.#clock.setTimer(this.#keptUntilMs - nowMs, () => this.close(), { background: true })
   }
 
-  /** Ends the watch unless somebody needs it. */
+  /** Ends the watch unless it is needed. */
   close(): void {
     if (this.#viewers.size > 0) return
     this.#linger?.cancel()
@@ -93,7 +95,7 @@ export class ResourceView {
     this.#isLive = false
   }
 
-  /** Reads the resource, once for all who ask at the same time. What goes wrong shows at the deadline. */
+  /** Reads the resource, once for all concurrent callers. A failed read is reported only at the deadline. */
   look(call: { readonly signal: AbortSignal; readonly timeoutMs: number }): Promise<void> {
     this.#look ??= this.#resources
       .get(this.#key, call)
@@ -102,7 +104,7 @@ export class ResourceView {
     return this.#look
   }
 
-  /** Something that was seen on the way. */
+  /** Shows a resource to all viewers, whether it comes from an event or from the answer to a request. */
   show(resource: MultiClusterLease | undefined, isEvent = false): void {
     this.#newest = resource
     for (const viewer of this.#viewers) viewer.seen(resource, isEvent)
@@ -119,7 +121,7 @@ export class ResourceView {
         )
         continue
       }
-      // What it showed last may be an answer.
+      // The last state before a deletion may contain an answer.
       this.show(change.resource, true)
       if (change.type !== 'deleted') continue
       this.#newest = undefined
@@ -127,7 +129,7 @@ export class ResourceView {
     }
   }
 
-  /** Calls read until there is another watch. */
+  /** Until another watch is open, calls poll. */
   #ended(error: unknown): void {
     this.#isLive = false
     if (!(error instanceof ApiError) || error.status !== 403) return

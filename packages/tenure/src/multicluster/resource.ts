@@ -1,12 +1,13 @@
 /**
- * The MultiClusterLease: the one thing that candidates of a cluster and its controllers share. Candidates write `spec`,
- * controllers `status`. What follows is its shape as data; `deploy/multicluster/crd.yaml` says the same to the API server.
+ * The MultiClusterLease: the resource that the candidates of a cluster and its controllers share. Candidates write
+ * `spec`, controllers write `status`. These types describe it as data. `deploy/multicluster/crd.yaml` defines the same
+ * for the API server.
  *
- * Objects with names of the writer's choosing (`metadata`) are in it as text, because a merge patch would mix the old
- * and the new, and because a schema can bound a text.
+ * Objects with arbitrary keys (`metadata`) are stored as text, because a merge patch would mix old and new keys, and
+ * because a schema can limit the length of a text.
  */
 
-/** Where the API server keeps them. */
+/** The API type of the resource. */
 export const resourceType = {
   group: 'tenure.dev',
   version: 'v1alpha1',
@@ -14,52 +15,55 @@ export const resourceType = {
   kind: 'MultiClusterLease',
 } as const
 
-/** A resource as it was last seen. */
+/** A resource as last observed. */
 export interface MultiClusterLease {
   readonly namespace: string
   readonly name: string
-  /** Another one after the resource was deleted and created again. */
+  /** Differs after the resource was deleted and created again. */
   readonly uid: string
-  /** Rises with each change of `spec`. */
+  /** Increases with each change of `spec`. */
   readonly generation: number
-  /** Differs after each change, of `status` too. */
+  /** Differs after each change, including changes of `status`. */
   readonly resourceVersion: string
-  /** The name of the election, where a resource cannot have it. */
+  /** The name of the election, if it is not a valid resource name. */
   readonly election: string | undefined
   readonly spec: MultiClusterLeaseSpec
   readonly status: MultiClusterLeaseStatus
 }
 
-/** What the candidates of this cluster ask for. */
+/** What the candidates of this cluster request. */
 export interface MultiClusterLeaseSpec {
-  /** Of the newest heartbeat: who, for how long, when by its own wall clock. */
+  /** The newest heartbeat: the candidate, its lease duration, and the time on its own wall clock. */
   readonly holderIdentity?: string | undefined
   readonly leaseDurationSeconds?: number | undefined
   readonly renewTime?: string | undefined
-  /** By candidate: a random key for each store that was opened. */
+  /** The requests by candidate. Each opened store has a random key. */
   readonly requests: Readonly<Record<string, MultiClusterRequest>>
 }
 
-/** A call of the port. */
+/** A method of the port. */
 export type RequestVerb = 'read' | 'acquire' | 'renew' | 'release'
 
 /** One call of the port. */
 export interface MultiClusterRequest {
-  /** Names the call; never used again. */
+  /** Identifies the call. Never reused. */
   readonly id: string
   readonly verb: RequestVerb
-  /** The `renewTime` that came with it. A heartbeat that no request has is of a candidate that knows only the document. */
+  /**
+   * The `renewTime` that was written with this request. A heartbeat without a matching request comes from a spec-only
+   * candidate.
+   */
   readonly renewTime: string
-  /** For how long the candidate waits for the answer. */
+  /** How long the candidate waits for the answer. */
   readonly timeoutMs: number
   readonly claim: RequestClaim
 }
 
-/** The fields of the port's claims; which of them there are follows from the verb. `holder` is the bare identity. */
+/** The fields of the port's claims. The verb determines which of them are set. `holder` is the bare identity. */
 export interface RequestClaim {
   readonly holder: string
   readonly attempt?: string | undefined
-  /** Of a read too, where the candidate knows it: it bounds how long an answer may take. */
+  /** Also set in a read if the candidate knows it, to limit how long an answer may take. */
   readonly leaseDurationMs?: number | undefined
   readonly afterTerm?: number | undefined
   readonly expiredVersion?: string | undefined
@@ -71,7 +75,10 @@ export interface RequestClaim {
   readonly mark?: string | undefined
 }
 
-/** The global record. `holder` is the bare identity if a candidate of this cluster holds it, else `cluster/identity`. */
+/**
+ * The global record. `holder` is the bare identity if a candidate of this cluster holds the lease, otherwise
+ * `cluster/identity`.
+ */
 export interface RelayedRecord {
   readonly holder: string
   readonly cluster: string
@@ -84,58 +91,58 @@ export interface RelayedRecord {
   /** JSON. */
   readonly metadata: string
   readonly carry: string
-  /** The version that the global store gave it. */
+  /** The version from the global store. */
   readonly version: string
   readonly mark?: string | undefined
 }
 
-/** What became of one request. */
+/** The outcome of one request. */
 export interface MultiClusterAnswer {
-  /** The request's. */
+  /** The id of the request. */
   readonly id: string
-  /** Whether it was carried out. Of a read: true. */
+  /** Whether the request succeeded. Always true for a read. */
   readonly ok: boolean
   readonly record?: RelayedRecord | undefined
-  /** If it was carried out. */
+  /** Set if the request succeeded. */
   readonly validForMs?: number | undefined
-  /** If it was refused. */
+  /** Set if the request was refused. */
   readonly highestTerm?: number | undefined
   readonly retryAfterMs?: number | undefined
-  /** If it can never be carried out: neither of the above. A code of the library, and why. */
+  /** Set instead of the fields above if the request can never succeed: an error code of the library and the reason. */
   readonly error?: { readonly code: string; readonly message: string } | undefined
 }
 
-/** As Kubernetes has them. */
+/** A Kubernetes condition. */
 export interface Condition {
   readonly type: ConditionType
   readonly status: 'True' | 'False' | 'Unknown'
   readonly reason: string
   readonly message: string
-  /** When `status` changed last. */
+  /** When `status` last changed. */
   readonly lastTransitionTime: string
   readonly observedGeneration: number
 }
 
-/** What conditions there are. */
+/** The types of conditions. */
 export type ConditionType = 'Ready' | 'BackendHealthy' | 'CandidateAlive' | 'Leading'
 
-/** What the controllers of this cluster answer. */
+/** What the controllers of this cluster report. */
 export interface MultiClusterLeaseStatus {
-  /** The bare identity if a candidate of this cluster leads, else `cluster/identity`; empty if nobody leads. */
+  /** The bare identity if a candidate of this cluster leads, otherwise `cluster/identity`. Empty if nobody leads. */
   readonly leader?: string | undefined
-  /** The same, by the name that the document gives it. */
+  /** The same value, in the field that spec-only candidates read. */
   readonly globalHolderIdentity?: string | undefined
   readonly cluster?: string | undefined
   readonly term?: number | undefined
   readonly acquireTime?: string | undefined
   readonly renewTime?: string | undefined
   readonly leaseDurationSeconds?: number | undefined
-  /** Everything that this generation asks for was asked of the global store after it was seen. */
+  /** Every request in this generation was sent to the global store after the generation was observed. */
   readonly observedGeneration?: number | undefined
   readonly conditions?: readonly Condition[] | undefined
-  /** The global record as last seen. */
+  /** The global record as last observed. */
   readonly record?: RelayedRecord | undefined
   readonly answers: Readonly<Record<string, MultiClusterAnswer>>
-  /** Keys of requests that nobody has renewed for long: the next candidate that writes removes them. */
+  /** Keys of requests that have not been renewed for a long time. The next candidate that writes removes them. */
   readonly silent?: readonly string[] | undefined
 }

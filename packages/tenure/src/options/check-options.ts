@@ -4,12 +4,13 @@ import { invalidOption, optionError, show } from '../errors.ts'
 
 type NameOf<T> = T extends unknown ? keyof T : never
 
-/** Every name that options of type `T` may have. None can be forgotten: the compiler asks for all of them. */
+/** Every name that options of type `T` may have. The compiler requires all of them, so none can be forgotten. */
 export type OptionNames<T> = { readonly [Name in NameOf<T>]: unknown }
 
 /**
- * Refuses what is not an object of options, and names that do not exist: a misspelt option would be ignored without a
- * word. An option that is undefined counts as left out. `taker` is who takes them, as in `myStore()` or `MyClass`.
+ * Throws if `options` is not an options object or has an unknown name, because a misspelled option would be silently
+ * ignored. An undefined option counts as omitted. `taker` is the function or class that takes the options, as in
+ * `myStore()` or `MyClass`.
  *
  * @example
  * interface MyStoreOptions { readonly bucket: string; readonly prefix?: string }
@@ -23,15 +24,17 @@ export type OptionNames<T> = { readonly [Name in NameOf<T>]: unknown }
 export function checkOptions<T extends object>(taker: string, options: T, names: OptionNames<T>): void {
   checkKind(taker, options, names)
   for (const name of Object.keys(options)) {
-    // Not its value: a misspelt token is a token.
+    // Do not show its value: a misspelled token is still a token.
     if (!Object.hasOwn(names, name) && Reflect.get(options, name) !== undefined) throw unknownOption(taker, name, names)
   }
 }
 
-/** A signal is an object, too: one that is passed in place of `{ signal }` would never be listened to. */
+/**
+ * Also rejects a signal. It is an object, but if it were passed instead of `{ signal }`, nothing would listen to it.
+ */
 function checkKind(taker: string, options: unknown, names: object): void {
   if (isObject(options) && !(options instanceof AbortSignal) && !isPromise(options)) return
-  // A function or a class takes options. Anything else is an option itself, such as "tls".
+  // A function or a class takes options. Any other taker is itself an option, such as "tls".
   const option = /\(\)$|^[A-Z]/.test(taker) ? 'options' : taker
   const rule = isPromise(options) ? 'await it first' : `{ ${Object.keys(names).join(', ')} }`
   throw invalidOption(option, options, `it must be an object: ${rule}`)
@@ -45,8 +48,8 @@ function unknownOption(taker: string, name: string, names: object): TypeError {
 }
 
 /**
- * For an object that users implement, which may have members of its own: refuses only what was probably meant for an
- * optional member that it lacks, because nothing would ever call it.
+ * Checks an object that users implement, which may have its own members. Throws only if a member was probably meant to
+ * be an optional member that the object lacks, because nothing would ever call it.
  */
 export function checkMembers(option: string, value: object, optional: readonly string[]): void {
   const missing = optional.filter((member) => !(member in value))
@@ -60,7 +63,7 @@ export function checkMembers(option: string, value: object, optional: readonly s
   }
 }
 
-/** Its own, and those of its classes. */
+/** The names of its own members and of those of its classes. */
 function memberNames(value: object): string[] {
   const names = Object.keys(value)
   for (let type: unknown = Object.getPrototypeOf(value); type && type !== Object.prototype;) {
@@ -70,7 +73,7 @@ function memberNames(value: object): string[] {
   return names
 }
 
-/** Something to await. */
+/** Whether a value is a promise or another thenable. */
 export function isPromise(value: unknown): boolean {
   return typeof value === 'object' && value !== null && typeof Reflect.get(value, 'then') === 'function'
 }

@@ -13,40 +13,42 @@ import { checkOptions, type OptionNames } from '../options/check-options.ts'
 import { ttlLease, type TtlStorage } from '../stores/ttl.ts'
 import { checkDuration } from '../timings.ts'
 
-/** Of how many keys, the last ones that were tried, the log remembers outages and losses. */
+/** The log remembers outages and losses of this many keys, the most recently tried ones. */
 const mostPasts = 100
 
-/** What {@link createElections} takes. */
+/** Options of {@link createElections}. */
 export interface ElectionsOptions<K, V> {
   readonly storage: TtlStorage<K, V>
   readonly clock?: Clock | undefined
-  /** A renewal that throws is tried again until the deadline (default), or gives leadership up at once. */
+  /** What to do when a renewal throws: `retry` until the deadline (default), or `release` leadership immediately. */
   readonly onStorageError?: 'retry' | 'release' | undefined
-  /** Called with errors of the storage and with everything else that happens. */
+  /** Receives errors of the storage and all other events. */
   readonly observer?: Observer | undefined
   /**
-   * Where lines about losses, errors, recoveries and the release of a key that is not held go, such as `console`; or
-   * false for none. Default: standard error; with an observer that has an `onEvent`, only what it cannot hear of.
+   * Where to log losses, errors, recoveries, and releases of keys that are not held, such as `console`. False disables
+   * logging. Default: standard error. If the observer has an `onEvent`, only lines that have no event are logged.
    */
   readonly log?: Log | false | undefined
 }
 
-/** Elections by key, each won at most once per call. */
+/** Elections by key. Each call to `acquireLeadership` wins at most once. */
 export interface Elections<K, V> {
   /**
-   * Tries once to lead `key`. Gives a signal that aborts when leadership ends, or undefined if somebody else leads, the
-   * storage failed, or `close()` was called. `value` must be unique to this acquisition: a late delete of an equal value
-   * would free a successor.
+   * Tries once to lead `key`. Returns a signal that aborts when leadership ends. Returns undefined if another process
+   * leads, the storage failed, or `close()` was called. `value` must be unique to this acquisition. Otherwise a late
+   * delete of an equal value would free the lease of a successor.
    */
   acquireLeadership(key: K, value: V, options: { durationMs: number }): Promise<AbortSignal | undefined>
-  /** Ends leadership of `key`: its signal aborts, then the key is deleted. A key that is not held is only remarked on. */
+  /**
+   * Ends leadership of `key`: aborts its signal, then deletes the key. If the key is not held, it only logs a warning.
+   */
   releaseLeadership(key: K): Promise<void>
-  /** Releases every key that is held; from then on nothing is acquired. */
+  /** Releases every key that is held. Afterwards nothing can be acquired. */
   close(): Promise<void>
 }
 
 /**
- * Keyed elections over a TTL storage.
+ * Elections by key in a storage with expiring keys (TTL).
  *
  * @example
  * const elections = createElections<string, string>({ storage })
@@ -80,7 +82,7 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
   const makeElector = (key: K, value: V, durationMs: number): Elector => {
     const elector = new Elector({
       store: ttlLease({ storage, key: () => key, value: () => value, clock }),
-      // A key may be anything; what cannot be a name gets one. It is only shown.
+      // A key may be any value. A key that is not a valid name gets a generated one, which is only used for display.
       election: isName(key) ? key : typeof key === 'number' ? String(key) : `elections-${(tries += 1)}`,
       clock,
       leaseDurationMs: durationMs,
@@ -120,13 +122,13 @@ export function createElections<K, V>(options: ElectionsOptions<K, V>): Election
       try {
         elector.start({ until: 'refused' })
         const leadership = await elector.waitForLeadership()
-        // close() may have come at the very moment of election.
+        // close() may have been called at the moment of election.
         if (leadership.signal.aborted) return undefined
         held.set(key, elector)
         forgetWhenLost(key, elector, leadership)
         return leadership.signal
       } catch {
-        // It stopped by itself: refused, or failed and reported.
+        // The elector stopped on its own: it was refused, or its call failed and was reported.
         return undefined
       } finally {
         trying.delete(elector)

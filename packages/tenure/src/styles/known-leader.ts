@@ -1,20 +1,21 @@
 import type { Clock, Timer } from '../clock.ts'
 import type { LeaseRecord } from '../lease-store.ts'
 
-/** The lease as it is known, and how much longer it lasts unless renewed. */
+/** The lease as last observed, and the time until it expires if it is not renewed. */
 export interface SeenLease {
   readonly record: LeaseRecord
   readonly leftMs: number
 }
 
-/** The holder of a lease; empty if it has run out or was given back. */
+/** The holder of a lease. Empty if the lease has expired or was released. */
 export function holderOf(lease: SeenLease | undefined): string {
   return lease && !lease.record.released && lease.leftMs > 0 ? lease.record.holder : ''
 }
 
 /**
- * Reports the leader whenever it changes, and '' when there is none: at the moment the lease seen runs out, or `graceMs`
- * after it was given back. The next leader mostly follows at once, and a hand-over does not count as a time without one.
+ * Reports the leader whenever it changes, and '' when there is none: when the observed lease expires, or `graceMs`
+ * after it was released. The next leader usually follows immediately, so a handover does not count as a time without a
+ * leader.
  */
 export class KnownLeader {
   readonly #clock: Clock
@@ -38,12 +39,12 @@ export class KnownLeader {
     this.#onChange = (identity) => options.onChange(identity)
   }
 
-  /** To be called whenever something may have been seen. */
+  /** Call this whenever something may have been observed. */
   look(): void {
     if (this.#ended) return
     const nowMs = this.#clock.monotonicMs()
     const lease = this.#lease()
-    // If nothing is known, as after a loss, what was seen last still counts.
+    // If nothing is known, as after a loss, the last observation still counts.
     if (lease?.record.released) this.#untilMs = Math.min(this.#untilMs, nowMs + this.#graceMs)
     else if (lease) this.#untilMs = nowMs + lease.leftMs
     const holder = holderOf(lease)
@@ -54,7 +55,7 @@ export class KnownLeader {
     if (isNews) this.#onChange(next)
   }
 
-  /** Reports nothing more. */
+  /** Stops all reports. */
   end(): void {
     this.#ended = true
     this.#timer?.cancel()
@@ -62,7 +63,7 @@ export class KnownLeader {
 
   #arm(nowMs: number): void {
     if (this.#reported === '') return
-    // One that is early enough stays: each renewal puts the end off, and looking too early does no harm.
+    // Keep a timer that fires earlier. Each renewal postpones the expiry, and checking too early is harmless.
     if (this.#timer && this.#timer.atMs <= this.#untilMs) return
     this.#timer?.cancel()
     const timer: Timer = this.#clock.setTimer(this.#untilMs - nowMs, () => {

@@ -2,20 +2,26 @@ import type { Elector, StartOptions } from '../elector.ts'
 import type { Leadership } from '../leadership.ts'
 import type { LeaseRecord } from '../lease-store.ts'
 
-/** How work is led. */
+/** How to campaign, and how to treat a loss. */
 export interface Course<T> {
   readonly signal?: AbortSignal | undefined
   readonly until?: StartOptions['until']
   readonly onLoss: 'campaign' | 'throw'
-  /** What a record of somebody else says in place of leading: then nothing is led. */
+  /**
+   * Returns a result if another process's record makes leading unnecessary. The campaign then stops and returns that
+   * result.
+   */
   readonly answerOf?: ((record: LeaseRecord) => T | undefined) | undefined
-  /** What the work gives counts even if leadership ended meanwhile: the work itself has looked. */
+  /**
+   * Whether the result of the work counts even if leadership ended in the meantime, because the work itself has
+   * checked.
+   */
   readonly trustsWork?: boolean | undefined
 }
 
 type Settled<T> = { readonly value: T } | { readonly error: unknown }
 
-/** Runs work while an elector leads. The elector is started here, and stopped when this settles. */
+/** Runs work while an elector leads. Starts the elector, and stops it before this settles. */
 export async function leadWith<T>(
   elector: Elector,
   { signal, until, onLoss, answerOf, trustsWork }: Course<T>,
@@ -27,7 +33,7 @@ export async function leadWith<T>(
   elector.onStep = () => {
     if (!answerOf || answer || elector.isLeader()) return
     const record = elector.leader()
-    // Its own record says what it has done itself.
+    // The elector's own record only describes what it has done itself.
     const value = record && record.term > ledTerm ? answerOf(record) : undefined
     if (value === undefined) return
     answer = { value }
@@ -38,7 +44,7 @@ export async function leadWith<T>(
     for (;;) {
       const leadership = await elector.waitForLeadership()
       ledTerm = leadership.term
-      // A listener may have stopped it at the moment of election, and its lease may be given back by now.
+      // A listener may have stopped the elector at the moment of election, and its lease may already be released.
       if (!leadership.isLeader()) continue
       const run = supervise(leadership, work)
       // A stop settles even if the work never does.
@@ -60,12 +66,15 @@ export async function leadWith<T>(
   }
 }
 
-/** Starts the work and gives whether it settled in time. What it threw too late is reported by the elector. */
+/**
+ * Starts the work and resolves with its result and whether leadership was lost. If the work throws after a loss, the
+ * elector reports the error.
+ */
 function supervise<T>(
   leadership: Leadership,
   work: (leadership: Leadership) => Promise<T> | T,
 ): Promise<{ settled: Settled<T>; lost: boolean }> {
-  // Not before the elector knows of it: work that ends its own campaign at once must be waited for too.
+  // Start the work only after it is registered. Work that immediately ends its own campaign must be waited for, too.
   const run = Promise.resolve()
     .then(() => settle(async () => work(leadership)))
     .then((settled) => ({ settled, lost: !leadership.isLeader() }))
@@ -88,7 +97,8 @@ async function settle<T>(work: () => Promise<T>): Promise<Settled<T>> {
 /** Settles when the elector has stopped although this leadership's work has not settled. */
 export async function untilStopped(elector: Elector, { signal }: Leadership): Promise<undefined> {
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
-  // No next leadership comes before this one's work has settled, so while that runs only a stop ends this wait.
+  // The next leadership starts only after this one's work has settled. So while the work runs, only a stop ends this
+  // wait.
   await elector.waitForLeadership().catch(() => undefined)
   return undefined
 }

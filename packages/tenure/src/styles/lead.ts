@@ -5,16 +5,19 @@ import { checkBoolean, checkOneOf, checkSignal } from '../options.ts'
 import { checkOptions, type OptionNames } from '../options/check-options.ts'
 import { leadWith } from './lead-with.ts'
 
-/** What {@link lead} takes besides what an elector does. */
+/** Options of {@link lead}, in addition to those of an elector. */
 export interface LeadOptions extends ElectorOptions {
-  /** Ends the campaign: the work drains, the lease is released, and `lead` rejects with the signal's reason. */
+  /**
+   * Aborting it ends the campaign: the work drains, the lease is released, and `lead` rejects with the signal's reason.
+   */
   readonly signal?: AbortSignal | undefined
-  /** What to do when leadership was lost before the work settled: campaign again (default), or reject. */
+  /** What to do if leadership is lost before the work settles: campaign again (default), or reject. */
   readonly onLoss?: 'campaign' | 'throw' | undefined
   /**
-   * Wait until it leads (default). If false, `lead` rejects with `BUSY` when somebody else leads: as soon as the store
-   * says so or a renewal was seen, which may take up to one lease. A store that does not answer, or takes no write, for
-   * one lease rejects with its error as `cause`. Then a loss rejects, too.
+   * Whether to wait until this process leads. Default: true. If false, `lead` rejects with `BUSY` when another process
+   * leads. It does so as soon as the store says so or a renewal was observed, which may take up to one lease duration.
+   * If the store does not answer or accepts no write for one lease duration, `lead` rejects with the store's error as
+   * `cause`. A loss rejects as well.
    */
   readonly wait?: boolean | undefined
 }
@@ -22,10 +25,10 @@ export interface LeadOptions extends ElectorOptions {
 const names: OptionNames<LeadOptions> = { ...electorNames, signal: true, onLoss: true, wait: true }
 
 /**
- * Runs work while leading, once in the whole fleet at a time. Resolves or rejects with the outcome of work that settled
- * while leading, after the lease was released. Work that settles after a loss is reported, and the campaign goes on.
- * The next one that waits runs its work then: of three that call it, all three work, one after the other. For a job that
- * one of them is to do, see `tenure/jobs`.
+ * Runs work while leading, in at most one process of the fleet at a time. Settles with the outcome of work that settled
+ * while leading, after the lease was released. Work that settles after a loss is reported, and the campaign continues.
+ * The next waiting process then runs its work: if three processes call `lead`, all three run their work, one after the
+ * other. For a job that only one of them should run, see `tenure/jobs`.
  *
  * @example
  * await lead({ store: fileStore({ directory: './leases' }), election: 'nightly-report' }, async (leadership) => {
@@ -43,7 +46,7 @@ export async function lead<T>(options: LeadOptions, work: (leadership: Leadershi
   if (!options.store.terms) {
     throw new TenureError(
       'TERMS_REQUIRED',
-      `The store for "${options.election}" keeps no lasting terms, so late writes of a former leader could not be fenced off. Use another store, or an Elector if the work needs no fencing.`,
+      `The store for "${options.election}" does not keep terms, so late writes of a former leader cannot be fenced off. Use another store, or an Elector if the work needs no fencing.`,
     )
   }
   const course = wait ? { signal, onLoss } : { signal, onLoss: 'throw' as const, until: 'busy' as const }

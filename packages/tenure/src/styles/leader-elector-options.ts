@@ -8,36 +8,45 @@ import type { Log } from '../log.ts'
 import { checkMembers, checkOptions, type OptionNames } from '../options/check-options.ts'
 import { checkDuration, latestDeadlineMs, shortestAnswersMs, type TimingOptions } from '../timings.ts'
 
-/** What a LeaderElector calls, in order. */
+/** The callbacks of a LeaderElector, in the order they are called. */
 export interface LeaderCallbacks {
-  /** The work: what it returns is waited for before the lease is released. `signal` aborts when leadership ends. */
+  /**
+   * Runs the work. The lease is released only after the returned promise settles. `signal` aborts when leadership ends.
+   */
   onStartedLeading(signal: AbortSignal, leadership: Leadership): Promise<void> | void
   /**
-   * Leadership is over and its work has settled, or `drainTimeoutMs` has passed. Called once for each start, never
-   * without one.
+   * Called after leadership ended and its work has settled, or `drainTimeoutMs` has passed. Called exactly once for
+   * each `onStartedLeading`.
    */
   readonly onStoppedLeading?: (() => void) | undefined
   /**
-   * Another candidate leads now, or this process does. Empty if there is no leader: the lease seen has run out, or it was
-   * given back and not taken for two retry periods, three where the store cannot watch.
+   * Called when another candidate or this process becomes the leader. Empty if there is no leader: the observed lease
+   * has expired, or it was released and not acquired for two retry periods (three if the store cannot be watched).
    */
   readonly onNewLeader?: ((identity: string) => void) | undefined
 }
 
-/** What a LeaderElector takes, wherever its lease is kept. */
+/** Options of a LeaderElector with any kind of store. */
 interface CommonOptions {
   readonly leaseName: string
   readonly leaseNamespace: string
   readonly identity: string | undefined
   /** Default: 15 s. */
   readonly leaseDurationMs?: number | undefined
-  /** For how long a leader tries to renew before it stops. Default: 10 s; two thirds of the lease if 10 s are not safe. */
+  /**
+   * How long a leader tries to renew before it stops. Default: 10 s, or two thirds of the lease if 10 s is not safe.
+   */
   readonly renewDeadlineMs?: number | undefined
-  /** How often a leader renews, and how long it waits after a failed call. Default: 2 s; less if 2 s are not safe. */
+  /** How often a leader renews, and how long it waits after a failed call. Default: 2 s, or less if 2 s is not safe. */
   readonly retryPeriodMs?: number | undefined
-  /** How often a leader renews; longer means fewer requests and less patience. Default: `retryPeriodMs`. */
+  /**
+   * How often a leader renews. A longer interval means fewer requests but less time for retries. Default:
+   * `retryPeriodMs`.
+   */
   readonly renewIntervalMs?: number | undefined
-  /** Release the lease when `run` is aborted, so that others need not wait for it to run out. Default: true. */
+  /**
+   * Whether to release the lease when `run` is aborted, so that others need not wait for it to expire. Default: true.
+   */
   readonly releaseOnCancel?: boolean | undefined
   /** How long an aborted `run` waits for the work. Default: 30 s. */
   readonly drainTimeoutMs?: number | undefined
@@ -46,29 +55,29 @@ interface CommonOptions {
   readonly clock?: Clock | undefined
   readonly observer?: Observer | undefined
   /**
-   * Where lines about losses, errors and recoveries go, such as `console`; or false for none. Default: standard error,
+   * Where to log losses, errors, and recoveries, such as `console`. False disables logging. Default: standard error,
    * unless the observer has an `onEvent`.
    */
   readonly log?: Log | false | undefined
 }
 
-/** What a LeaderElector takes with any store. */
+/** Options of a LeaderElector with any store. */
 export interface StoreElectorOptions extends CommonOptions {
-  /** If it keeps all its leases in one namespace, that must be the `leaseNamespace`. */
+  /** If the store keeps all its leases in one namespace, `leaseNamespace` must be the same. */
   readonly store: LeaseStore
   readonly client?: undefined
 }
 
-/** What a LeaderElector takes with a Kubernetes API server. */
+/** Options of a LeaderElector with a Kubernetes API server. */
 export interface LeaseElectorOptions extends CommonOptions {
   readonly store?: undefined
   /** `inCluster()`, `fromKubeConfig()`, or a KubeConfig of @kubernetes/client-node. */
   readonly client: AnyClient
-  /** Write a Kubernetes Event about the Lease when this replica starts and when it stops leading. Default: false. */
+  /** Whether to write a Kubernetes Event about the Lease when this replica starts and stops leading. Default: false. */
   readonly recordEvents?: boolean | undefined
 }
 
-/** What a LeaderElector takes: the API server to keep its Lease in, or any other store. */
+/** Options of a LeaderElector: a client for the API server that keeps its Lease, or any other store. */
 export type LeaderElectorOptions = LeaseElectorOptions | StoreElectorOptions
 
 /** The names of {@link LeaderElectorOptions}. */
@@ -104,9 +113,9 @@ const usualRetryMs = 2_000
 const retryJitter = 1.2
 
 /**
- * The engine's timings for client-go's numbers. There a leader begins to renew a retry period after its last success,
- * and gives up `renewDeadlineMs` after it began; the engine counts from the last success. So the two are added up, as
- * far as that is safe.
+ * Converts client-go's timings to the engine's. In client-go, a leader starts to renew one retry period after its last
+ * success, and gives up `renewDeadlineMs` after it started. The engine counts from the last success. So the two
+ * durations are added, as far as that is safe.
  */
 export function timingsLikeClientGo(options: CommonOptions & { readonly leaseDurationMs: number }) {
   const { leaseDurationMs } = options
@@ -118,33 +127,33 @@ export function timingsLikeClientGo(options: CommonOptions & { readonly leaseDur
   const renewDeadlineMs = options.renewDeadlineMs ?? deadlineFor(options, latestMs, answersMs)
   const retryPeriodMs = options.retryPeriodMs ?? retryFor(options, renewDeadlineMs, latestMs)
   if (renewDeadlineMs < retryJitter * retryPeriodMs) throw tooSlow(options, retryPeriodMs, renewDeadlineMs)
-  // Early enough that a failed renewal can be tried again.
+  // Early enough that a failed renewal can be retried.
   const roomMs = latestMs - Math.max(1.1 * retryPeriodMs, answersMs)
   const renewIntervalMs = options.renewIntervalMs ?? Math.max(1, Math.min(retryPeriodMs, roomMs))
   return {
     leaseDurationMs,
     renewIntervalMs,
-    // A deadline that cannot be safe is passed on as it is, and refused.
+    // A deadline that cannot be safe is kept as it is, so that the engine rejects it.
     renewDeadlineMs: Math.max(renewDeadlineMs, Math.min(renewIntervalMs + renewDeadlineMs, latestMs)),
     retryIntervalMs: retryPeriodMs,
   } satisfies TimingOptions
 }
 
-/** client-go's 10 s, unless they cannot be safe with what was given. */
+/** The 10 s of client-go, unless that is unsafe with the given options. */
 function deadlineFor({ leaseDurationMs = 0, retryPeriodMs = 0 }: CommonOptions, latestMs: number, answersMs: number) {
   const neededMs = Math.max(retryJitter * retryPeriodMs, answersMs)
   if (usualDeadlineMs >= neededMs && usualDeadlineMs <= latestMs) return usualDeadlineMs
   return Math.min(latestMs, Math.max(neededMs, (leaseDurationMs * 2) / 3))
 }
 
-/** client-go's 2 s, unless they cannot be safe with what was given. */
+/** The 2 s of client-go, unless that is unsafe with the given options. */
 function retryFor({ renewIntervalMs = 1 }: CommonOptions, deadlineMs: number, latestMs: number): number {
   const roomMs = Math.min(Math.floor(latestMs - renewIntervalMs), deadlineMs / retryJitter)
   return usualRetryMs <= roomMs ? usualRetryMs : Math.max(1, Math.min(deadlineMs / 5, roomMs))
 }
 
 function tooSlow(given: CommonOptions, retryPeriodMs: number, renewDeadlineMs: number): TypeError {
-  const why = 'so that a failed renewal can be tried again'
+  const why = 'so that a failed renewal can be retried'
   if (given.retryPeriodMs === undefined) {
     return invalidOption('renewDeadlineMs', renewDeadlineMs, `it must be at least ${retryJitter} ms, ${why}`)
   }
@@ -152,12 +161,12 @@ function tooSlow(given: CommonOptions, retryPeriodMs: number, renewDeadlineMs: n
   return invalidOption('retryPeriodMs', retryPeriodMs, rule)
 }
 
-/** Callbacks that can be called. */
+/** Checks that the callbacks are functions. */
 export function checkCallbacks(callbacks: unknown): LeaderCallbacks {
   if (typeof callbacks !== 'object' || callbacks === null || Array.isArray(callbacks)) {
     throw invalidOption('callbacks', callbacks, 'it must be an object with onStartedLeading')
   }
-  // An instance of a class may have members of its own.
+  // An instance of a class may have other members.
   const isPlain = Object.getPrototypeOf(callbacks) === Object.prototype
   if (isPlain) checkOptions('callbacks', callbacks, callbackNames)
   else checkMembers('callbacks', callbacks, Object.keys(callbackNames))

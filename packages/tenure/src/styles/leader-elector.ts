@@ -20,15 +20,15 @@ import {
 import { leasePlaceOf, type LeasePlace } from './lease-client.ts'
 import { checkIdentity, electionOf } from './lease-election.ts'
 
-/** What {@link LeaderElector.healthCheck} answers to a liveness probe. */
+/** The result of {@link LeaderElector.healthCheck}, for a liveness probe. */
 export interface Health {
   readonly healthy: boolean
-  /** Why, in words. */
+  /** The reason, for people. */
   readonly message: string
 }
 
 /**
- * Leader election with callbacks, as controllers use it: on a Lease of Kubernetes with `client`, or on any store with
+ * Leader election with callbacks, as controllers use it: on a Kubernetes Lease with `client`, or on any store with
  * `store`.
  *
  * @example
@@ -44,7 +44,7 @@ export class LeaderElector {
   readonly #callbacks: LeaderCallbacks
   readonly #clock: Clock
   readonly #leader: KnownLeader
-  /** When the lease that this replica started work under runs out. */
+  /** When the lease expires under which this replica started its work. */
   #heldUntilMs = 0
   #started = false
   #leadership: Leadership | undefined
@@ -76,7 +76,8 @@ export class LeaderElector {
     this.#elector.onEvent = (event) => this.#on(event)
     this.#leader = new KnownLeader({
       clock: this.#clock,
-      // Where both must poll, a look may come a period after a try, and that one and a half after the release.
+      // If both replicas must poll, the next acquire may come one and a half periods after the release, and a read one
+      // period after that.
       graceMs: (store.watch ? 2 : 3) * timings.retryIntervalMs,
       lease: () => this.#leaseSeen(),
       onChange: (leader) => this.#callBack('onNewLeader', () => this.#callbacks.onNewLeader?.(leader)),
@@ -84,57 +85,61 @@ export class LeaderElector {
     this.#elector.onStep = () => this.#leader.look()
   }
 
-  /** Campaigns until `signal` aborts; with `once`, returns after the first leadership ended. */
+  /** Campaigns until `signal` aborts. With `once`, it returns after the first leadership has ended. */
   async run(options: { signal?: AbortSignal | undefined; once?: boolean | undefined } = {}): Promise<void> {
     checkOptions('run()', options, { signal: true, once: true })
     this.#elector.start({ signal: options.signal, until: options.once ? 'lost' : 'stopped' })
     try {
       for (;;) {
         const leadership = await this.#elector.waitForLeadership()
-        // A callback may have stopped it at the moment of election, and its lease may be given back by now.
+        // A callback may have stopped the elector at the moment of election, and its lease may already be released.
         if (!leadership.isLeader()) continue
         this.#leadership = leadership
         this.#started = true
         this.#noteLease()
-        // Registered before it starts: work that ends its own campaign at once must be waited for too.
+        // Registered before it starts. Work that immediately ends its own campaign must be waited for, too.
         leadership.waitUntil(Promise.resolve().then(() => this.#work(leadership)))
-        // The elector waits for the work, and the next leadership comes only after it.
+        // The elector waits for the work, and the next leadership starts only after that.
         await aborted(leadership)
       }
     } catch {
-      // The elector stops, by the signal or after its first loss. It ends only when the release has been tried.
+      // The elector stops by the signal or after its first loss. Wait until it has tried to release the lease.
       await this.#elector.stop()
       this.#leader.end()
     }
     await this.#place.close()
   }
 
-  /** Whether this process holds the lease now, by the clock: false as soon as it has run out. */
+  /** Whether this process holds the lease now, according to the clock. False as soon as the lease has expired. */
   isLeader(): boolean {
     return this.#elector.isLeader()
   }
 
-  /** The leader's identity as last seen; empty if there is no leader: the lease seen has run out or was given back. */
+  /**
+   * The identity of the last observed leader. Empty if there is no leader, because the observed lease has expired or
+   * was released.
+   */
   getLeader(): string {
     return holderOf(this.#leaseSeen())
   }
 
-  /** Why this replica leads or does not, which one leads, when the lease ends, and the last errors. */
+  /** Explains why this replica leads or not, which one leads, when the lease ends, and the last errors. */
   explain(): Explanation {
     return this.#elector.explain()
   }
 
   /**
-   * Gives leadership up once its work has settled, and stays out for `cooldownMs` (default: one lease duration).
-   * Resolves when the lease is released, or left to run out because work did not settle. A `run` with `once` ends then.
+   * Gives up leadership after its work has settled, and stays out of the election for `cooldownMs` (default: one lease
+   * duration). Resolves when the lease is released, or when it is left to expire because work did not settle. A `run`
+   * with `once` then ends.
    */
   stepDown(options: { cooldownMs?: number | undefined } = {}): Promise<void> {
     return this.#elector.stepDown(options)
   }
 
   /**
-   * For a liveness probe: not healthy if this replica's lease ran out and its work has not ended `toleranceMs` later,
-   * so that others lead while it still works. A standby is healthy.
+   * For a liveness probe. Unhealthy if this replica's lease expired and its work is still running `toleranceMs` later,
+   * so that another replica may lead at the same time. A standby is healthy.
    */
   healthCheck(options: { toleranceMs?: number | undefined } = {}): Health {
     checkOptions('healthCheck()', options, { toleranceMs: true })
@@ -143,17 +148,17 @@ export class LeaderElector {
     if (!this.#started) return { healthy: true, message: 'This replica does not lead.' }
     if (this.isLeader()) {
       const leftMs = Math.round(this.#leadership?.remainingMs() ?? 0)
-      return { healthy: true, message: `This replica leads; unless its lease is renewed, that ends in ${leftMs} ms.` }
+      return { healthy: true, message: `This replica leads. Without a renewal, leadership ends in ${leftMs} ms.` }
     }
     const overMs = this.#clock.monotonicMs() - this.#heldUntilMs
     if (overMs <= toleranceMs) return { healthy: true, message: 'Leadership has ended, and its work is winding down.' }
-    const message = `The lease ran out ${Math.round(overMs)} ms ago, and the work of this replica has not ended.`
+    const message = `The lease expired ${Math.round(overMs)} ms ago, but the work of this replica is still running.`
     return { healthy: false, message }
   }
 
   async #work(leadership: Leadership): Promise<void> {
     await this.#callbacks.onStartedLeading(leadership.signal, leadership)
-    // Work that returns early has not given leadership up, so stopping is what ends it.
+    // Work that returns early has not given up leadership. Only stopping ends it.
     await aborted(leadership)
   }
 
@@ -168,7 +173,7 @@ export class LeaderElector {
 
   #leaseSeen(): SeenLease | undefined {
     const seen = this.#elector.leaseSeen()
-    // The last record seen may be of this replica's own lease, which it has lost or outlived.
+    // The last record may show this replica's own lease, which it has lost or which has expired.
     const isOver = seen?.record.term === this.#leadership?.term && this.#leadership?.drainMs() === 0
     return isOver && !seen?.record.released ? undefined : seen
   }

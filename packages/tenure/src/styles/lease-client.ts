@@ -10,20 +10,23 @@ import { checkBoolean, checkStore } from '../options.ts'
 import { kubernetesStore } from '../stores/kubernetes.ts'
 import type { LeaderElectorOptions, LeaseElectorOptions } from './leader-elector-options.ts'
 
-/** Where the lease of a LeaderElector is kept, and what records its Events. */
+/** Where the lease of a LeaderElector is kept, and the recorder of its Events. */
 export interface LeasePlace {
   readonly store: LeaseStore
   readonly events?: EventRecorder | undefined
-  /** Ends what was opened for this elector alone. */
+  /** Closes what was opened for this elector alone. */
   close(): Promise<void>
 }
 
-/** The store of the options, or one for their client. `report` hears of Events that could not be written. */
+/**
+ * Returns the store in the options, or creates one for their client. `report` receives errors of Events that could not
+ * be written.
+ */
 export function leasePlaceOf(options: LeaderElectorOptions, report: (error: unknown) => void): LeasePlace {
   if (options.client !== undefined) return onClient(options, report)
   const clients = 'inCluster(), fromKubeConfig() or a KubeConfig of @kubernetes/client-node'
   const { store, recordEvents }: { store: LeaseStore; recordEvents?: unknown } = options
-  if (!('store' in options)) throw invalidOption('client', undefined, `it must be ${clients}, or a store be given`)
+  if (!('store' in options)) throw invalidOption('client', undefined, `it must be ${clients}, unless a store is given`)
   if (recordEvents) throw invalidOption('recordEvents', recordEvents, `it needs a client: ${clients}`)
   checkStore(store)
   return { store, close: async () => undefined }
@@ -31,13 +34,14 @@ export function leasePlaceOf(options: LeaderElectorOptions, report: (error: unkn
 
 function onClient(options: LeaseElectorOptions, report: (error: unknown) => void): LeasePlace {
   const { leaseName, leaseNamespace, clock, recordEvents = false } = options
-  if (options.store !== undefined) throw invalidOption('store', options.store, 'it is taken only without a client')
+  if (options.store !== undefined) throw invalidOption('store', options.store, 'it cannot be combined with a client')
   checkName('leaseName', leaseName)
   checkName('leaseNamespace', leaseNamespace)
   checkBoolean('recordEvents', recordEvents)
   checkNamespace('leaseNamespace', leaseNamespace)
   const client = clientOf(options.client)
-  // Mostly process.env.POD_NAMESPACE ?? 'default', which names nothing.
+  // The value usually comes from process.env.POD_NAMESPACE ?? 'default', so without POD_NAMESPACE, 'default' is not a
+  // deliberate choice.
   const isNamed = leaseNamespace !== defaultNamespace || Boolean(process.env['POD_NAMESPACE'])
   if (!isNamed) adviseOnNamespace(client, 'leaseNamespace')
   const store = kubernetesStore({ client, namespace: isNamed ? leaseNamespace : undefined, clock })

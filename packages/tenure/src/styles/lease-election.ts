@@ -1,4 +1,4 @@
-/** Which election a LeaderElector takes part in, and under which identity. */
+/** Determines the election and the identity of a LeaderElector. */
 import { invalidOption } from '../errors.ts'
 import type { LeaseStore } from '../lease-store.ts'
 import { checkName } from '../names.ts'
@@ -19,16 +19,16 @@ export function electionOf(store: NamingStore, leaseName: unknown, leaseNamespac
     if (store.namespace === leaseNamespace) return leaseName
     throw invalidOption('leaseNamespace', leaseNamespace, `the store keeps its leases in "${store.namespace}"`)
   }
-  // The first slash divides the two in the election's name, so that no two leases share one election.
+  // The first slash separates the namespace from the name, so that no two leases share an election.
   if (leaseNamespace.includes('/')) throw invalidOption('leaseNamespace', leaseNamespace, 'it must not contain a slash')
   if (Buffer.byteLength(leaseName + leaseNamespace) <= longestLease) return `${leaseNamespace}/${leaseName}`
   throw invalidOption('leaseName', leaseName, `with leaseNamespace it must have at most ${longestLease} bytes of UTF-8`)
 }
 
-/** Refuses an identity that does not tell this candidate from others, which are mostly pods. */
+/** Rejects a missing identity. Each candidate, usually a pod, needs a unique one. */
 export function checkIdentity(identity: unknown): asserts identity is string {
   if (identity === undefined || identity === '') {
-    const rule = 'each candidate needs a name of its own: in a pod POD_NAME, set by the downward API (metadata.name)'
+    const rule = 'each candidate needs a unique name: in a pod, use POD_NAME, set by the downward API (metadata.name)'
     throw invalidOption('identity', identity, rule)
   }
   checkName('identity', identity)

@@ -6,11 +6,11 @@ import type { ElectionEvent } from '../events.ts'
 import { isEndByRequest, type Leadership } from '../leadership.ts'
 import { checkOptions } from '../options/check-options.ts'
 
-/** What a {@link Manager} takes: an elector's options. Three failed renewals in a row end leadership unless `maxFailedRenewals` says otherwise. */
+/** Options of a {@link Manager}: those of an elector, except that `maxFailedRenewals` defaults to 3. */
 export type ManagerOptions = ElectorOptions
 
 /**
- * A lease to ask, and to work under. It is safe to ask in tight loops.
+ * A handle for checking leadership and working under it. It is cheap enough to check in tight loops.
  *
  * @example
  * while (!signal.aborted) {
@@ -26,23 +26,23 @@ export class Lease {
     this.#elector = elector
   }
 
-  /** Whether this process leads now, by the clock. */
+  /** Whether this process leads now, according to the clock. */
   isLeader(): boolean {
     return this.#elector.isLeader()
   }
 
-  /** Resolves with the leadership as soon as this process leads; rejects when `signal` aborts or the manager stops. */
+  /** Resolves with the leadership as soon as this process leads. Rejects when `signal` aborts or the manager stops. */
   waitForLeadership(options: { signal?: AbortSignal | undefined } = {}): Promise<Leadership> {
     return this.#elector.waitForLeadership(options)
   }
 
   /**
-   * Runs one round of work if this process leads now, and keeps the lease until that has settled: a manager that is
-   * stopped meanwhile goes on renewing, for `drainTimeoutMs` at most, and nobody else leads.
+   * Runs one round of work if this process leads now, and keeps the lease until the work has settled. If the manager is
+   * stopped in the meantime, it continues to renew for at most `drainTimeoutMs`, and no other process leads.
    *
-   * Resolves with true when the work has ended; with false if this process does not lead, or if the work ended early
-   * because its signal aborted. Rejects with whatever else the work throws. It settles after the event loop has had a
-   * turn, so that a loop of rounds without any wait still renews.
+   * Resolves with true when the work has ended. Resolves with false if this process does not lead, or if the work ended
+   * early because its signal aborted. Rejects with any other error that the work throws. It settles only after a turn
+   * of the event loop, so that renewals still happen in a loop of rounds without any wait.
    *
    * @example
    * const ran = await lease.run(async ({ term, signal }) => {
@@ -57,7 +57,7 @@ export class Lease {
       return false
     }
     let settle = (): void => undefined
-    // The elector knows of it before it begins: work that stops its own manager at once must be waited for too.
+    // Registered before the work starts. Work that immediately stops its own manager must be waited for, too.
     leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))
     try {
       await work(leadership)
@@ -72,13 +72,16 @@ export class Lease {
   }
 }
 
-/** Lets timers and answers of the store have their turn: a loop of rounds that wait for nothing would starve renewals. */
+/**
+ * Gives timers and store answers a turn of the event loop. Otherwise a loop of rounds without any wait would starve
+ * renewals.
+ */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
 /**
- * Keeps a process in an election. A {@link Lease} says whether it leads.
+ * Keeps a process in an election. Its {@link Lease} says whether the process leads.
  *
  * @example
  * const manager = new Manager({ store, election: 'jobs', identity: process.env.POD_NAME })
@@ -91,7 +94,10 @@ function turn(): Promise<void> {
  * await manager.stop()
  */
 export class Manager {
-  /** Called with every error of the store; the manager goes on by itself. What it throws or rejects with is reported. */
+  /**
+   * Called with every error of the store. The manager continues on its own. Errors that this callback throws or rejects
+   * with are reported.
+   */
   onError: ((error: unknown) => void) | undefined
   readonly #elector: Elector
 
@@ -102,21 +108,27 @@ export class Manager {
     this.#elector.onEvent = (event) => this.#on(event)
   }
 
-  /** Begins to campaign and returns at once. */
+  /** Starts campaigning and returns immediately. */
   start(options: StartOptions = {}): Lease {
     this.#elector.start(options)
     return new Lease(this.#elector)
   }
 
-  /** Stops and releases leadership if held; rejects if the release failed, in which case the lease runs out by itself. */
+  /**
+   * Stops and releases leadership if held. Rejects if the release failed. In that case the lease expires on its own.
+   */
   async stop(): Promise<void> {
     await this.#elector.stop()
     const cause = this.#elector.releaseError
     if (cause === undefined) return
     const { election } = this.#elector
-    throw new TenureError('RELEASE_FAILED', `The lease of "${election}" could not be released; it will run out.`, {
-      cause,
-    })
+    throw new TenureError(
+      'RELEASE_FAILED',
+      `The lease of "${election}" could not be released. It will expire on its own.`,
+      {
+        cause,
+      },
+    )
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -128,7 +140,7 @@ export class Manager {
     contain(
       () => this.onError?.(event.error),
       (cause) => {
-        const text = `The onError of "${fullName(this.#elector)}" failed: ${messageOf(cause)}`
+        const text = `The onError callback of "${fullName(this.#elector)}" failed: ${messageOf(cause)}`
         this.#elector.reportError(new TenureError('WORK_FAILED', text, { cause }))
       },
     )

@@ -2,12 +2,12 @@
 
 export type Attributes = Record<string, string | number>
 
-/** A provider of meters, as `MeterProvider` of `@opentelemetry/api` is one. */
+/** A provider of meters, such as the `MeterProvider` of `@opentelemetry/api`. */
 export interface TelemetryMeterProvider {
   getMeter(name: string): TelemetryMeter
 }
 
-/** Makes instruments. */
+/** Creates instruments. */
 export interface TelemetryMeter {
   createHistogram(name: string, options: HistogramOptions): { record(value: number, attributes: Attributes): void }
   createObservableCounter(name: string, options: InstrumentOptions): TelemetryObservable
@@ -23,12 +23,12 @@ interface HistogramOptions extends InstrumentOptions {
   readonly advice: { explicitBucketBoundaries: number[] }
 }
 
-/** An instrument that is asked when somebody collects. */
+/** An instrument that is read on each collection. */
 export interface TelemetryObservable {
   addCallback(callback: (result: { observe(value: number, attributes: Attributes): void }) => void): void
 }
 
-/** A provider of tracers, as `TracerProvider` of `@opentelemetry/api` is one. */
+/** A provider of tracers, such as the `TracerProvider` of `@opentelemetry/api`. */
 export interface TelemetryTracerProvider {
   getTracer(name: string): TelemetryTracer
 }
@@ -53,6 +53,6 @@ export interface TelemetrySpan {
   end(time: number): void
 }
 
-/** As OpenTelemetry counts them. */
+/** The values that OpenTelemetry defines. */
 export const spanKinds = { internal: 0, client: 2 } as const
 export const errorStatus = 2

@@ -1,4 +1,4 @@
-/** `tenure/telemetry`: spans and metrics of electors, by the user's own OpenTelemetry. */
+/** `tenure/telemetry`: spans and metrics of electors, through the user's own OpenTelemetry. */
 import { systemClock, type Clock } from '../clock.ts'
 import type { WholeObserver } from '../events.ts'
 import { ElectionFigures, families, labelsOf } from '../figures.ts'
@@ -17,11 +17,11 @@ export type {
   TelemetryTracerProvider,
 } from './api.ts'
 
-/** What {@link electionTelemetry} takes. */
+/** Options of {@link electionTelemetry}. */
 export interface TelemetryOptions {
-  /** Default: the global one of `@opentelemetry/api`. */
+  /** Default: the global provider of `@opentelemetry/api`. */
   readonly meterProvider?: TelemetryMeterProvider | undefined
-  /** Default: the global one of `@opentelemetry/api`. */
+  /** Default: the global provider of `@opentelemetry/api`. */
   readonly tracerProvider?: TelemetryTracerProvider | undefined
   readonly clock?: Clock | undefined
 }
@@ -34,9 +34,9 @@ interface Api {
 const scope = 'tenure'
 
 /**
- * An observer that reports what electors do to OpenTelemetry: a span for each call to the store and for each term, and the
- * metrics of `electionMetrics()`. It can observe many electors; make one for a process. Without `meterProvider` and
- * `tracerProvider` it needs `npm install @opentelemetry/api`, and an SDK that was started before.
+ * An observer that reports electors to OpenTelemetry: a span for each store call and each term, and the metrics of
+ * `electionMetrics()`. It can observe many electors, so create one per process. Without `meterProvider` and
+ * `tracerProvider` it needs `npm install @opentelemetry/api` and an SDK that was started before.
  *
  * @example
  * const telemetry = electionTelemetry()
@@ -65,7 +65,10 @@ export function electionTelemetry(options: TelemetryOptions = {}): WholeObserver
   }
 }
 
-/** What the families of `electionMetrics()` are called here. An exporter for Prometheus makes their names of these. */
+/**
+ * The OpenTelemetry names of the families of `electionMetrics()`. A Prometheus exporter derives the same family names
+ * from these.
+ */
 const names: Readonly<Record<string, { readonly name: string; readonly unit: string }>> = {
   leader_election_master_status: { name: 'leader_election.master_status', unit: '1' },
   tenure_term: { name: 'tenure.term', unit: '' },
@@ -73,10 +76,10 @@ const names: Readonly<Record<string, { readonly name: string; readonly unit: str
   tenure_terms_ended_total: { name: 'tenure.terms.ended', unit: '{term}' },
   tenure_errors_total: { name: 'tenure.errors', unit: '{error}' },
 }
-/** Seconds. Leases take seconds, and calls are to take milliseconds. */
+/** In seconds. Leases last seconds, and calls should take milliseconds. */
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** All figures are asked for when somebody collects, but calls: how long each took cannot be asked for later. */
+/** All metrics are read on each collection, except for calls: their durations cannot be read later. */
 function callHistogram(meter: TelemetryMeter, figures: ElectionFigures) {
   for (const family of families) {
     const instrument = names[family.name]
@@ -100,6 +103,6 @@ function callHistogram(meter: TelemetryMeter, figures: ElectionFigures) {
 }
 
 function loadApi(): Api {
-  const instead = 'Or give it a meterProvider and a tracerProvider.'
+  const instead = 'Or pass a meterProvider and a tracerProvider.'
   return loadDriverNow('@opentelemetry/api', 'electionTelemetry() needs OpenTelemetry', instead) as Api
 }

@@ -5,17 +5,20 @@ import type { CallReport, ElectionEvent, Origin, WholeObserver } from '../events
 import { errorStatus, spanKinds, type Attributes, type TelemetrySpan, type TelemetryTracer } from './api.ts'
 
 /**
- * Spans of electors: one for each call to the store, one for each term, with what was reported meanwhile as its events,
- * and one without length for each event that belongs to no term.
+ * Spans of electors: one for each store call, one for each term with the events reported during it, and one without a
+ * duration for each event outside a term.
  *
- * Each begins a trace of its own. Electors live as long as their process, so the span that was active when one was started
- * would otherwise be the parent of everything that it ever does.
+ * Each span starts its own trace. Electors live as long as their process. Otherwise the span that was active when an
+ * elector was started would be the parent of everything the elector ever does.
  */
 export class Spans implements WholeObserver {
   readonly #tracer: TelemetryTracer
   readonly #clock: Pick<Clock, 'wallMs'>
   readonly #terms = new Map<string, TelemetrySpan>()
-  /** The newest error of each elector, until the report of the call that failed with it, which comes right after it. */
+  /**
+   * The newest error of each elector, until the report of the call that failed with it. That report follows
+   * immediately.
+   */
   readonly #errors = new Map<string, unknown>()
 
   constructor(tracer: TelemetryTracer, clock: Pick<Clock, 'wallMs'>) {
@@ -87,7 +90,7 @@ function detailsOf(event: ElectionEvent): Attributes {
   }
 }
 
-/** As `tenure_errors_total` has it. */
+/** The same code as in `tenure_errors_total`. */
 function codeOf(error: unknown): string {
   return isTenureError(error) ? error.code : 'OTHER'
 }

@@ -1,11 +1,11 @@
 import { systemClock, type Clock, type Timer } from '../../src/clock.ts'
 
-/** A clock with which work can pretend to block the event loop. */
+/** A clock that lets work pretend to block the event loop. */
 export interface BlockableClock extends Clock {
   block(ms: number): void
 }
 
-/** The real clock, which work can move on as if it had blocked the event loop for that long: timers come due meanwhile. */
+/** The real clock, plus the time that block() added. Timers that came due in a blocked period fire right after it. */
 export function blockableClock(): BlockableClock {
   let blockedMs = 0
   const timers = new Set<{ set(): void }>()

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { call, leading, lease, scene, stopAndCheck } from './scene.ts'
 
-describe('an elector', () => {
-  test('leads alone, and goes on leading', async () => {
+describe('campaigning', () => {
+  test('an elector that is alone leads and keeps leading', async () => {
     const { elector, clock, memory } = await leading()
     for (let minute = 0; minute < 60; minute += 1) {
       await clock.advance(60_000)
@@ -12,21 +12,21 @@ describe('an elector', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('tells gain and loss in order: new-leader, elected, lost', async () => {
+  test('an elector emits new-leader, elected, and lost in this order', async () => {
     const { elector, clock, events } = await leading()
     await stopAndCheck(elector, clock)
     const types = events.map(({ type }) => type).filter((type) => type !== 'renewed')
     expect(types).toEqual(['new-leader', 'elected', 'lost'])
   })
 
-  test('starts once', async () => {
+  test('start throws when the elector was started or stopped before', async () => {
     const { elector, clock } = await leading()
-    expect(() => elector.start()).toThrow(/was started or stopped before/)
+    expect(() => elector.start()).toThrow(/was already started or stopped/)
     await stopAndCheck(elector, clock)
-    expect(() => elector.start()).toThrow(/was started or stopped before/)
+    expect(() => elector.start()).toThrow(/was already started or stopped/)
   })
 
-  test('stops at once if the signal has already aborted, and when it aborts', async () => {
+  test('an elector stops when its start signal aborts, or at once when it has already aborted', async () => {
     const first = scene()
     first.elector.start({ signal: AbortSignal.abort() })
     await first.elector.stop()
@@ -40,7 +40,7 @@ describe('an elector', () => {
     expect((await second.memory.read('e', call))?.released).toBe(true)
   })
 
-  test('a standby whose acquire is refused while it stops has stopped at once', async () => {
+  test('stop settles at once on a standby whose acquire is refused', async () => {
     const { clock, memory, elector } = scene()
     const claim = { election: 'e', holder: 'b', attempt: 'x', leaseDurationMs: lease, afterTerm: 0, metadata: {} }
     await memory.acquire(claim, call)
@@ -49,7 +49,7 @@ describe('an elector', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('two of one identity in one process are strangers to each other (C4)', async () => {
+  test('two electors with the same identity in one process do not share a lease (C4)', async () => {
     const { elector, make, clock } = await leading()
     const twin = make()
     twin.start()
@@ -62,7 +62,7 @@ describe('an elector', () => {
     await stopAndCheck(twin, clock)
   })
 
-  test('a restarted process with its old name waits like a stranger and gets a higher term (C3)', async () => {
+  test('a restarted process waits for the lease under its old identity and gets a higher term (C3)', async () => {
     const { clock, memory, make } = scene()
     const claim = { election: 'e', holder: 'a', attempt: 'crashed', leaseDurationMs: lease, afterTerm: 0, metadata: {} }
     await memory.acquire(claim, call)
@@ -76,21 +76,21 @@ describe('an elector', () => {
     await stopAndCheck(restarted, clock)
   })
 
-  test('a standby tries at the moment of expiry, not at the next poll (C1)', async () => {
+  test('a standby campaigns at the moment of expiry, not at the next poll (C1)', async () => {
     const { clock, memory, make, link } = scene()
     const claim = { election: 'e', holder: 'b', attempt: 'x', leaseDurationMs: lease, afterTerm: 0, metadata: {} }
     await memory.acquire(claim, call)
     const standby = make()
     standby.start()
     await clock.advance(lease - 1)
-    // One try at the start; a watch makes polling needless.
+    // One try at the start. With a watch, the standby does not poll.
     expect(link.calls.map(({ verb }) => verb)).toEqual(['acquire'])
     await clock.advance(1 + lease / 200)
     expect(standby.isLeader()).toBe(true)
     await stopAndCheck(standby, clock)
   })
 
-  test('a standby tries at once on a watched release', async () => {
+  test('a standby campaigns immediately when its watch shows a release', async () => {
     const { elector, make, clock } = await leading()
     const standby = make({ identity: 'b' })
     standby.start()
@@ -100,7 +100,7 @@ describe('an elector', () => {
     await stopAndCheck(standby, clock)
   })
 
-  test('an idle standby with a watch asks at most once per lease duration', async () => {
+  test('an idle standby with a watch sends at most one request per lease duration', async () => {
     const { elector, make, clock, link } = await leading()
     const standby = make({ identity: 'b' })
     standby.start()
@@ -113,7 +113,7 @@ describe('an elector', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('campaigns on through any number of failures, and leads when the store is back', async () => {
+  test('an elector campaigns through any number of failures and leads when the store is back', async () => {
     const { elector, clock, link, events } = scene()
     link.fate('all', 'fail')
     elector.start()
@@ -125,7 +125,7 @@ describe('an elector', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('different durations in one election: expiry comes from the record (A12)', async () => {
+  test('a lease expires after the duration in its record when electors use different durations (A12)', async () => {
     const { clock, memory, make } = scene()
     const claim = { election: 'e', holder: 'b', attempt: 'x', leaseDurationMs: 60_000, afterTerm: 0, metadata: {} }
     await memory.acquire(claim, call)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { call, leading, stopAndCheck } from './scene.ts'
 
-describe('carry', () => {
-  test('is durable before it is answered, and outlives hand-overs', async () => {
+describe('the checkpoint of a leader', () => {
+  test('a checkpoint is durable before its write resolves, and survives a handover', async () => {
     const { elector, make, clock, memory, leadership } = await leading()
     expect(leadership.carry).toBe('')
     const set = leadership.setCarry('last run 2030-01-01')
@@ -17,7 +17,7 @@ describe('carry', () => {
     await stopAndCheck(next, clock)
   })
 
-  test('is set again after a failed renewal, and refused once leadership is lost', async () => {
+  test('a checkpoint is written again after a failed renewal, and rejected after leadership is lost', async () => {
     const { elector, clock, link, leadership, memory } = await leading()
     link.fate('renew', 'fail')
     const first = leadership.setCarry('one')

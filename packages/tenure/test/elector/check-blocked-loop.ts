@@ -3,7 +3,7 @@ import { blockableClock, type BlockableClock } from './blockable-clock.ts'
 import type { Checks } from './checks.ts'
 
 const deadlineMs = 10_000
-/** Enough to show that nothing else gets a turn; the check must end all the same. */
+/** Enough rounds to show that nothing else gets a turn. The check must end even when the library is a mutant. */
 const mostRounds = 20
 
 /** Blocks the event loop past the deadline in each term, until a timer of the application fires. */
@@ -20,7 +20,7 @@ function blockingWork(clock: BlockableClock) {
   }
 }
 
-/** What holds of work that blocks the event loop past its lease, on a store that answers without I/O. */
+/** Checks of work that blocks the event loop past its lease, on a store that answers without I/O. */
 export const blockedLoop: Checks = {
   async 'lead wins again only after other timers had a turn'({ lead, memoryStore }) {
     const clock = blockableClock()

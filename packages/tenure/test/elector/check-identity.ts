@@ -2,7 +2,7 @@ import { match, notEqual, ok } from 'node:assert/strict'
 import { hostname } from 'node:os'
 import type { Checks } from './checks.ts'
 
-/** What holds of the name of an elector that was given none. */
+/** Checks of the default identity. */
 export const identities: Checks = {
   async 'the default identity names the host and the process, and differs between electors of one process'({
     Elector,

@@ -6,7 +6,7 @@ import type { Checks, Library } from './checks.ts'
 
 const lease = 15_000
 
-/** A candidate whose calls can be cut off from the store. Its acquires then arrive when they are delivered, if ever. */
+/** A candidate whose calls can be cut off from the store. Its acquires then arrive only when deliver() is called. */
 function scene({ Elector, memoryStore }: Library, options: { readonly watch: boolean }) {
   const clock = fakeClock()
   const memory = memoryStore({ clock })
@@ -47,7 +47,7 @@ function scene({ Elector, memoryStore }: Library, options: { readonly watch: boo
     heal() {
       cut = undefined
     },
-    /** The oldest acquire that the network held up arrives. */
+    /** Delivers the oldest acquire that the network held up. */
     async deliver() {
       const [claim] = undelivered
       ok(claim, 'no acquire was held up')
@@ -56,7 +56,7 @@ function scene({ Elector, memoryStore }: Library, options: { readonly watch: boo
   }
 }
 
-/** What becomes of a grant whose acquire had been given up. */
+/** Checks of a grant that arrives after the candidate gave up its acquire. */
 export const lateGrants: Checks = {
   ...Object.fromEntries(
     (['hang', 'fail'] as const).map((how) => [
@@ -65,13 +65,13 @@ export const lateGrants: Checks = {
         const s = scene(library, { watch: false })
         s.cutOff(how)
         s.elector.start()
-        // Far more than the attempts that an elector remembers could cover, each for as long as it may be repeated.
+        // Far longer than the remembered attempts could cover if each were retried for as long as allowed.
         await s.clock.advance(20 * lease)
         s.heal()
         await s.deliver()
         await s.clock.advance(lease / 2)
         ok(s.elector.isLeader(), 'the candidate waits for its own lease to expire')
-        // Nobody else was ever there, so no other leader is reported either.
+        // No other candidate ever existed, so no other leader may be reported.
         const leaders = s.events.filter(({ type }) => type === 'new-leader' || type === 'elected')
         deepEqual(
           leaders.map((event) => ('record' in event ? [event.type, event.record.term] : [])),
@@ -86,7 +86,7 @@ export const lateGrants: Checks = {
     ]),
   ),
 
-  async 'an outage leaves one attempt of unknown outcome'(library) {
+  async 'an outage leaves a single attempt with an unknown outcome'(library) {
     const s = scene(library, { watch: true })
     s.cutOff('hang')
     s.elector.start()
@@ -95,7 +95,7 @@ export const lateGrants: Checks = {
     await Promise.all([s.elector.stop(), s.clock.advance(lease)])
   },
 
-  async 'a late grant is released although another attempt has begun since'(library) {
+  async 'a late grant is released even when another attempt has begun since'(library) {
     const s = scene(library, { watch: false })
     s.cutOff('hang', 'acquire')
     s.elector.start()
@@ -106,7 +106,7 @@ export const lateGrants: Checks = {
     await Promise.all([s.elector.stop(), s.clock.advance(lease)])
   },
 
-  async 'a standby that steps down releases a grant of its attempt of unknown outcome'(library) {
+  async 'a standby that steps down releases a late grant of an attempt with an unknown outcome'(library) {
     const s = scene(library, { watch: true })
     s.other.start()
     await s.clock.advance(0)
@@ -114,12 +114,12 @@ export const lateGrants: Checks = {
     await s.clock.advance(0)
     s.cutOff('fail')
     await Promise.all([s.other.stop(), s.clock.advance(lease / 100)])
-    ok(s.undelivered.length > 0, 'the standby saw the release and tried to lead')
+    ok(s.undelivered.length > 0, 'the standby did not try to lead after the release')
     await Promise.all([s.elector.stepDown({ cooldownMs: 10 * lease }), s.clock.advance(0)])
     s.heal()
     await s.deliver()
     await s.clock.advance(0)
-    equal((await s.memory.read('e', call))?.released, true, 'a standby that stays out keeps others from leading')
+    equal((await s.memory.read('e', call))?.released, true, 'a standby in its cooldown keeps others from leading')
     await Promise.all([s.elector.stop(), s.clock.advance(lease)])
   },
 }

@@ -8,10 +8,10 @@ import { stallable } from '../stallable-clock.ts'
 import { blockableClock } from './blockable-clock.ts'
 import type { Checks, Library } from './checks.ts'
 
-/** When the lease of a leader ends that does not renew it. */
+/** The time after which a leader's lease ends when it is not renewed. */
 const deadlineMs = 10_000
 
-/** A leader whose process stalls until its lease is over. None of its timers has run when this resolves. */
+/** Stalls the process of a leader until its lease is over. None of its timers has fired when this resolves. */
 async function overdue(
   { Elector, memoryStore }: Library,
   more: Partial<ElectorOptions> = {},
@@ -39,7 +39,7 @@ async function overdue(
 const isLoss = { name: 'LeadershipLostError', code: 'LEADERSHIP_LOST', reason: 'expired' }
 const isAbort = (error: Error) => error.name === 'AbortError' || error.name === 'LeadershipLostError'
 
-/** Each way to ask. It gives whether the answer is that leadership is over. */
+/** Every way to query leadership. Each returns true if leadership is over. */
 const questions: Readonly<Record<string, (leadership: Leadership) => boolean>> = {
   'signal.aborted': ({ signal }) => signal.aborted,
   'signal.reason': ({ signal }) => signal.reason !== undefined,
@@ -53,11 +53,11 @@ function aborts({ signal }: Leadership): { count: number } {
   return heard
 }
 
-/** What holds of the signal of a leadership whose lease was over before a timer could say so. */
+/** Checks of a leadership's signal when the lease ended before a timer could fire. */
 export const signals: Checks = {
   ...Object.fromEntries(
     Object.entries(questions).map(([name, isOver]) => [
-      `after a stall ${name} tells of the end, and listeners hear of it at once`,
+      `after a stall ${name} reports the end, and abort listeners run at once`,
       async (library: Library) => {
         let heard = { count: 0 }
         const s = await overdue(library, {}, (leadership) => (heard = aborts(leadership)))
@@ -72,7 +72,7 @@ export const signals: Checks = {
     ]),
   ),
 
-  async 'after a stall throwIfAborted() and throwIfLost() throw the reason of the signal'(library) {
+  async "after a stall throwIfAborted() and throwIfLost() throw the signal's reason"(library) {
     for (const ask of [
       ({ signal }: Leadership) => signal.throwIfAborted(),
       (leadership: Leadership) => leadership.throwIfLost(),
@@ -87,9 +87,9 @@ export const signals: Checks = {
     }
   },
 
-  async 'after a stall an elector that is asked aborts the signal'(library) {
+  async 'after a stall isLeader() of the elector aborts the signal'(library) {
     const s = await overdue(library)
-    // The plain flag, without the look.
+    // The plain flag, bypassing the getter that reads the clock.
     const flag = () => Reflect.get(AbortSignal.prototype, 'aborted', s.leadership.signal)
     equal(flag(), false)
     equal(s.elector.isLeader(), false)
@@ -97,7 +97,7 @@ export const signals: Checks = {
     await s.end()
   },
 
-  async 'work that abort listeners hand in counts, even if a question ended the leadership'(library) {
+  async 'work that an abort listener adds is waited for, even if a query ended the leadership'(library) {
     let settle = (): void => undefined
     const s = await overdue(library, {}, (leadership) => {
       leadership.signal.addEventListener('abort', () => {
@@ -112,7 +112,7 @@ export const signals: Checks = {
     await s.end()
   },
 
-  async 'a question within a step aborts the signal before it answers, and the end is reported after it'({
+  async 'a query within a step aborts the signal before it returns, and the loss is reported afterwards'({
     Elector,
     memoryStore,
   }) {
@@ -127,7 +127,7 @@ export const signals: Checks = {
         onEvent({ type }) {
           events.push(type)
           if (type !== 'renewed' || !led.leadership) return
-          // In the middle of the step that takes the answer of a renewal.
+          // Block in the middle of the step that handles the response to a renewal.
           clock.block(deadlineMs)
           events.push(`aborted: ${led.leadership.signal.aborted}`)
         },
@@ -143,7 +143,7 @@ export const signals: Checks = {
     deepEqual(events, ['new-leader', 'elected', 'renewed', 'abort', 'aborted: true', 'lost'])
   },
 
-  async 'what is started with an overdue signal is refused at once'(library) {
+  async 'operations that are started with an overdue signal reject at once'(library) {
     const starts: ((signal: AbortSignal) => Promise<unknown>)[] = [
       (signal) => sleep(60_000, undefined, { signal }),
       (signal) => once(new EventEmitter(), 'never', { signal }),
@@ -157,7 +157,7 @@ export const signals: Checks = {
     }
   },
 
-  async 'what waits for an overdue signal ends with the first question'(library) {
+  async 'operations that wait on an overdue signal end with the first query'(library) {
     const waits: ((signal: AbortSignal) => Promise<unknown>)[] = [
       (signal) => sleep(60_000, undefined, { signal }),
       (signal) => once(new EventEmitter(), 'never', { signal }),
@@ -175,7 +175,7 @@ export const signals: Checks = {
     }
   },
 
-  async 'a signal of AbortSignal.any() aborts when the signal of the leadership does, and not before'(library) {
+  async "AbortSignal.any() of a leadership's signal aborts when that signal does, and not before"(library) {
     let either: AbortSignal | undefined
     const s = await overdue(library, {}, ({ signal }) => (either = AbortSignal.any([signal])))
     equal(either?.aborted, false)
@@ -185,7 +185,7 @@ export const signals: Checks = {
     await s.end()
   },
 
-  async 'the signal of a leadership is an AbortSignal like any other'(library) {
+  async "a leadership's signal is a regular AbortSignal"(library) {
     const s = await overdue(library)
     const { signal } = s.leadership
     ok(signal instanceof AbortSignal)

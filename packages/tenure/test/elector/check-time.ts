@@ -5,11 +5,11 @@ import type { Checks } from './checks.ts'
 
 const deadlineMs = 10_000
 
-/** What holds where the monotonic clock and the one that counts sleep are compared. */
+/** Checks of the comparison between the monotonic clock and the clock that counts sleep. */
 export const time: Checks = {
-  async 'a lease is not shorter because boot time is rounded'({ Elector, memoryStore }) {
+  async 'rounded boot time does not shorten a lease'({ Elector, memoryStore }) {
     const clock = fakeClock()
-    // The meter begins when rounding hides nine milliseconds, and looks when it hides none.
+    // The sleep meter starts when rounding hides nine milliseconds, and reads the clock again when rounding hides none.
     await clock.advance(9)
     const coarse = { ...clock, bootMs: () => Math.floor(clock.bootMs() / 10) * 10 }
     const store = memoryStore({ clock })
@@ -26,7 +26,7 @@ export const time: Checks = {
     await Promise.all([elector.stop(), clock.advance(60_000)])
   },
 
-  async 'time passes although the machine slept for a time that is no whole number'({ Elector, memoryStore }) {
+  async 'time advances after the machine slept for a fractional number of milliseconds'({ Elector, memoryStore }) {
     const clock = withoutSpin(fakeClock())
     const store = memoryStore({ clock })
     const elector = new Elector({ store, election: 'e', clock, leaseDurationMs: 8_242 })

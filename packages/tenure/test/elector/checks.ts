@@ -7,8 +7,11 @@ import { time } from './check-time.ts'
 /** The library, or a mutant of it. */
 export type Library = typeof import('../../src/index.ts')
 
-/** Each resolves if what its name says holds, and rejects if it does not. */
+/** Checks by name. Each resolves if the statement in its name holds, and rejects otherwise. */
 export type Checks = Readonly<Record<string, (library: Library) => Promise<void>>>
 
-/** What holds of an elector around its algorithm, where the simulator does not look, for the library and its mutants. */
+/**
+ * Checks of the code around the election algorithm, which the simulator does not cover. They run on the library and on
+ * its mutants.
+ */
 export const checks: Checks = { ...blockedLoop, ...identities, ...lateGrants, ...signals, ...time }

@@ -4,7 +4,7 @@ import { fakeClock } from '../../src/testing/index.ts'
 
 const call = { signal: new AbortController().signal }
 
-/** Two electors on one store, of which the first leads. */
+/** Starts two electors on one store. The first one leads. */
 async function scene() {
   const clock = fakeClock()
   const memory = memoryStore({ clock })
@@ -48,7 +48,7 @@ const listeners: Record<string, Listener> = {
   },
 }
 
-/** Hands in work that takes 4 s: less than what is left of a lease that could not be renewed. */
+/** Adds work that takes 4 s, which is less than the time left of a lease that could not be renewed. */
 function handIn({ clock, leadership }: { clock: Scene['clock']; leadership: Leadership }): { settled: boolean } {
   const work = { settled: false }
   leadership.waitUntil(
@@ -62,7 +62,7 @@ function handIn({ clock, leadership }: { clock: Scene['clock']; leadership: Lead
   return work
 }
 
-describe('work that is handed in while the end is told is never released under', () => {
+describe('work that an abort listener adds', () => {
   const cases = Object.keys(endings).flatMap((ending) =>
     Object.keys(listeners).flatMap((listener) => [
       { ending, listener, order: 'before' },
@@ -70,7 +70,7 @@ describe('work that is handed in while the end is told is never released under',
     ]),
   )
   test.each(cases)(
-    'after $ending, with a listener $order it that calls $listener',
+    'work added during $ending settles before the release, with a listener $order it that calls $listener',
     async ({ ending, listener, order }) => {
       const s = await scene()
       const callBack = () => listeners[listener]?.(s)

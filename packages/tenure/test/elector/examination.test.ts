@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Elector, memoryStore, TenureError, type ElectionEvent, type LeaseStore } from '../../src/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
-/** An elector on a store in memory, which examines like this. */
+/** An elector on a memory store with this diagnose function. */
 function scene(examine: NonNullable<LeaseStore['examine']>, leaseDurationMs = 15_000) {
   const clock = fakeClock()
   const events: ElectionEvent[] = []
@@ -20,11 +20,11 @@ function scene(examine: NonNullable<LeaseStore['examine']>, leaseDurationMs = 15
   return { clock, calls, elector, errors }
 }
 
-/** Half of the default retry interval, and the longest. */
+/** The default delay before diagnostics: half of the retry interval, and also the longest delay. */
 const lullMs = 1_000
 const finding = new TenureError('MISSING_RIGHT', 'a may not update')
 
-test('what a store misses is reported once when an elector starts, and changes nothing else', async () => {
+test('a diagnostic of the store is reported once when an elector starts, and has no other effect', async () => {
   const { clock, calls, elector, errors } = scene(async () => [finding])
   expect(calls).toEqual([])
   elector.start()
@@ -43,7 +43,7 @@ test('what a store misses is reported once when an elector starts, and changes n
 test.each([
   [3_000, 200],
   [600_000, lullMs],
-])('with a lease of %i ms it asks %i ms after the first answer', async (leaseDurationMs, afterMs) => {
+])('with a lease of %i ms diagnostics run %i ms after the first answer', async (leaseDurationMs, afterMs) => {
   const { clock, calls, elector } = scene(async () => [], leaseDurationMs)
   elector.start()
   await clock.advance(0)
@@ -54,7 +54,7 @@ test.each([
   await elector.stop()
 })
 
-test('an examination that hangs delays nothing, and is told when the elector stops', async () => {
+test('a diagnose call that hangs delays nothing, and its signal aborts when the elector stops', async () => {
   const { clock, calls, elector, errors } = scene(() => new Promise(() => undefined))
   elector.start()
   await clock.advance(0)
@@ -67,7 +67,7 @@ test('an examination that hangs delays nothing, and is told when the elector sto
   expect([errors(), clock.timers]).toEqual([[], 0])
 })
 
-test('an examination that fails is not reported: the campaign asks the same store', async () => {
+test('a failed diagnose call is not reported, because the campaign uses the same store', async () => {
   const failures: NonNullable<LeaseStore['examine']>[] = [
     () => Promise.reject(new Error('no')),
     () => {
@@ -84,7 +84,7 @@ test('an examination that fails is not reported: the campaign asks the same stor
   }
 })
 
-test('what it finds after the elector has stopped is not reported', async () => {
+test('a diagnostic that arrives after the elector has stopped is not reported', async () => {
   let answer: (found: readonly Error[]) => void = () => undefined
   const { clock, elector, errors } = scene(() => new Promise((resolve) => (answer = resolve)))
   elector.start()
@@ -95,7 +95,7 @@ test('what it finds after the elector has stopped is not reported', async () => 
   expect(errors()).toEqual([])
 })
 
-test('an elector that ends before or soon after it starts examines nothing, and keeps no timer', async () => {
+test('an elector that stops before or soon after its start runs no diagnostics and leaves no timer', async () => {
   for (const signal of [AbortSignal.abort(), undefined]) {
     const { clock, elector, calls } = scene(async () => [finding])
     elector.start({ signal })

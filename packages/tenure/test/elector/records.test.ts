@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Elector, memoryStore, type ElectionEvent, type LeaseRecord, type LeaseStore } from '../../src/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
-/** An elector on a store that distorts what it shows. */
+/** An elector on a store that distorts the records that it returns. */
 function scene(distort: (record: LeaseRecord, verb: string) => LeaseRecord) {
   const clock = fakeClock()
   const memory = memoryStore({ clock })
@@ -33,38 +33,44 @@ function scene(distort: (record: LeaseRecord, verb: string) => LeaseRecord) {
 const errorCodes = (events: readonly ElectionEvent[]) =>
   events.flatMap((event) => (event.type === 'error' ? [(event.error as { code?: string }).code] : []))
 
-describe('a record with a duration that makes no sense', () => {
-  test.each([NaN, Infinity, -1, -Infinity])('is no answer to an acquire: %d', async (leaseDurationMs) => {
-    const { clock, make, events, calls } = scene((record) => ({ ...record, leaseDurationMs }))
-    const elector = make('a')
-    elector.start()
-    await clock.advance(60_000)
-    expect(elector.isLeader()).toBe(false)
-    expect(new Set(errorCodes(events))).toEqual(new Set(['RECORD_INVALID']))
-    expect(calls.length).toBeLessThan(120)
-    void elector.stop()
-    await clock.advance(60_000)
-    expect(clock.timers).toBe(0)
-  })
+describe('a record with an invalid duration', () => {
+  test.each([NaN, Infinity, -1, -Infinity])(
+    'an acquire fails when its record has the invalid duration %d',
+    async (leaseDurationMs) => {
+      const { clock, make, events, calls } = scene((record) => ({ ...record, leaseDurationMs }))
+      const elector = make('a')
+      elector.start()
+      await clock.advance(60_000)
+      expect(elector.isLeader()).toBe(false)
+      expect(new Set(errorCodes(events))).toEqual(new Set(['RECORD_INVALID']))
+      expect(calls.length).toBeLessThan(120)
+      void elector.stop()
+      await clock.advance(60_000)
+      expect(clock.timers).toBe(0)
+    },
+  )
 
-  test.each([NaN, Infinity, -1])('founds nothing when a read resolves an acquire: %d', async (leaseDurationMs) => {
-    const { clock, make, memory, calls } = scene((record, verb) =>
-      verb === 'read' ? { ...record, leaseDurationMs } : record,
-    )
-    const lost: LeaseStore['acquire'] = async (claim, call) => {
-      await memory.acquire(claim, call)
-      throw new Error('the answer was lost')
-    }
-    const elector = make('a', { acquire: lost })
-    elector.start()
-    await clock.advance(14_000)
-    expect(elector.isLeader()).toBe(false)
-    expect(calls.filter((verb) => verb === 'renew')).toEqual([])
-    void elector.stop()
-    await clock.advance(60_000)
-  })
+  test.each([NaN, Infinity, -1])(
+    'a read with the invalid duration %d does not resolve an acquire',
+    async (leaseDurationMs) => {
+      const { clock, make, memory, calls } = scene((record, verb) =>
+        verb === 'read' ? { ...record, leaseDurationMs } : record,
+      )
+      const lost: LeaseStore['acquire'] = async (claim, call) => {
+        await memory.acquire(claim, call)
+        throw new Error('the answer was lost')
+      }
+      const elector = make('a', { acquire: lost })
+      elector.start()
+      await clock.advance(14_000)
+      expect(elector.isLeader()).toBe(false)
+      expect(calls.filter((verb) => verb === 'renew')).toEqual([])
+      void elector.stop()
+      await clock.advance(60_000)
+    },
+  )
 
-  test('does not keep the signal from aborting when a renewal shows it', async () => {
+  test('the signal aborts in time when a renewal returns a record with an invalid duration', async () => {
     let broken = false
     const { clock, make, calls } = scene((record) => (broken ? { ...record, leaseDurationMs: NaN } : record))
     const elector = make('a')
@@ -81,8 +87,8 @@ describe('a record with a duration that makes no sense', () => {
   })
 })
 
-describe('a record without a duration', () => {
-  test('founds no grant, neither by an answer nor by a read', async () => {
+describe('a record with a duration of zero', () => {
+  test('a record with a duration of zero grants no leadership, neither in an answer nor in a read', async () => {
     const { clock, make, memory, events } = scene((record) => ({ ...record, leaseDurationMs: 0 }))
     const elector = make('a')
     elector.start()
@@ -91,14 +97,14 @@ describe('a record without a duration', () => {
       expect(elector.isLeader()).toBe(false)
     }
     expect(errorCodes(events)).toContain('RECORD_INVALID')
-    // What it was granted all the same is given back, so that others need not wait.
+    // The elector releases what it was granted, so that others need not wait.
     const record = await memory.read('e', { signal: new AbortController().signal })
     expect(record?.term).toBeGreaterThan(1)
     void elector.stop()
     await clock.advance(60_000)
   })
 
-  test('is waited for by others as long as they know of', async () => {
+  test('a standby still waits for a leader whose record has a duration of zero', async () => {
     const { clock, make, memory } = scene((record) =>
       record.holder === 'other' ? { ...record, leaseDurationMs: 0 } : record,
     )
@@ -116,7 +122,7 @@ describe('a record without a duration', () => {
   })
 })
 
-test('a grant is believed in for no longer than its record shows others', async () => {
+test('a grant lasts no longer than the duration that its record shows to others', async () => {
   const { clock, make } = scene((record) => ({ ...record, leaseDurationMs: 3_000 }))
   const elector = make('a')
   elector.start()

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { call, leading, lease, stopAndCheck } from './scene.ts'
 
 describe('renewal', () => {
-  test('one failed renewal never ends leadership', async () => {
+  test('one failed renewal does not end leadership', async () => {
     const { elector, clock, link, events } = await leading()
     link.fate('renew', 'fail')
     await clock.advance(5_000)
@@ -14,7 +14,7 @@ describe('renewal', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('passing the deadline always ends it, and the signal aborts on time although the store hangs (B1, D13)', async () => {
+  test('leadership ends at the deadline, and the signal aborts on time even when the store hangs (B1, D13)', async () => {
     const { elector, clock, link, leadership } = await leading()
     link.fate('all', 'lose-request')
     await clock.advance(9_999)
@@ -32,7 +32,7 @@ describe('renewal', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('a leader that cannot hear stops sending renewals once it stepped down (B3)', async () => {
+  test('a leader that receives no answers stops sending renewals after it has stepped down (B3)', async () => {
     const { elector, clock, link } = await leading()
     link.fate('all', 'lose-answer')
     await clock.advance(10_000)
@@ -44,14 +44,14 @@ describe('renewal', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('the lease counts from the moment it was sent, not from the answer (A8, A9)', async () => {
+  test('the lease counts from the time a renewal was sent, not from its answer (A8, A9)', async () => {
     const { elector, clock, link } = await leading()
     const answer = link.hold('renew')
     await clock.advance(5_000 + 2_400)
     answer()
     await clock.advance(0)
     link.fate('all', 'lose-request')
-    // Sent at 5,000 and answered at 7,400: the deadline is 15,000.
+    // The renewal was sent at 5,000 and answered at 7,400, so the deadline is 15,000.
     await clock.advance(15_000 - 7_400 - 1)
     expect(elector.isLeader()).toBe(true)
     await clock.advance(1)
@@ -59,7 +59,7 @@ describe('renewal', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('an answer after its timeout is dropped (B4, C5)', async () => {
+  test('an answer that arrives after its timeout is dropped (B4, C5)', async () => {
     const { elector, clock, link, memory } = await leading()
     const answer = link.hold('renew')
     await clock.advance(5_000 + 3_001)
@@ -73,21 +73,21 @@ describe('renewal', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('a renewal whose answer was lost is adopted: no loss, no extension, sent again at once', async () => {
+  test('a renewal whose answer was lost is adopted without a loss or an extension, and sent again at once', async () => {
     const { elector, clock, link } = await leading()
     link.fate('renew', 'lose-answer')
     await clock.advance(5_000)
     link.fate('renew', 'pass')
     const before = link.calls.length
     await clock.advance(3_000)
-    // The repeated one is refused for its old version; the one after it carries the adopted version.
+    // The retried renewal is refused because of its old version. The next one uses the adopted version.
     expect(link.calls.slice(before).map(({ verb }) => verb)).toEqual(['renew', 'renew'])
     expect(elector.isLeader()).toBe(true)
     expect(elector.leader()?.term).toBe(1)
     await stopAndCheck(elector, clock)
   })
 
-  test('a refusal that shows somebody else ends leadership at once', async () => {
+  test('leadership ends at once when a refused renewal shows another holder', async () => {
     const { elector, clock, memory, leadership } = await leading()
     const record = await memory.read('e', call)
     if (!record) throw new Error('There is no record.')
@@ -100,7 +100,7 @@ describe('renewal', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('a count of failed renewals ends it before the deadline, if one is set', async () => {
+  test('leadership ends before the deadline after maxFailedRenewals failed renewals', async () => {
     const { elector, clock, link, leadership } = await leading({ maxFailedRenewals: 2 })
     link.fate('renew', 'fail')
     await clock.advance(6_999)

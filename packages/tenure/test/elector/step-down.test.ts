@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { call, leading, lease, stopAndCheck } from './scene.ts'
 
 describe('stepping down', () => {
-  test('releases and stays out for one lease duration', async () => {
+  test('stepDown releases the lease, and the elector stays out for one lease duration', async () => {
     const { elector, make, clock } = await leading()
     const other = make({ identity: 'b' })
     other.start()
@@ -19,7 +19,7 @@ describe('stepping down', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('lets another one lead first even where nobody else is there', async () => {
+  test('stepDown keeps the elector out for its cooldown even when nobody else campaigns', async () => {
     const { elector, clock } = await leading()
     await Promise.all([elector.stepDown({ cooldownMs: 40_000 }), clock.advance(0)])
     await clock.advance(39_999)
@@ -29,7 +29,7 @@ describe('stepping down', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('settles although work does not, and leaves the lease to run out', async () => {
+  test('stepDown settles when work does not, and leaves the lease to expire', async () => {
     const { elector, clock, leadership, memory } = await leading({ drainTimeoutMs: 5_000 })
     leadership.waitUntil(new Promise(() => undefined))
     await Promise.all([elector.stepDown(), clock.advance(5_000)])

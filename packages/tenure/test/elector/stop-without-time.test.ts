@@ -11,22 +11,22 @@ async function leader() {
   return { clock, elector }
 }
 
-describe('on a clock that nobody advances', () => {
-  test('stop settles right after a lease expired in a sleep', async () => {
+describe('a clock that nobody advances', () => {
+  test('stop settles without a timer right after a lease expired during a sleep', async () => {
     const { clock, elector } = await leader()
     clock.sleep(60_000)
     expect(elector.isLeader()).toBe(false)
     await elector.stop()
   })
 
-  test('stop settles right after a step-down without a cooldown', async () => {
+  test('stop settles without a timer right after a step-down without a cooldown', async () => {
     const { clock, elector } = await leader()
     await elector.stepDown({ cooldownMs: 0 })
     await elector.stop()
     expect(clock.timers).toBe(0)
   })
 
-  test('waitForLeadership resolves right after a step-down without a cooldown', async () => {
+  test('waitForLeadership resolves without a timer right after a step-down without a cooldown', async () => {
     const { elector } = await leader()
     await elector.stepDown({ cooldownMs: 0 })
     expect((await elector.waitForLeadership()).term).toBe(2)

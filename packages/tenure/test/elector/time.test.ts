@@ -2,19 +2,22 @@ import { describe, expect, test } from 'vitest'
 import { leading, lease, stopAndCheck } from './scene.ts'
 
 describe('time', () => {
-  test.each([3_600_000, -3_600_000])('a wall clock moved by %d ms changes nothing (A1, A2, A13)', async (jump) => {
-    const { elector, clock, events } = await leading()
-    for (let round = 0; round < 10; round += 1) {
-      clock.setWall(clock.wallMs() + jump)
+  test.each([3_600_000, -3_600_000])(
+    'a wall clock that is moved by %d ms changes nothing (A1, A2, A13)',
+    async (jump) => {
+      const { elector, clock, events } = await leading()
+      for (let round = 0; round < 10; round += 1) {
+        clock.setWall(clock.wallMs() + jump)
+        expect(elector.isLeader()).toBe(true)
+        await clock.advance(lease)
+      }
       expect(elector.isLeader()).toBe(true)
-      await clock.advance(lease)
-    }
-    expect(elector.isLeader()).toBe(true)
-    expect(events.filter(({ type }) => type === 'lost')).toEqual([])
-    await stopAndCheck(elector, clock)
-  })
+      expect(events.filter(({ type }) => type === 'lost')).toEqual([])
+      await stopAndCheck(elector, clock)
+    },
+  )
 
-  test('after a sleep the first question already says no (A4)', async () => {
+  test('isLeader is false immediately after a sleep longer than the lease (A4)', async () => {
     const { elector, clock, leadership } = await leading()
     clock.sleep(3 * lease)
     expect(elector.isLeader()).toBe(false)
@@ -24,18 +27,18 @@ describe('time', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('after a sleep the tick aborts the signal of a leader that asks nothing (A4)', async () => {
+  test('the periodic tick aborts the signal after a sleep, even if nobody calls isLeader (A4)', async () => {
     const { elector, clock, leadership } = await leading()
     const { signal } = leadership
     clock.sleep(3 * lease)
-    // Somebody set the wall clock back by the same time, so that it shows nothing.
+    // Set the wall clock back by the same time, so that it does not show the sleep.
     clock.setWall(clock.wallMs() - 3 * lease)
     await clock.advance(1_000)
     expect(signal.aborted).toBe(true)
     await stopAndCheck(elector, clock)
   })
 
-  test('a sleep that leaves time does not end leadership', async () => {
+  test('leadership survives a sleep that leaves time on the lease', async () => {
     const { elector, clock } = await leading()
     clock.sleep(4_000)
     expect(elector.isLeader()).toBe(true)
@@ -44,7 +47,7 @@ describe('time', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('remainingMs and drainMs count down to the deadline and to the end of belief', async () => {
+  test('remainingMs counts down to the deadline, and drainMs to the end of belief', async () => {
     const { elector, clock, leadership, link } = await leading()
     expect(leadership.remainingMs()).toBe(10_000)
     expect(leadership.drainMs()).toBeCloseTo((lease * 0.99) / 1.01, 6)

@@ -3,7 +3,7 @@ import { Elector } from '../../src/elector.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
-test('a pause between the look at the clock and the start of its timer does not put the end off', async () => {
+test('a pause between reading the clock and setting the timer does not delay the end of leadership', async () => {
   const fake = fakeClock()
   const renewIntervalMs = 4_000
   let pausedMs = 0
@@ -15,7 +15,7 @@ test('a pause between the look at the clock and the start of its timer does not 
     bootMs: () => fake.bootMs() + pausedMs,
     wallMs: () => fake.wallMs() + pausedMs,
     setTimer(...[delayMs, callback, options]: Parameters<typeof fake.setTimer>) {
-      // The process stands still here, and everything else goes on.
+      // The process is paused here while everything else continues.
       if (delayMs === renewIntervalMs) {
         pausedMs += pauseMs
         pauseMs = 0
@@ -28,7 +28,7 @@ test('a pause between the look at the clock and the start of its timer does not 
   await fake.advance(0)
   const leadership = await elector.waitForLeadership()
   const { signal } = leadership
-  // The renewal is answered at once, and the timer for the next one is set.
+  // The store answers the renewal at once, and the elector sets the timer for the next one.
   pauseMs = 60_000
   await fake.advance(renewIntervalMs)
   expect(pausedMs).toBe(60_000)

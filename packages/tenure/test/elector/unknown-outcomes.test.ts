@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { call, leading, lease, scene, stopAndCheck } from './scene.ts'
 
 describe('unknown outcomes', () => {
-  test('an acquire whose answer was lost is found by reading, and counts from its first transmission (B2)', async () => {
+  test('a read finds an acquire whose answer was lost, and its lease counts from the first transmission (B2)', async () => {
     const { elector, clock, link, memory } = scene({ watch: false, renewDeadlineMs: 13_000, retryIntervalMs: 1_000 })
     link.fate('acquire', 'lose-answer')
     link.fate('renew', 'lose-request')
@@ -20,7 +20,7 @@ describe('unknown outcomes', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('an acquire is repeated with its attempt, then given up for good, and what became of it is released', async () => {
+  test('an acquire is retried with the same attempt, then given up, and its late grant is released', async () => {
     const { elector, clock, link, memory } = scene({ watch: false })
     link.fate('acquire', 'lose-answer')
     link.fate('read', 'fail')
@@ -36,7 +36,7 @@ describe('unknown outcomes', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('a grant that arrives too late to lead is given back', async () => {
+  test('a grant that arrives too late to lead is released', async () => {
     const { elector, clock, link, memory } = scene({ watch: false })
     const answer = link.hold('acquire')
     elector.start()
@@ -51,7 +51,7 @@ describe('unknown outcomes', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('stop gives back a grant whose answer is on its way', async () => {
+  test('stop releases a grant whose answer is in flight', async () => {
     const { elector, clock, link, memory } = scene()
     const answer = link.hold('acquire')
     elector.start()
@@ -65,7 +65,7 @@ describe('unknown outcomes', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('stop settles in bounded time whatever the store does (C9, C10)', async () => {
+  test('stop settles in bounded time for every store fault (C9, C10)', async () => {
     for (const leaseDurationMs of [lease, 2 * 60 * 60_000]) {
       for (const fate of ['fail', 'lose-request', 'lose-answer'] as const) {
         for (const afterMs of [0, 1, 4_999, 5_001, 12_000, 40_000]) {
@@ -100,7 +100,7 @@ describe('unknown outcomes', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('a long lease is given back although the first try to do so failed', async () => {
+  test('stop releases a long lease even when its first try fails', async () => {
     const { elector, clock, link, memory } = scene({ leaseDurationMs: 2 * 60 * 60_000 })
     elector.start()
     await clock.advance(0)
@@ -115,15 +115,15 @@ describe('unknown outcomes', () => {
 })
 
 describe('vanished records', () => {
-  test('a record that is gone counts as held for its duration (D9)', async () => {
+  test('a deleted record counts as held for its duration (D9)', async () => {
     const { elector, make, clock, memory } = await leading()
     const standby = make({ identity: 'b' })
     standby.start()
     await clock.advance(1_000)
     memory.delete('e')
     await clock.advance(0)
-    expect(standby.explain().summary).toMatch(/the record of "e" vanished/)
-    // The leader notices at its next renewal; nobody leads before the lease has run out.
+    expect(standby.explain().summary).toMatch(/the record of "e" was deleted/)
+    // The leader notices at its next renewal. Nobody leads before the lease has expired.
     await clock.advance(5_000)
     expect([elector.isLeader(), standby.isLeader()]).toEqual([false, false])
     await clock.advance(lease)

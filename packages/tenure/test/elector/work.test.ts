@@ -4,7 +4,7 @@ import type { Elector } from '../../src/index.ts'
 import { call, leading, lease, scene, stopAndCheck } from './scene.ts'
 
 describe('work', () => {
-  test('stop: isLeader is false at once, the lease is renewed while work winds down, then released (C6)', async () => {
+  test('on stop isLeader is false at once, and the lease is renewed until work settles and then released (C6)', async () => {
     const { elector, clock, memory, leadership } = await leading()
     let finish = (): void => undefined
     leadership.waitUntil(new Promise<void>((resolve) => (finish = resolve)))
@@ -21,7 +21,7 @@ describe('work', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('work that does not settle in time is never released under (C6, C7)', async () => {
+  test('stop does not release the lease when work does not settle in time (C6, C7)', async () => {
     const { elector, clock, memory, leadership } = await leading({ drainTimeoutMs: 8_000 })
     leadership.waitUntil(new Promise(() => undefined))
     const stopped = elector.stop()
@@ -31,7 +31,7 @@ describe('work', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('after a loss, unsettled work keeps its own elector out, and explain says so', async () => {
+  test('unsettled work keeps its elector from campaigning after a loss, and explain shows this', async () => {
     const { elector, clock, link, leadership, events } = await leading()
     let finish = (): void => undefined
     leadership.waitUntil(new Promise<void>((resolve) => (finish = resolve)))
@@ -50,7 +50,7 @@ describe('work', () => {
     await stopAndCheck(elector, clock)
   })
 
-  test('work that fails is reported and harms nobody (C7, C16)', async () => {
+  test('work that fails is reported and does not end leadership (C7, C16)', async () => {
     const { elector, clock, leadership, events } = await leading()
     leadership.waitUntil(Promise.reject(new Error('out of paper')))
     await clock.advance(lease)
@@ -62,7 +62,7 @@ describe('work', () => {
   })
 
   test.each(['stop', 'stepDown'] as const)(
-    'work handed in while the end is told is waited for: %s (C6)',
+    'work that an abort listener adds settles before the release: %s (C6)',
     async (how) => {
       const { elector, clock, memory, leadership } = await leading()
       let finish = (): void => undefined
@@ -79,7 +79,7 @@ describe('work', () => {
     },
   )
 
-  test('work handed in while the lease is being given back comes too late', async () => {
+  test('waitUntil throws while the lease is being released', async () => {
     const { elector, clock, link, leadership } = await leading()
     const answer = link.hold('release')
     const stopped = elector.stop()
@@ -90,7 +90,7 @@ describe('work', () => {
     await stopped
   })
 
-  test.each(['stop', 'stepDown'] as const)('an observer of calls may call %s (C7)', async (how) => {
+  test.each(['stop', 'stepDown'] as const)('a call observer may call %s (C7)', async (how) => {
     for (const verb of ['acquire', 'renew'] as const) {
       const { clock, make, link } = scene()
       let ended: Promise<void> | undefined
@@ -107,9 +107,9 @@ describe('work', () => {
     }
   })
 
-  test('an observer that rejects is contained and reported (C16)', async () => {
+  test('an observer that rejects is reported and does not affect the elector (C16)', async () => {
     const { clock, make } = scene()
-    // As queries of database libraries are: no Promise of Node's, and they begin when they are waited for.
+    // Queries of database libraries behave like this. They are not native promises, and start when they are awaited.
     class Query {
       // oxlint-disable-next-line unicorn/no-thenable
       then(_: unknown, reject: (error: Error) => void) {
@@ -126,7 +126,7 @@ describe('work', () => {
     }
   })
 
-  test('work that ends because it was told to has not failed', async () => {
+  test('work that ends because its signal aborted does not count as failed', async () => {
     const { elector, clock, leadership, events } = await leading()
     leadership.waitUntil(wait(60_000, undefined, { signal: leadership.signal }))
     leadership.waitUntil(
@@ -136,7 +136,7 @@ describe('work', () => {
     expect(events.filter(({ type }) => type === 'error')).toEqual([])
   })
 
-  test('work that does not settle in time is named', async () => {
+  test('work that does not settle in time is reported with the exceeded limit', async () => {
     const { elector, clock, leadership, events } = await leading({ drainTimeoutMs: 1_500 })
     leadership.waitUntil(new Promise(() => undefined))
     await stopAndCheck(elector, clock)
@@ -150,7 +150,7 @@ describe('work', () => {
     expect(elector.explain().summary).toMatch(/^Stopped: .* 1 piece of its work has not settled/)
   })
 
-  test('an observer that throws, or calls stop() itself, is contained (C7, E7)', async () => {
+  test('an observer that throws or calls stop() itself does not affect the elector (C7, E7)', async () => {
     const { clock, make, memory } = scene()
     const elector: Elector = make({
       observer: {

@@ -5,7 +5,7 @@ import { fakeClock, fakeLeadership } from '../../src/testing/index.ts'
 
 const nothing = () => undefined
 
-test('a leadership that lasts for thousands of runs keeps the newest ten, here as in the record', async () => {
+test('a job log keeps the newest ten runs, in memory and in the record, after thousands of runs', async () => {
   const leadership = fakeLeadership()
   const book = new Book(leadership, fakeClock(), nothing)
   for (let slot = 1; slot <= 2_000; slot += 1) {
@@ -17,10 +17,10 @@ test('a leadership that lasts for thousands of runs keeps the newest ten, here a
   expect(noteOf(leadership.carry)?.lastRunMs).toBe(2_000)
 })
 
-test('a run whose leadership is over does not begin', async () => {
+test('a run does not begin after its leadership has ended', async () => {
   const leadership = fakeLeadership()
   const book = new Book(leadership, fakeClock(), nothing)
   leadership.lose()
-  const perform = () => expect.unreachable('it began')
+  const perform = () => expect.unreachable('the run began')
   expect(await book.run({ scheduledMs: 1, perform })).toBeUndefined()
 })

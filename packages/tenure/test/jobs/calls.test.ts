@@ -7,7 +7,7 @@ import { fleet, type Fleet } from './fleet.ts'
 const noteIn = async (on: Fleet, name: string) => noteOf((await on.memory.read(name, call))?.carry ?? '')
 
 describe('once', () => {
-  test('runs in one process for ever, and the others wait for it', async () => {
+  test('once() runs in exactly one process, and the other callers wait for it', async () => {
     const on = fleet()
     const all = ['a', 'b', 'c'].map((name) => follow(on.member(name).jobs.once('migrate', on.work(name, 20_000))))
     await on.clock.advance(19_000)
@@ -22,7 +22,7 @@ describe('once', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('of a large fleet costs those who come later one look, and no write', async () => {
+  test('once() costs later callers one read and no write', async () => {
     const on = fleet()
     const first = follow(on.member('a').jobs.once('migrate', on.work('a')))
     await on.clock.advance(100)
@@ -36,7 +36,7 @@ describe('once', () => {
     expect(await on.memory.read('migrate', call)).toEqual(before)
   })
 
-  test('rejects with its failure, and is run again by the next one', async () => {
+  test('once() rejects when its work fails, and the next caller runs it again', async () => {
     const on = fleet()
     const failed = follow(
       on.member('a').jobs.once('migrate', async () => {
@@ -52,7 +52,7 @@ describe('once', () => {
     expect((await noteIn(on, 'migrate'))?.doneMs).toBeDefined()
   })
 
-  test('is run by one that waits when the one before fails', async () => {
+  test('a waiting caller of once() runs the work when the previous runner fails', async () => {
     const on = fleet()
     const fails = follow(
       on.member('a').jobs.once('migrate', async (context) => {
@@ -68,7 +68,7 @@ describe('once', () => {
     expect(on.ran[1]?.atMs ?? 0).toBeGreaterThanOrEqual(on.ran[0]?.endedMs ?? Infinity)
   })
 
-  test('is run again when its process crashed in the middle, after its lease', async () => {
+  test('once() runs again after the lease expires when its process crashed during the run', async () => {
     const on = fleet()
     const a = on.member('a')
     follow(a.jobs.once('migrate', on.work('a', 3_600_000)))
@@ -82,7 +82,7 @@ describe('once', () => {
     expect((await noteIn(on, 'migrate'))?.runs.map(({ result }) => result)).toEqual(['succeeded', 'lost'])
   })
 
-  test('that succeeds while its process is being stopped has ran, and is not run again', async () => {
+  test('once() counts as done when it succeeds while its process is stopping', async () => {
     const on = fleet()
     const a = on.member('a')
     const ran = follow(
@@ -99,7 +99,7 @@ describe('once', () => {
     expect(next.value).toBe('already-done')
   })
 
-  test('rejects with the reason of its signal', async () => {
+  test('once() rejects with the reason of its signal', async () => {
     const on = fleet()
     follow(on.member('a').jobs.once('migrate', on.work('a', 60_000)))
     await on.clock.advance(100)
@@ -113,8 +113,8 @@ describe('once', () => {
   })
 })
 
-describe('at most once per interval', () => {
-  test('one of many that are called at once runs it, and the others do not wait for it', async () => {
+describe('atMostOncePer', () => {
+  test('atMostOncePer runs in one of many concurrent callers, and the others do not wait', async () => {
     const on = fleet()
     const all = ['a', 'b', 'c', 'd'].map((name) =>
       follow(on.member(name).jobs.atMostOncePer({ hours: 1 }, 'hourly', on.work(name, 30_000))),
@@ -127,7 +127,7 @@ describe('at most once per interval', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('it is run again when the time has passed, even if it failed before', async () => {
+  test('atMostOncePer runs again after the interval, even if the previous run failed', async () => {
     const on = fleet()
     const fails = async () => {
       throw new Error('no')
@@ -145,7 +145,7 @@ describe('at most once per interval', () => {
     expect(later.value).toBe('ran')
   })
 
-  test('a run that is ahead of this clock counts', async () => {
+  test('atMostOncePer counts a run whose time is ahead of this clock', async () => {
     const on = fleet()
     const ahead = follow(on.member('a', { aheadMs: 600_000 }).jobs.atMostOncePer({ minutes: 1 }, 'x', on.work('a')))
     await on.clock.advance(100)
@@ -154,7 +154,7 @@ describe('at most once per interval', () => {
     expect([ahead.value, behind.value]).toEqual(['ran', 'skipped'])
   })
 
-  test('a call whose lease is lost in the middle rejects, and the run counts', async () => {
+  test('atMostOncePer rejects when its lease is lost during the run, and the run counts', async () => {
     const on = fleet()
     const a = on.member('a')
     const lost = follow(a.jobs.atMostOncePer({ hours: 1 }, 'hourly', on.work('a', 60_000)))
@@ -169,7 +169,7 @@ describe('at most once per interval', () => {
 })
 
 describe('tryRun', () => {
-  test('runs now, or says that somebody else does', async () => {
+  test('tryRun runs at once, or returns busy while another process runs', async () => {
     const on = fleet()
     const first = follow(on.member('a').jobs.tryRun('import', on.work('a', 10_000)))
     await on.clock.advance(100)
@@ -185,7 +185,7 @@ describe('tryRun', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('rejects with what the work throws, even if that says that something else is busy', async () => {
+  test('tryRun rejects with the error of its work, even if that error is BUSY', async () => {
     const on = fleet()
     const failed = follow(
       on.member('a').jobs.tryRun('import', async () => {
@@ -196,7 +196,7 @@ describe('tryRun', () => {
     expect(failed).toMatchObject({ state: 'rejected', error: { message: 'The queue is busy.' } })
   })
 
-  test('is aborted after maxRuntimeMs, and rejects with that', async () => {
+  test('tryRun aborts its work and rejects after maxRuntimeMs', async () => {
     const on = fleet()
     const slow = follow(on.member('a').jobs.tryRun('import', on.work('a', 60_000), { maxRuntimeMs: 2_000 }))
     await on.clock.advance(3_000)
@@ -204,8 +204,8 @@ describe('tryRun', () => {
   })
 })
 
-describe('jobs that are called', () => {
-  test('are not kept from ending by a store that does not answer', async () => {
+describe('jobs that run on demand', () => {
+  test('close settles while the store does not answer', async () => {
     const on = fleet()
     const a = on.member('a')
     a.crash()
@@ -216,7 +216,7 @@ describe('jobs that are called', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('under ever new names do not fill the memory: the last thousand are remembered', async () => {
+  test('status remembers the last thousand names, so that new names do not fill the memory', async () => {
     const on = fleet()
     const { jobs } = on.member('a')
     const calls = Array.from({ length: 1_005 }, (_, index) => jobs.tryRun(`import-${index}`, () => undefined))
@@ -228,8 +228,8 @@ describe('jobs that are called', () => {
   })
 })
 
-describe('what became of a job', () => {
-  test('is told by the record, of every job that was named', async () => {
+describe('the status of a job', () => {
+  test('status returns the recorded state of every named job', async () => {
     const on = fleet()
     const { jobs } = on.member('a')
     jobs.every('0 3 * * *', { name: 'nightly', timezone: 'Europe/Zurich' }, on.work('a'))
@@ -247,7 +247,7 @@ describe('what became of a job', () => {
     const [importing, nightly] = await jobs.status()
     expect(importing).toMatchObject({ name: 'import', leader: 'a', term: 1, running: { by: 'a', term: 1 } })
     expect(nightly).toMatchObject({ name: 'nightly', leader: 'a', schedule: '0 3 * * *', runs: [] })
-    // It has noted where it begins, which nobody ran.
+    // The job has recorded where its schedule begins. That is not a run.
     expect(nightly).not.toHaveProperty('lastRun')
     await on.clock.advance(2_000)
     expect(ran.value).toBe('ran')
@@ -270,7 +270,7 @@ describe('what became of a job', () => {
     await on.close()
   })
 
-  test('is told to an observer, in order', async () => {
+  test('an observer gets the events of a job in order', async () => {
     const on = fleet()
     const a = on.member('a')
     a.jobs.every({ minutes: 1 }, { name: 'sync', retries: 1 }, async ({ tries }) => {

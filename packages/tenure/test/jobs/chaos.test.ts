@@ -6,28 +6,37 @@ import { runVirtualFleet } from './virtual-fleet.ts'
 
 const seeds = Array.from({ length: 4 }, (_, index) => index + 1)
 
-describe('processes that are killed and paused in virtual time', () => {
-  test.each(seeds)('run no time twice, no two at once, and leave none out (seed %i)', async (seed) => {
-    const verdict = await runVirtualFleet(library, { seed, times: 40 })
-    expect(verdict.violations).toEqual([])
-    expect(verdict.ran).toBeGreaterThan(100)
-    expect(verdict.lostInTheMiddle).toBeGreaterThan(0)
-  })
+describe('a fleet whose processes are killed and paused in virtual time', () => {
+  test.each(seeds)(
+    'a fleet runs no scheduled time twice, overlaps no two runs, and skips no time (seed %i)',
+    async (seed) => {
+      const verdict = await runVirtualFleet(library, { seed, times: 40 })
+      expect(verdict.violations).toEqual([])
+      expect(verdict.ran).toBeGreaterThan(100)
+      expect(verdict.lostInTheMiddle).toBeGreaterThan(0)
+    },
+  )
 
-  test.each(seeds)('do so with one leader for all of their jobs (seed %i)', async (seed) => {
-    const verdict = await runVirtualFleet(library, { seed, times: 40, sharedLeader: 'all' })
-    expect(verdict.violations).toEqual([])
-    expect(verdict.ran).toBeGreaterThan(100)
-    expect(verdict.lostInTheMiddle).toBeGreaterThan(0)
-  })
+  test.each(seeds)(
+    'a fleet with a shared leader runs no scheduled time twice and skips none (seed %i)',
+    async (seed) => {
+      const verdict = await runVirtualFleet(library, { seed, times: 40, sharedLeader: 'all' })
+      expect(verdict.violations).toEqual([])
+      expect(verdict.ran).toBeGreaterThan(100)
+      expect(verdict.lostInTheMiddle).toBeGreaterThan(0)
+    },
+  )
 
-  test.each(seeds)('run no time twice when their clocks are hours apart and leap (seed %i)', async (seed) => {
-    const verdict = await runVirtualFleet(library, { seed, times: 40, hasWrongClocks: true })
-    expect(verdict.violations).toEqual([])
-  })
+  test.each(seeds)(
+    'a fleet runs no scheduled time twice when its wall clocks are hours apart and jump (seed %i)',
+    async (seed) => {
+      const verdict = await runVirtualFleet(library, { seed, times: 40, hasWrongClocks: true })
+      expect(verdict.violations).toEqual([])
+    },
+  )
 })
 
-test.each(jobMutants)('a library that would $name is found', { timeout: 60_000 }, async (mutant) => {
+test.each(jobMutants)('the virtual fleet catches a mutant that would $name', { timeout: 60_000 }, async (mutant) => {
   const { jobs } = await loadMutant<{ jobs: typeof library }>(mutant, { jobs: 'jobs/index.ts' })
   const found: string[] = []
   for (let seed = 1; seed <= 30 && found.length === 0; seed += 1) {

@@ -9,7 +9,7 @@ test.each(Object.keys(checks))('%s', async (name) => {
   await checks[name]?.(library)
 })
 
-test.each(checkedJobMutants)('a library that would $name is found', { timeout: 60_000 }, async (mutant) => {
+test.each(checkedJobMutants)('the checks catch a mutant that would $name', { timeout: 60_000 }, async (mutant) => {
   const { jobs } = await loadMutant<{ jobs: typeof library }>(mutant, { jobs: 'jobs/index.ts' })
   const check = checks[mutant.caughtBy] ?? expect.unreachable(`There is no check "${mutant.caughtBy}".`)
   expect(await passes(() => check(jobs))).toBe(false)

@@ -1,4 +1,4 @@
-/** What holds of jobs and their calls in virtual time, for the library and for mutants of it. */
+/** Checks of jobs in virtual time. They run on the library and on its mutants. */
 import assert from 'node:assert/strict'
 import type * as jobsLibrary from '../../src/jobs/index.ts'
 import { noteOf } from '../../src/jobs/note.ts'
@@ -16,7 +16,7 @@ const noteIn = async (on: Fleet, name: string) => noteOf((await on.memory.read(n
 const codeOf = ({ error }: Outcome<unknown>) => (isTenureError(error) ? error.code : error)
 const silent = { onEvent: () => undefined }
 
-/** One process whose work keeps its event loop blocked past its lease, and then succeeds. */
+/** A process whose work blocks the event loop past its lease and then succeeds. */
 async function blockedRun(library: Library, observer?: jobsLibrary.JobObserver) {
   const on = fleet(library)
   const clock = stallable(on.clock)
@@ -32,7 +32,7 @@ async function blockedRun(library: Library, observer?: jobsLibrary.JobObserver) 
   )
   await on.clock.advance(100)
   await on.clock.advance(11_000)
-  // The work has succeeded before a timer could end its leadership.
+  // The work succeeds before a timer can end its leadership.
   unblock()
   await on.clock.advance(0)
   clock.resume()
@@ -40,9 +40,7 @@ async function blockedRun(library: Library, observer?: jobsLibrary.JobObserver) 
 }
 
 export const checks: Readonly<Record<string, (library: Library) => Promise<void>>> = {
-  async 'once does not run work again that it has seen succeed when the event loop was blocked past the lease'(
-    library,
-  ) {
+  async 'once() does not repeat work that succeeded while the event loop was blocked past the lease'(library) {
     const { on, called, runs } = await blockedRun(library)
     await on.clock.advance(2 * lease)
     assert.equal(runs(), 1)
@@ -59,7 +57,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     assert.equal(on.clock.timers, 0)
   },
 
-  async 'once runs work again that returned early because it saw its signal aborted after a loss'(library) {
+  async 'once() repeats work that returned early because its signal aborted after a loss'(library) {
     const on = fleet(library)
     const a = on.member('a')
     let runs = 0
@@ -77,7 +75,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     assert.equal(called.value, 'ran')
   },
 
-  async 'once answers ran when another process has run the work as well before its own success was recorded'(library) {
+  async "once() returns 'ran' even when another process also ran the work before the success was recorded"(library) {
     const on = fleet(library)
     const a = on.member('a')
     const first = follow(
@@ -100,13 +98,13 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     )
   },
 
-  async 'once answers ran only after the store has the success'(library) {
+  async "once() returns 'ran' only after the store has recorded the success"(library) {
     const on = fleet(library)
     const a = on.member('a')
     const called = follow(
       a.jobs.once('migrate', async (context) => {
         await on.work('a')(context)
-        // Leadership can be won, and nothing can be recorded.
+        // Leadership can be acquired, but nothing can be recorded.
         a.link.fault = (verb) => (verb === 'renew' ? 'error' : undefined)
       }),
     )
@@ -132,7 +130,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     )
   },
 
-  async 'a run of once that was lost is reported without an observer of jobs'(library) {
+  async 'a lost run of once() is reported to onEvent when no job observer is set'(library) {
     const events: ElectionEvent[] = []
     const { on } = await blockedRun(library, { onEvent: (event) => void events.push(event) })
     await on.clock.advance(2 * lease)
@@ -155,7 +153,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
       }
       let closed: Promise<void> | undefined
       const onEvent = ({ type }: ElectionEvent) => {
-        // The store has the record of the run, and nobody has been told yet.
+        // The store has recorded the run, but the caller has not been notified yet.
         if (type !== 'renewed' || closed || aheadMs > 0) return
         if (ends === 'stall') aheadMs = 20_000
         else closed = a.jobs.close()
@@ -170,7 +168,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     }
   },
 
-  async 'a former leader of all jobs stops campaigning for a job'(library) {
+  async 'a former shared leader stops campaigning for a job'(library) {
     const on = fleet(library)
     const [a, b] = ['a', 'b'].map((name) => on.member(name, { sharedLeader: 'all' }))
     assert.ok(a && b)
@@ -180,7 +178,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     const other = new Elector({ store: on.memory, election: 'sync', identity: 'c', clock: on.clock, observer: silent })
     await on.clock.advance(minute / 2)
     other.start()
-    // The job is due, and its lease is another process's.
+    // The job is due, and another process holds its lease.
     await on.clock.advance(minute / 2 + 1_000)
     let calls = 0
     a.link.fault = (_, election) => {
@@ -211,7 +209,7 @@ export const checks: Readonly<Record<string, (library: Library) => Promise<void>
     assert.equal(on.clock.timers, 0)
   },
 
-  async 'a call waits for another process that leads although its own writes are refused'(library) {
+  async 'a call waits for another process that leads even when its own writes are refused'(library) {
     const on = fleet(library)
     const a = on.member('a')
     delete a.link.watch

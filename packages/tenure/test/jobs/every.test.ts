@@ -11,8 +11,8 @@ const minute = 60_000
 const hour = 60 * minute
 const times = ({ ran }: Fleet) => ran.map(({ scheduledAt }) => scheduledAt.slice(11, 19))
 
-describe('a job with times', () => {
-  test('runs each time once in the fleet, at its time', async () => {
+describe('a scheduled job', () => {
+  test('every scheduled time runs once in the fleet, on time', async () => {
     const on = fleet()
     for (const name of ['a', 'b', 'c']) {
       on.member(name).jobs.every('*/5 * * * *', { name: 'sync' }, on.work(name, 1_000))
@@ -24,7 +24,7 @@ describe('a job with times', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('moves on to another process after a run, so that jobs spread over the fleet', async () => {
+  test('a job moves to another process after a run, so that jobs spread over the fleet', async () => {
     const on = fleet()
     for (const name of ['a', 'b', 'c']) {
       const { jobs } = on.member(name)
@@ -36,7 +36,7 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('is run in time by a process that is alone', async () => {
+  test('a process that is alone runs its job on time', async () => {
     const on = fleet()
     on.member('a').jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))
     await on.clock.advance(10 * minute)
@@ -45,7 +45,7 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('is noted before it begins, so that nobody runs its time again', async () => {
+  test('a run is recorded before it begins, so that no process runs its scheduled time again', async () => {
     const on = fleet()
     const a = on.member('a')
     let noted: unknown
@@ -59,7 +59,7 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('is not run again for a time whose runner crashed, and goes on with the next time elsewhere', async () => {
+  test('a scheduled time whose runner crashed is not run again, and another process runs the next time', async () => {
     const on = fleet()
     const [a, b] = [on.member('a'), on.member('b')]
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a', 10_000))
@@ -75,7 +75,7 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('aborts a run that lost its lease before anybody else can begin', async () => {
+  test('a run that lost its lease is aborted before another process can begin', async () => {
     const on = fleet()
     const [a, b] = [on.member('a'), on.member('b')]
     a.jobs.every({ seconds: 20 }, { name: 'sync' }, on.work('a', hour))
@@ -95,7 +95,7 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('never runs twice at once, and says that the run before is still going', async () => {
+  test('a job never runs twice at once, and an event reports that the previous run is still running', async () => {
     const on = fleet()
     const a = on.member('a')
     a.jobs.every({ minutes: 1 }, { name: 'slow' }, on.work('a', 150_000))
@@ -103,7 +103,7 @@ describe('a job with times', () => {
     for (const [index, { atMs }] of on.ran.slice(1).entries()) {
       expect(atMs).toBeGreaterThanOrEqual(on.ran[index]?.endedMs ?? Infinity)
     }
-    // The minutes in between are over a minute late by then, but for the newest one.
+    // By then every minute in between is more than a minute late, except the newest one.
     expect(times(on)).toEqual(['00:01:00', '00:03:00', '00:06:00'])
     const told = a.events.filter(({ type }) => type === 'still-running')
     expect(told).toMatchObject([
@@ -118,7 +118,7 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('leaves out the times at which nobody could run it, and says so', async () => {
+  test('scheduled times that no process could run are skipped and reported as missed', async () => {
     const on = fleet()
     const a = on.member('a')
     const job = a.jobs.every('0 * * * *', { name: 'hourly' }, on.work('a'))
@@ -140,7 +140,7 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('makes one run of them, if so chosen', async () => {
+  test('missed: run-once makes one run of all missed times', async () => {
     const on = fleet()
     const options = { name: 'hourly', missed: 'run-once' as const }
     const job = on.member('a').jobs.every('0 * * * *', options, on.work('a'))
@@ -153,7 +153,7 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('begins with the next time when there was no run before', async () => {
+  test('a job that has never run begins with its next scheduled time', async () => {
     const on = fleet()
     await on.clock.advance(7 * minute)
     on.member('a').jobs.every({ minutes: 5 }, { name: 'sync', missed: 'run-once' }, on.work('a'))
@@ -164,7 +164,7 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('goes on after a run that failed, and notes what it failed with', async () => {
+  test('a job continues after a failed run and records the error', async () => {
     const on = fleet()
     const a = on.member('a')
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, async () => {
@@ -188,7 +188,7 @@ describe('a job with times', () => {
   test.each([
     ['its own leader', {}],
     ['one leader for all', { sharedLeader: 'all' }],
-  ])('does not touch the record of another program, and says so, with %s', async (_, more) => {
+  ])('a job does not touch the record of another program and reports an error, with %s', async (_, more) => {
     const on = fleet()
     const elector = new Elector({ store: on.memory, election: 'sync', clock: on.clock })
     elector.start()
@@ -199,14 +199,14 @@ describe('a job with times', () => {
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))
     await on.clock.advance(3.5 * minute)
     expect(on.ran).toEqual([])
-    // Once a minute, and no run is announced that would not come.
+    // One error per minute, and no run is announced that would not happen.
     expect(a.events.map(({ type }) => type)).toEqual(Array(4).fill('error'))
     expect(a.events[0]).toMatchObject({ error: { code: 'RECORD_INVALID' } })
     expect((await on.memory.read('sync', call))?.carry).toBe('my own notes')
     await on.close()
   })
 
-  test('ends when it is stopped, and is run by the others', async () => {
+  test('the other processes run a job that one of them has stopped', async () => {
     const on = fleet()
     const job = on.member('a').jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a', 30_000))
     await on.clock.advance(61_000)
@@ -217,7 +217,7 @@ describe('a job with times', () => {
     await on.close()
   })
 
-  test('tells of a run that was asked to stop, and what it came to', async () => {
+  test('a run that was asked to stop is recorded with its result', async () => {
     const on = fleet()
     const a = on.member('a')
     a.jobs.every({ minutes: 1 }, { name: 'stops' }, on.work('a', hour))
@@ -234,8 +234,8 @@ describe('a job with times', () => {
   })
 })
 
-describe('clocks', () => {
-  test('that are hours apart run no time twice, whoever leads', async () => {
+describe('wall clocks', () => {
+  test('no scheduled time runs twice when wall clocks are hours apart', async () => {
     const on = fleet()
     const members = [0, 2 * hour, -3 * hour].map((aheadMs, index) => {
       const member = on.member(`m${index}`, { aheadMs })
@@ -245,7 +245,7 @@ describe('clocks', () => {
     for (let step = 0; step < 24; step += 1) {
       await on.clock.advance(20 * minute)
       const member = members[step % 3]
-      // Its lease runs out, and another one leads.
+      // The lease of this member expires, and another one leads.
       if (member) member.link.fault = () => 'error'
       await on.clock.advance(2 * minute)
       if (member) member.link.fault = () => undefined
@@ -259,7 +259,7 @@ describe('clocks', () => {
     await on.close()
   })
 
-  test('that leap ahead run what is due then, and no time again when they are set back', async () => {
+  test('a job runs what is due when the wall clock jumps ahead, and repeats no time when it is set back', async () => {
     const on = fleet()
     const a = on.member('a')
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a'))
@@ -282,7 +282,7 @@ describe('clocks', () => {
       '2030-10-26T12:00:00Z',
       ['2030-10-27T00:30:00.000Z', '2030-10-28T01:30:00.000Z'],
     ],
-  ])('of a zone with summer time run a time of the day once: %s', async (_, from, expected) => {
+  ])('a daily time runs once when daylight saving time changes: %s', async (_, from, expected) => {
     const on = fleet()
     on.clock.setWall(Date.parse(from))
     const { jobs } = on.member('a', { leaseDurationMs: 600_000 })
@@ -293,34 +293,46 @@ describe('clocks', () => {
   })
 })
 
-describe('what is wrong is refused at once', () => {
+describe('invalid options of jobs', () => {
   const jobs = fleet().member('a').jobs
   const work = () => undefined
   test.each([
-    ['a pattern', () => jobs.every('61 * * * *', { name: 'a' }, work), /minute: 61/],
-    ['an interval', () => jobs.every({ minutes: 0 }, { name: 'a' }, work), /at least 100/],
-    ['a zone', () => jobs.every('@daily', { name: 'a', timezone: 'Mars' }, work), /time zone/],
-    ['a zone of an interval', () => jobs.every({ hours: 1 }, { name: 'a', timezone: 'UTC' }, work), /epoch/],
-    ['a name', () => jobs.every('@daily', { name: '' }, work), /"name" is ""/],
-    ['no name', () => jobs.every('@daily', {} as never, work), /"name" is undefined/],
-    ['work', () => jobs.every('@daily', { name: 'a' }, 'x' as never), /must be a function/],
-    ['missed', () => jobs.every('@daily', { name: 'a', missed: 'all' as never }, work), /"skip", "run-once"/],
-    ['a limit', () => jobs.every('@daily', { name: 'a', maxRuntimeMs: 0 }, work), /maxRuntimeMs/],
-    ['a count', () => jobs.every('@daily', { name: 'a', retries: -1 }, work), /retries/],
-    ['an option', () => jobs.every('@daily', { name: 'a', timeZone: 'UTC' } as never, work), /Did you mean "timezone"/],
-    ['a lease', () => createJobs({ store: fleet().memory, leaseDurationMs: 5 }), /leaseDurationMs/],
-    ['an observer', () => createJobs({ store: fleet().memory, observer: { onJobs() {} } as never }), /"onJob"/],
-  ])('%s', (_, wrong, message) => {
+    ['an invalid cron pattern', () => jobs.every('61 * * * *', { name: 'a' }, work), /minute: 61/],
+    ['an interval of zero', () => jobs.every({ minutes: 0 }, { name: 'a' }, work), /at least 100/],
+    ['an unknown time zone', () => jobs.every('@daily', { name: 'a', timezone: 'Mars' }, work), /time zone/],
+    ['a time zone for an interval', () => jobs.every({ hours: 1 }, { name: 'a', timezone: 'UTC' }, work), /epoch/],
+    ['an empty name', () => jobs.every('@daily', { name: '' }, work), /"name" is ""/],
+    ['a missing name', () => jobs.every('@daily', {} as never, work), /"name" is undefined/],
+    ['work that is not a function', () => jobs.every('@daily', { name: 'a' }, 'x' as never), /must be a function/],
+    [
+      'an unknown value of missed',
+      () => jobs.every('@daily', { name: 'a', missed: 'all' as never }, work),
+      /"skip", "run-once"/,
+    ],
+    ['a maxRuntimeMs of zero', () => jobs.every('@daily', { name: 'a', maxRuntimeMs: 0 }, work), /maxRuntimeMs/],
+    ['a negative number of retries', () => jobs.every('@daily', { name: 'a', retries: -1 }, work), /retries/],
+    [
+      'a misspelled option',
+      () => jobs.every('@daily', { name: 'a', timeZone: 'UTC' } as never, work),
+      /Did you mean "timezone"/,
+    ],
+    ['a lease that is too short', () => createJobs({ store: fleet().memory, leaseDurationMs: 5 }), /leaseDurationMs/],
+    [
+      'a misspelled observer method',
+      () => createJobs({ store: fleet().memory, observer: { onJobs() {} } as never }),
+      /"onJob"/,
+    ],
+  ])('%s is rejected at once', (_, wrong, message) => {
     expect(wrong).toThrow(TypeError)
     expect(wrong).toThrow(message)
   })
 
-  test('a store that keeps nothing', () => {
+  test('createJobs rejects a store without lasting terms', () => {
     const wrong = () => createJobs({ store: ttlStore(memoryTtlStorage()) })
     expect(wrong).toThrow(expect.objectContaining({ code: 'TERMS_REQUIRED' }))
   })
 
-  test('a name that another job has, and jobs that were closed', async () => {
+  test('a name that another job uses is rejected, and so is every job after close', async () => {
     const on = fleet()
     const { jobs: own } = on.member('a')
     own.every({ hours: 1 }, { name: 'a' }, work)

@@ -10,9 +10,9 @@ export interface Member {
   readonly jobs: Jobs
   readonly events: JobEvent[]
   readonly link: FaultyStore
-  /** How far its wall clock is ahead. */
+  /** How far the wall clock of this process is ahead of the others. */
   readonly time: { aheadMs: number }
-  /** From now on nothing of it reaches the store, and its work does not end. */
+  /** From now on no call of this process reaches the store, and its work does not end. */
   crash(): void
 }
 
@@ -29,12 +29,12 @@ export interface Fleet {
   readonly memory: MemoryStore
   readonly ran: Ran[]
   member(name: string, more?: Partial<JobsOptions> & { readonly aheadMs?: number }): Member
-  /** Work that takes so long, and ends early when its signal aborts. */
+  /** Work that takes `takesMs`, and ends early when its signal aborts. */
   work(name: string, takesMs?: number): (context: JobContext) => Promise<void>
   close(): Promise<void>
 }
 
-/** `library`: the one under test, if it is a mutant. */
+/** `library` is the module under test. Pass a mutant to check that it is caught. */
 export function fleet(library: { readonly createJobs: typeof createJobs } = { createJobs }): Fleet {
   const clock = fakeClock()
   const memory = memoryStore({ clock })

@@ -9,7 +9,7 @@ const hour = 60 * minute
 const newestRun = async (on: Fleet, name: string) => noteOf((await on.memory.read(name, call))?.carry ?? '')?.runs[0]
 
 describe('limits of a run', () => {
-  test('abort it after maxRuntimeMs, say so, and let the next one run', async () => {
+  test('a run is aborted and reported after maxRuntimeMs, and the next one runs', async () => {
     const on = fleet()
     const a = on.member('a')
     a.jobs.every({ minutes: 1 }, { name: 'slow', maxRuntimeMs: 5_000 }, on.work('a', hour))
@@ -24,7 +24,7 @@ describe('limits of a run', () => {
     await on.close()
   })
 
-  test('begin no other run while one that was aborted has not settled', async () => {
+  test('no other run begins until an aborted run has settled', async () => {
     const on = fleet()
     const a = on.member('a')
     let running = 0
@@ -39,7 +39,7 @@ describe('limits of a run', () => {
     await on.close()
   })
 
-  test('try it again with a growing pause, in the same term, and note how often', async () => {
+  test('a failed run is retried with a growing pause in the same term, and the number of tries is recorded', async () => {
     const on = fleet()
     const a = on.member('a')
     const tried: { atMs: number; tries: number; term: number }[] = []
@@ -56,7 +56,7 @@ describe('limits of a run', () => {
     await on.close()
   })
 
-  test('do not try again beyond the next time, nor beyond maxRuntimeMs', async () => {
+  test('a run is not retried beyond the next scheduled time or beyond maxRuntimeMs', async () => {
     const on = fleet()
     const a = on.member('a')
     const fails = async () => {
@@ -74,7 +74,7 @@ describe('limits of a run', () => {
     await on.close()
   })
 
-  test('do not try again in a process that was kept from running until its lease had run out', async () => {
+  test('a run is not retried in a process that stalled until its lease had expired', async () => {
     const on = fleet()
     const clock = stallable(on.clock)
     const a = on.member('a', { clock })
@@ -97,11 +97,11 @@ describe('limits of a run', () => {
   })
 })
 
-describe('a run that never ends, whatever its signal says,', () => {
+describe('a run that never ends and ignores its signal', () => {
   test.each([
     ['of its own leader', {}],
     ['of one leader for all', { sharedLeader: 'all' }],
-  ])('does not keep a job from being stopped, nor its process from ending: %s', async (_, more) => {
+  ])('a run that never ends does not keep its job from stopping or its process from exiting: %s', async (_, more) => {
     const on = fleet()
     const a = on.member('a', { drainTimeoutMs: 5_000, ...more })
     const job = a.jobs.every({ minutes: 1 }, { name: 'deaf', maxRuntimeMs: hour }, () => never)
@@ -114,15 +114,15 @@ describe('a run that never ends, whatever its signal says,', () => {
     const closed = follow(a.jobs.close())
     await on.clock.advance(10)
     expect(closed.state).toBe('resolved')
-    // Nothing waits for the end of its time, an hour later.
+    // No timer waits for maxRuntimeMs, which would end an hour later.
     await on.clock.advance(minute)
     expect(on.clock.timers).toBe(0)
-    // Its lease was not released under it.
+    // The lease was not released while the run continues.
     expect(await on.memory.read('deaf', call)).toMatchObject({ released: false })
   })
 })
 
-describe('what a run throws', () => {
+describe('a run that throws an odd value', () => {
   const hostile: [string, unknown][] = [
     ['an object without a prototype', Object.create(null)],
     ['an error whose message is a number', Object.assign(new Error('x'), { message: 7 })],
@@ -139,7 +139,7 @@ describe('what a run throws', () => {
     ['a symbol', Symbol('odd')],
     ['a very long text', 'x'.repeat(1_000_000)],
   ]
-  test.each(hostile)('is noted as a failure, whatever it is: %s', async (_, thrown) => {
+  test.each(hostile)('a run that throws is recorded as failed, whatever it throws: %s', async (_, thrown) => {
     const on = fleet()
     const a = on.member('a')
     const fails = async () => {

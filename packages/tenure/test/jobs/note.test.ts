@@ -22,14 +22,14 @@ const note: JobNote = {
   runs: [run],
 }
 
-describe('a note', () => {
-  test('is read as it was written', () => {
+describe('the job state', () => {
+  test('reading a job state returns what was written', () => {
     expect(readNote('nightly', writeNote(note))).toEqual(note)
     const done = { doneMs: note.lastRunMs, runs: [] }
     expect(readNote('migrate', writeNote(done))).toEqual(done)
   })
 
-  test('can be read by people, and is compared by them', () => {
+  test('a job state is written as readable JSON with stable keys', () => {
     expect(writeNote(note)).toBe(
       '{"lastRun":"2026-01-01T03:00:00.000Z","nextRun":"2026-01-02T03:00:00.000Z","schedule":"0 3 * * *",' +
         '"timezone":"Europe/Zurich","runs":[{"at":"2026-01-01T03:00:00.000Z","begun":"2026-01-01T03:00:00.012Z",' +
@@ -38,14 +38,14 @@ describe('a note', () => {
     )
   })
 
-  test('of an older command is read, and an older command reads its last run', () => {
+  test('a job state of an older version can be read, and an older version can read lastRun', () => {
     const older = '{"lastRun":"2026-01-01T03:00:00.000Z"}'
     expect(readNote('nightly', older)).toEqual({ lastRunMs: note.lastRunMs, runs: [] })
-    // All that older commands look at.
+    // Older versions read only lastRun.
     expect((JSON.parse(writeNote(note)) as { lastRun: string }).lastRun).toBe('2026-01-01T03:00:00.000Z')
   })
 
-  test('that is empty says that the job was never run', () => {
+  test('an empty text means that the job has never run', () => {
     expect(readNote('nightly', '')).toEqual({ runs: [] })
   })
 
@@ -57,22 +57,22 @@ describe('a note', () => {
     ['a last run that cannot be read', '{"lastRun":"yesterday","runs":[]}'],
     ['a last run that is not text', '{"lastRun":7}'],
     ['a last run that no clock shows', '{"lastRun":"+275760-09-13T00:00:00.000Z"}'],
-  ])('of another program is refused: %s', (_, carry) => {
-    expect(() => readNote('nightly', carry)).toThrow(/"nightly" carries something.*another program/)
+  ])('a job state that another program wrote is rejected: %s', (_, carry) => {
+    expect(() => readNote('nightly', carry)).toThrow(/"nightly" contains data.*another program/)
     expect(noteOf(carry)).toBeUndefined()
   })
 
-  test('leaves out what it does not understand of a run', () => {
+  test('unknown parts of a run are skipped when a job state is read', () => {
     const text = '{"lastRun":"2026-01-01T03:00:00.000Z","runs":[7,{"at":"x"},{"at":"2026-01-01T03:00:00Z","term":"1"}]}'
     expect(readNote('nightly', text).runs).toEqual([{ scheduledAt: run.scheduledAt }])
   })
 
-  test('keeps the newest ten runs', () => {
+  test('a job state keeps the newest ten runs', () => {
     const runs = Array.from({ length: 30 }, (_, index) => ({ scheduledAt: new Date(index * 1_000) }))
     expect(readNote('nightly', writeNote({ runs })).runs).toEqual(runs.slice(0, 10))
   })
 
-  test('is never longer than a carry may be, and always says what was run last', () => {
+  test('a job state always fits into a checkpoint and always contains the last run', () => {
     const letter = fc.constantFrom('a', 'é', '"', '\u0000', '\u2028', '\u{1f600}', '\ud800')
     const text = fc.tuple(letter, fc.nat(2_000)).map(([each, count]) => each.repeat(count))
     const by = fc.tuple(letter, fc.nat(60)).map(([each, count]) => each.repeat(count))
@@ -92,7 +92,7 @@ describe('a note', () => {
     )
   })
 
-  test('shows a run without an end as lost, unless the term that runs it goes on', () => {
+  test('a run without an end is shown as lost unless its term is still active', () => {
     const open: JobRun = { scheduledAt: run.scheduledAt, begunAt: run.begunAt, by: 'node-17', term: 7 }
     expect(withLostRuns({ runs: [open, run] }, 7).runs).toEqual([open, run])
     expect(withLostRuns({ runs: [open, run] }, 8).runs).toEqual([{ ...open, result: 'lost' }, run])

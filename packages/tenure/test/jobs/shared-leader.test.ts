@@ -7,7 +7,7 @@ const minute = 60_000
 const sharedLeader = 'billing'
 
 describe('one leader for all jobs', () => {
-  test('runs all of them in one process, each with a record of its own', async () => {
+  test('a shared leader runs all jobs in one process, each with its own record', async () => {
     const on = fleet()
     for (const name of ['a', 'b', 'c']) {
       const { jobs } = on.member(name, { sharedLeader })
@@ -20,7 +20,7 @@ describe('one leader for all jobs', () => {
     for (const { scheduledAt, atMs } of on.ran) expect(atMs - Date.parse(scheduledAt)).toBeLessThan(5)
     for (const job of ['one', 'two', 'three']) {
       const record = await on.memory.read(job, call)
-      // Between its times nobody holds it.
+      // No process holds the job's lease between its scheduled times.
       expect(record?.released).toBe(true)
       expect(noteOf(record?.carry ?? '')?.runs).toHaveLength(4)
     }
@@ -28,7 +28,7 @@ describe('one leader for all jobs', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('is followed by another one when it crashes, and no time runs twice', async () => {
+  test('another process takes over when the shared leader crashes, and no time runs twice', async () => {
     const on = fleet()
     const a = on.member('a', { sharedLeader })
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, on.work('a', 30_000))
@@ -43,7 +43,7 @@ describe('one leader for all jobs', () => {
     await on.close()
   })
 
-  test('goes on with a job whose own lease was lost while it stays the leader of all', async () => {
+  test("a shared leader continues a job after it lost only that job's lease", async () => {
     const on = fleet()
     const a = on.member('a', { sharedLeader })
     a.jobs.every({ seconds: 20 }, { name: 'sync' }, on.work('a', 15_000))
@@ -60,7 +60,7 @@ describe('one leader for all jobs', () => {
     await on.close()
   })
 
-  test('that was lost is won again while a long run of before goes on, and the other jobs do not wait for that', async () => {
+  test('a process regains shared leadership during a long run, and the other jobs do not wait for that run', async () => {
     const on = fleet()
     const a = on.member('a', { sharedLeader })
     a.jobs.every({ hours: 1 }, { name: 'long' }, on.work('long', 30 * minute))
@@ -81,7 +81,7 @@ describe('one leader for all jobs', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('notes the times that nobody could run, once', async () => {
+  test('a shared leader records the times that no process could run, once', async () => {
     const on = fleet()
     const hourly = (name: string) => {
       const member = on.member(name, { sharedLeader })
@@ -105,7 +105,7 @@ describe('one leader for all jobs', () => {
     await on.close()
   })
 
-  test('takes jobs that are given later, and gives up those that are stopped', async () => {
+  test('a shared leader runs jobs that are added later and drops stopped ones', async () => {
     const on = fleet()
     const { jobs } = on.member('a', { sharedLeader })
     const first = jobs.every({ minutes: 1 }, { name: 'first' }, on.work('first'))
@@ -117,13 +117,15 @@ describe('one leader for all jobs', () => {
     await on.close()
   })
 
-  test('does not share its name with a job', async () => {
+  test('a job cannot have the name of the shared leader', async () => {
     const { jobs } = fleet().member('a', { sharedLeader })
-    expect(() => jobs.every({ hours: 1 }, { name: sharedLeader }, () => undefined)).toThrow(/shared leader, has it/)
-    await expect(jobs.once(sharedLeader, () => undefined)).rejects.toThrow(/shared leader, has it/)
+    expect(() => jobs.every({ hours: 1 }, { name: sharedLeader }, () => undefined)).toThrow(
+      /another job or by the shared leader/,
+    )
+    await expect(jobs.once(sharedLeader, () => undefined)).rejects.toThrow(/another job or by the shared leader/)
   })
 
-  test('finishes a run in good order when it is closed', async () => {
+  test('closing the shared leader lets its run finish and releases both leases', async () => {
     const on = fleet()
     const a = on.member('a', { sharedLeader })
     a.jobs.every({ minutes: 1 }, { name: 'sync' }, async ({ signal }) => {
@@ -137,20 +139,24 @@ describe('one leader for all jobs', () => {
     expect(on.clock.timers).toBe(0)
   })
 
-  test('leaves alone what is not due: a thousand jobs cost one lease', { timeout: 120_000 }, async () => {
-    const on = fleet()
-    const a = on.member('a', { sharedLeader })
-    for (let job = 0; job < 1_000; job += 1) a.jobs.every({ days: 365 }, { name: `job-${job}` }, on.work('a'))
-    await on.clock.advance(minute)
-    const before = a.link.calls.length
-    await on.clock.advance(minute)
-    // A renewal of the leader every five seconds.
-    expect(a.link.calls.length - before).toBeLessThan(20)
-    await on.close()
-  })
+  test(
+    'a shared leader makes no calls for jobs that are not due, so a thousand jobs cost one lease',
+    { timeout: 120_000 },
+    async () => {
+      const on = fleet()
+      const a = on.member('a', { sharedLeader })
+      for (let job = 0; job < 1_000; job += 1) a.jobs.every({ days: 365 }, { name: `job-${job}` }, on.work('a'))
+      await on.clock.advance(minute)
+      const before = a.link.calls.length
+      await on.clock.advance(minute)
+      // The leader sends one renewal every five seconds.
+      expect(a.link.calls.length - before).toBeLessThan(20)
+      await on.close()
+    },
+  )
 })
 
-test('a thousand jobs with leaders of their own are all run in time', { timeout: 120_000 }, async () => {
+test('a thousand jobs with their own leaders all run on time', { timeout: 120_000 }, async () => {
   const on = fleet()
   const a = on.member('a')
   for (let job = 0; job < 1_000; job += 1) {

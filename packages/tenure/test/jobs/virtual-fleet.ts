@@ -1,4 +1,4 @@
-/** A fleet of processes that run jobs, killed and paused at random, in virtual time. */
+/** A fleet in virtual time whose processes run jobs and are killed and paused at random. */
 import { checkRuns, noteRun, type RunLine, type Verdict } from '../../../../test/jobs/check.ts'
 import type * as library from '../../src/jobs/index.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
@@ -11,7 +11,7 @@ import { stallable } from '../stallable-clock.ts'
 export interface VirtualRun {
   readonly seed: number
   readonly times: number
-  /** Whether the clocks of the processes are hours apart and leap. Then no time need be run by anybody. */
+  /** Whether the wall clocks of the processes are hours apart and jump. If so, a time may stay without a run. */
   readonly hasWrongClocks?: boolean | undefined
   readonly sharedLeader?: string | undefined
 }
@@ -20,7 +20,7 @@ const jobs = ['one', 'two', 'three', 'four']
 const intervalMs = 60_000
 const size = 3
 
-/** One process, until it is killed. */
+/** One process, from its start until it is killed. */
 interface Life {
   readonly by: string
   readonly link: FaultyStore
@@ -64,7 +64,7 @@ export async function runVirtualFleet(
         for (let step = 0; step < 10 && !signal.aborted; step += 1) {
           log('works')
           await passed(takesMs / 10)
-          // After a stall its own timer may run before the one that aborts the signal.
+          // After a stall this timer may fire before the one that aborts the signal.
           await passed(0)
         }
         signal.throwIfAborted()
@@ -85,7 +85,7 @@ export async function runVirtualFleet(
   const firstMs = clock.wallMs() + intervalMs
   const slots = Array.from({ length: times }, (_, index) => firstMs + index * intervalMs)
   for (const slotMs of slots) {
-    // Around the moment at which the jobs are due.
+    // Advance to around the moment at which the jobs are due.
     await clock.advance(Math.max(0, slotMs + random.between(-15_000, 30_000) - clock.wallMs()))
     await look()
     const index = Math.floor(random.next() * size)

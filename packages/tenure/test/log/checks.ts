@@ -1,9 +1,9 @@
-/** What a log must show. Each check runs on the library, and on the mutants that it must catch. */
+/** Checks of the log. Each one runs on the library and on the mutants that it must catch. */
 import assert from 'node:assert/strict'
 import type { Log } from '../../src/index.ts'
 import { faultyStore, type FaultyStore } from '../faulty-store.ts'
 
-/** The parts of the library that are checked, of one copy. */
+/** The modules that the checks use, all from the same copy of the library. */
 export interface Library {
   readonly index: typeof import('../../src/index.ts')
   readonly jobs: typeof import('../../src/jobs/index.ts')
@@ -20,7 +20,7 @@ export const libraryFiles = {
 
 const minute = 60_000
 
-/** Runs with the console of this process replaced, and gives the first line of each message. */
+/** Replaces the console while `run` runs, and returns the first line of each message. */
 async function printed(run: () => Promise<void>): Promise<string[]> {
   const lines: string[] = []
   const { warn, error } = console
@@ -47,7 +47,7 @@ function scene({ index, testing }: Library): { clock: ReturnType<typeof testing.
 
 const refused = 'connect ECONNREFUSED'
 
-/** By default: an outage with a loss, one without, a long one, and nothing while all goes well. */
+/** The default log covers an outage with a loss, one without, and a long one. It stays silent while all is well. */
 async function outages(library: Library): Promise<void> {
   const { clock, store } = scene(library)
   const elector = new library.index.Elector({ store, clock, election: 'payments', identity: 'a' })
@@ -88,7 +88,7 @@ async function outages(library: Library): Promise<void> {
   assert.match(lines[2] ?? '', new RegExp(`after ${outageSeconds} s \\(${calls.length} calls`))
 }
 
-/** An outage in which reads work is one outage: it ends when a write succeeds, or when another process leads. */
+/** An outage in which reads work is one outage. It ends when a write succeeds or when another process leads. */
 async function readableOutages(library: Library): Promise<void> {
   const { clock, store } = scene(library)
   const elector = new library.index.Elector({ store, clock, election: 'payments', identity: 'a' })
@@ -141,7 +141,7 @@ async function readableOutages(library: Library): Promise<void> {
   ])
 }
 
-/** A job that fails each time, and a time at which nobody could run it. */
+/** A job fails every time, and one of its times passes while no process can run it. */
 async function failingJob(library: Library): Promise<void> {
   const { clock, store } = scene(library)
   const jobs = library.jobs.createJobs({ store, clock, identity: 'a' })
@@ -161,11 +161,11 @@ async function failingJob(library: Library): Promise<void> {
   assert.equal(failures[6], 'tenure: The run of "backup" for 2030-01-01T00:14:00.000Z failed: the disk is full')
   const missed = lines.filter((line) => line.includes('was missed'))
   assert.deepEqual(missed, [
-    'tenure: The run of "backup" for 2030-01-01T00:16:00.000Z was missed: no process could begin it in time.',
+    'tenure: The run of "backup" for 2030-01-01T00:16:00.000Z was missed, because no process could start it in time.',
   ])
 }
 
-/** Jobs that fail with the same words: each one is named, and counted. */
+/** Jobs that fail with the same message are each named and counted. */
 async function failingJobs(library: Library): Promise<void> {
   const { clock, store } = scene(library)
   const { lines, log } = memoryLog()
@@ -192,7 +192,7 @@ async function failingJobs(library: Library): Promise<void> {
   assert.ok(problems.length <= 12, problems.join('\n'))
 }
 
-/** Many electors whose store goes away: few lines, and numbers that add up. */
+/** Many electors lose their store at once. They write few lines, and the counts add up. */
 async function manyElectors(library: Library): Promise<void> {
   const { clock, store } = scene(library)
   const count = 50
@@ -224,7 +224,7 @@ async function manyElectors(library: Library): Promise<void> {
   await settled(Promise.all(electors.map((elector) => elector.stop())), clock)
 }
 
-/** What electors that start and stop again and again write is bounded as well. */
+/** Electors that start and stop repeatedly write a bounded number of lines too. */
 async function shortLives(library: Library): Promise<void> {
   const { clock, store } = scene(library)
   const { lines, log } = memoryLog()
@@ -238,11 +238,11 @@ async function shortLives(library: Library): Promise<void> {
   assert.ok(lines.length <= 7, `${lines.length} lines`)
   assert.ok(
     lines.some((line) => line.includes('more line')),
-    'the first end writes the count',
+    'the first stop writes the count',
   )
 }
 
-/** A log that fails in every way, in every style, changes nothing. */
+/** A log that fails in any way, in any style, does not affect the elector. */
 async function brokenLogs(library: Library): Promise<void> {
   for (const misbehave of misbehaviors) {
     const log = { info: misbehave, warn: misbehave, error: misbehave }
@@ -259,7 +259,7 @@ async function brokenLogs(library: Library): Promise<void> {
   }
 }
 
-/** In every style the cause of a loss is the last error of the store. */
+/** In every style, the cause of a loss is the last store error. */
 async function causes(library: Library): Promise<void> {
   const { lead, LeaderElector, Manager, createElections } = library.index
   const styles: ((at: ReturnType<typeof scene>) => Promise<AbortSignal>)[] = [
@@ -304,7 +304,7 @@ async function causes(library: Library): Promise<void> {
   }
 }
 
-/** A storage whose verbs answer at once, as document 001 has them. */
+/** A storage whose methods return plain values instead of promises, as document 001 defines them. */
 async function plainAnswers(library: Library): Promise<void> {
   const clock = library.testing.fakeClock()
   const entries = new Map<string, { value: string; untilMs: number }>()
@@ -332,7 +332,7 @@ async function plainAnswers(library: Library): Promise<void> {
   const held = await elections.acquireLeadership('k', 'v1', { durationMs: 5_000 })
   assert.equal(await elections.acquireLeadership('k', 'v2', { durationMs: 5_000 }), undefined)
   await clock.advance(minute)
-  assert.equal(held?.aborted, false, 'it was renewed')
+  assert.equal(held?.aborted, false, 'the lease was not renewed')
   isDown = true
   await clock.advance(5_000)
   assert.equal(held?.aborted, true)
@@ -340,7 +340,7 @@ async function plainAnswers(library: Library): Promise<void> {
   assert.ok(await elections.acquireLeadership('k', 'v3', { durationMs: 5_000 }))
   await elections.releaseLeadership('k')
   assert.equal(find('k'), undefined)
-  assert.ok(!lines.some((line) => line.includes('in term')), 'there are no terms')
+  assert.ok(!lines.some((line) => line.includes('in term')), 'a line mentions a term')
   assert.deepEqual(lines.filter((line) => !line.startsWith('info')).map(withoutNumbers), [
     'warn tenure: renewing "k" failed: the storage is down',
     'error tenure: lost leadership of "k": the lease was not renewed in time. The last error of the store: the storage is down',
@@ -349,7 +349,7 @@ async function plainAnswers(library: Library): Promise<void> {
   ])
 }
 
-/** Numbers that are safe are accepted, and those that were not given follow from them. */
+/** Safe timings are accepted, and omitted timings are derived from them. */
 async function givenTimings(library: Library): Promise<void> {
   const { Manager, LeaderElector } = library.index
   const { clock, store } = scene(library)
@@ -363,7 +363,7 @@ async function givenTimings(library: Library): Promise<void> {
   await clock.advance(1_900)
   store.fault = () => 'error'
   await clock.advance(10_000)
-  assert.equal(elector.isLeader(), true, 'a retry period and 10 s after the last success')
+  assert.equal(elector.isLeader(), true, 'the deadline is a retry period and 10 s after the last success')
   await clock.advance(200)
   assert.equal(elector.isLeader(), false)
   store.fault = () => undefined
@@ -371,7 +371,7 @@ async function givenTimings(library: Library): Promise<void> {
   await settled(run, clock)
 }
 
-/** Ways in which a listener fails. */
+/** Ways in which a listener can fail. */
 export const misbehaviors: readonly (() => unknown)[] = [
   () => {
     throw new Error('a listener throws')
@@ -398,7 +398,7 @@ type Begin = (library: Library, at: Scene, misbehave: Misbehave) => (() => unkno
 const named = { election: 'e', identity: 'a' }
 const failingLog = (misbehave: Misbehave): Log => ({ info: misbehave, warn: misbehave, error: misbehave })
 
-/** Each listener of each style, alone and with the one that would hear of its mistake. */
+/** Every listener of every style, alone and together with the listener that its errors are reported to. */
 const listeners: Readonly<Record<string, Begin>> = {
   'Elector: onEvent': ({ index }, at, onEvent) =>
     started(new index.Elector({ ...at, ...named, observer: { onEvent } })),
@@ -513,7 +513,7 @@ function hourly(
   return () => all.close()
 }
 
-/** A life with an outage. Gives whether it has come to its end. */
+/** Runs one style through an outage and returns whether it ended. */
 async function live(library: Library, begin: Begin, misbehave: Misbehave): Promise<boolean> {
   const at = scene(library)
   const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -533,7 +533,7 @@ async function live(library: Library, begin: Begin, misbehave: Misbehave): Promi
   return isEnded
 }
 
-/** Nothing that a listener does reaches the process: it would end it. */
+/** No failure of a listener reaches the process. An uncaught one would end it. */
 async function brokenListeners(library: Library): Promise<void> {
   await printed(async () => {
     for (const [name, begin] of Object.entries(listeners)) {
@@ -550,7 +550,7 @@ async function brokenListeners(library: Library): Promise<void> {
   })
 }
 
-/** What would end the process while this runs. */
+/** Returns the uncaught errors and unhandled rejections during `run`. Each of them would end the process. */
 async function rejections(run: () => Promise<void>): Promise<string[]> {
   const events = ['unhandledRejection', 'uncaughtException'] as const
   const others = events.map((event) => process.listeners(event as 'uncaughtException'))
@@ -570,7 +570,7 @@ async function rejections(run: () => Promise<void>): Promise<string[]> {
   return escaped
 }
 
-/** Errors that cannot be put into words as errors usually can. */
+/** Errors whose stack, name, message, or errors cannot be read as usual. */
 function oddErrors(): readonly unknown[] {
   const withProperty = (error: Error, name: string, property: PropertyDescriptor) =>
     Object.defineProperty(error, name, property)
@@ -589,7 +589,7 @@ function oddErrors(): readonly unknown[] {
   ]
 }
 
-/** Work and runs that fail with odd errors are reported as others are, and nothing stays pending. */
+/** Work and job runs that fail with odd errors are reported like any other failure, and nothing stays pending. */
 async function oddFailures(library: Library): Promise<void> {
   for (const [at, odd] of oddErrors().entries()) {
     const { clock, store } = scene(library)
@@ -629,7 +629,7 @@ export const checks = {
   givenTimings,
 }
 
-/** Waits for something in virtual time. */
+/** Advances the clock, then waits for the promise. */
 async function settled(promise: Promise<unknown>, clock: { advance(ms: number): Promise<void> }, ms = minute) {
   await clock.advance(ms)
   await promise

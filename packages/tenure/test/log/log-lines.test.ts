@@ -8,11 +8,11 @@ function scene() {
   const clock = fakeClock()
   const { lines, log } = memoryLog()
   const found = LogLines.of(clock, log)
-  if (!found) return expect.fail('there is a log')
+  if (!found) return expect.fail('LogLines.of returned undefined')
   return { clock, lines, of: found, log }
 }
 
-test('ten thousand lines that differ in names and numbers become five and a count', async () => {
+test('ten thousand lines that differ only in names and numbers become five lines and a count', async () => {
   const { clock, lines, of } = scene()
   for (let n = 0; n < 10_000; n++) {
     of.write('warn', `renewing "tenant-${n}" failed after ${n} ms`, { name: `tenant-${n}` })
@@ -27,7 +27,7 @@ test('ten thousand lines that differ in names and numbers become five and a coun
   expect(lines).toHaveLength(6)
 })
 
-test('every line is written or counted, and the lines of a minute are bounded whatever is written', async () => {
+test('every line is written or counted, and the number of lines per minute is bounded', async () => {
   const word = fc.constantFrom('a', 'b', 'c', 'd')
   const message = fc.oneof(
     fc.tuple(word, fc.nat(9)).map(([name, n]) => `${name} failed ${n} times`),
@@ -50,7 +50,7 @@ test('every line is written or counted, and the lines of a minute are bounded wh
       expect(counts.reduce((sum, count) => sum + count, 0)).toBe(steps.length)
       for (const atMs of times) {
         const inMinute = times.filter((other) => other >= atMs && other < atMs + 60_000).length
-        // 51 kinds, and up to two windows of each begin within a minute.
+        // There are 51 kinds, and up to two windows of each begin within a minute.
         expect(inMinute).toBeLessThanOrEqual(51 * 2 * 6)
       }
     }),
@@ -58,7 +58,21 @@ test('every line is written or counted, and the lines of a minute are bounded wh
   )
 })
 
-test('after fifty kinds of lines within a minute, all others count as one kind', async () => {
+test('after fifty kinds of lines within a minute, the summary of the other lines keeps their level', async () => {
+  const { clock, lines, of } = scene()
+  const letters = (n: number) => String.fromCodePoint(97 + Math.floor(n / 26), 97 + (n % 26))
+  for (let n = 0; n < 60; n++) of.write('warn', `${letters(n)} is slow`)
+  for (let n = 0; n < 60; n++) of.write('error', `${letters(n)} failed`)
+  await clock.advance(60_000)
+  of.tick(clock.monotonicMs())
+  const summaries = lines.filter((line) => line.includes(' more line'))
+  expect(summaries.map((line) => /^(\w+) .*(slow|failed)$/.exec(line)?.slice(1))).toEqual([
+    ['warn', 'slow'],
+    ['error', 'failed'],
+  ])
+})
+
+test('after fifty kinds of lines within a minute, all other lines count as one kind', async () => {
   const { clock, lines, of } = scene()
   const letters = 'abcdefghij'
   for (const one of letters) {
@@ -69,17 +83,17 @@ test('after fifty kinds of lines within a minute, all others count as one kind',
   of.tick(clock.monotonicMs())
   expect(lines.at(-1)).toBe('warn tenure: in the last 60 s, 45 more lines like: jj failed')
   of.write('warn', 'kk failed')
-  expect(lines.at(-1), 'there is room again').toBe('warn tenure: kk failed')
+  expect(lines.at(-1), 'a new kind has its own line again').toBe('warn tenure: kk failed')
 })
 
-test('a line keeps what a terminal would obey out, and has a limit', () => {
+test('a line contains no control characters and has a limited length', () => {
   const { lines, of } = scene()
   of.write('error', `the server said \u001b[2J\r\nwhat ${'x'.repeat(10_000)}`)
   expect(lines[0]).toMatch(/^error tenure: the server said +\[2J +what x+$/)
   expect(lines[0]?.length).toBeLessThan(4_100)
 })
 
-test('a text that repeats itself is written once in a minute, with a count', async () => {
+test('a repeated text is written once per minute, with a count', async () => {
   const { clock, lines, of } = scene()
   for (let seconds = 0; seconds < 120; seconds += 2) {
     of.write('warn', 'the watch broke', { countsRepeats: true })
@@ -91,13 +105,13 @@ test('a text that repeats itself is written once in a minute, with a count', asy
   ])
 })
 
-test('info lines are all written', () => {
+test('info lines are never rate-limited', () => {
   const { lines, of } = scene()
   for (let n = 0; n < 100; n++) of.write('info', `this process leads "tenant-${n}"`)
   expect(lines).toHaveLength(100)
 })
 
-test('one clock and one log share their lines', () => {
+test('LogLines.of returns the same instance for the same clock and log', () => {
   const { clock, log, of } = scene()
   expect(LogLines.of(clock, log)).toBe(of)
   expect(LogLines.of(fakeClock(), log)).not.toBe(of)
@@ -113,4 +127,4 @@ test.each([
   [180_000, '3 min'],
   [3_661_000, '61 min'],
   [7_500_000, '2 h 5 min'],
-])('%d ms are %s', (ms, words) => expect(inWords(ms)).toBe(words))
+])('inWords formats %d ms as %s', (ms, words) => expect(inWords(ms)).toBe(words))

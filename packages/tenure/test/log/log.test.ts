@@ -9,7 +9,7 @@ import { checks, memoryLog, type Library } from './checks.ts'
 const library: Library = { index, jobs, ttl, testing }
 const { Elector, LeaderElector, Manager, memoryStore } = index
 
-/** What is printed on standard error from now on. */
+/** Collects what is printed on standard error until the test ends. */
 function listen(): string[] {
   const lines: string[] = []
   for (const method of ['warn', 'error'] as const) {
@@ -26,17 +26,18 @@ function scene() {
 
 const named = { election: 'e', identity: 'a' }
 
-describe('with the defaults', () => {
-  test('each outage, the loss of leadership and each recovery are printed', () => checks.outages(library))
+describe('the default log', () => {
+  test('the default log prints each outage, the loss of leadership, and each recovery', () => checks.outages(library))
 
-  test('an outage in which reads work ends when a write succeeds, or when another process leads', () =>
+  test('the default log ends an outage in which reads work when a write succeeds or another process leads', () =>
     checks.readableOutages(library))
 
-  test('every failed and every missed run of a job is printed', () => checks.failingJob(library))
+  test('the default log prints every failed and every missed run of a job', () => checks.failingJob(library))
 
-  test('nine jobs that fail with the same words are all named in few lines', () => checks.failingJobs(library))
+  test('the default log names each of nine jobs that fail with the same message, in few lines', () =>
+    checks.failingJobs(library))
 
-  test('work that failed is printed with its stack', async () => {
+  test('the default log prints failed work with its stack', async () => {
     const lines = listen()
     const { clock, store } = scene()
     const stop = new AbortController()
@@ -60,7 +61,7 @@ describe('with the defaults', () => {
     ])
   })
 
-  test('a loss without a failed call is printed without an error of the store', async () => {
+  test('the default log prints a loss without a store error when no call failed', async () => {
     const lines = listen()
     const { clock, store } = scene()
     const elector = new Elector({ ...named, store, clock })
@@ -73,7 +74,7 @@ describe('with the defaults', () => {
     await clock.advance(1_000)
   })
 
-  test('an observer hears of everything, and its own mistakes are still printed', async () => {
+  test('an observer replaces the default log, but its own errors are still printed', async () => {
     const lines = listen()
     const { clock, store } = scene()
     const elector = new Elector({
@@ -95,7 +96,7 @@ describe('with the defaults', () => {
     await clock.advance(60_000)
   })
 
-  test('an observer without onEvent hides nothing', async () => {
+  test('an observer without onEvent does not replace the default log', async () => {
     const lines = listen()
     const { clock, store } = scene()
     const manager = new Manager({ ...named, store, clock, observer: { onCall() {} } })
@@ -124,7 +125,7 @@ test('log: false prints nothing in any style', async () => {
   expect(lines).toEqual([])
 })
 
-test('a log that is given gets normal life as info lines, beside an observer', async () => {
+test('a custom log gets normal transitions as info lines, even beside an observer', async () => {
   const { clock, store } = scene()
   const { lines, log } = memoryLog()
   const elector = new Elector({ ...named, store, clock, log, observer: { onEvent() {} } })
@@ -144,27 +145,26 @@ test('a log that is given gets normal life as info lines, beside an observer', a
   await clock.advance(60_000)
 })
 
-test('fifty electors whose store goes away write few lines, whose counts add up', () => checks.manyElectors(library))
+test('fifty electors that lose their store write few lines, with counts that add up', () =>
+  checks.manyElectors(library))
 
-test('electors that start and stop again and again write few lines', () => checks.shortLives(library))
+test('electors that start and stop repeatedly write few lines', () => checks.shortLives(library))
 
-test('a log that throws, rejects or returns a broken thenable changes nothing', () => checks.brokenLogs(library))
+test('a log that throws, rejects, or returns a broken thenable does not affect the elector', () =>
+  checks.brokenLogs(library))
 
-test('nothing that any listener of any style throws or rejects with reaches the process', () =>
-  checks.brokenListeners(library))
+test('no error from a listener of any style reaches the process', () => checks.brokenListeners(library))
 
-test('work and runs that fail with an error of any shape are reported, and none stays pending', () =>
-  checks.oddFailures(library))
+test('a failure with an error of any shape is reported, and no work stays pending', () => checks.oddFailures(library))
 
-test('the cause of a loss is the last error of the store in every style', () => checks.causes(library))
+test('the cause of a loss is the last store error in every style', () => checks.causes(library))
 
-test('createElections works with a storage that answers at once, and reports its errors', () =>
+test('createElections works with a storage that answers synchronously, and reports its errors', () =>
   checks.plainAnswers(library))
 
-test('numbers that are safe are accepted, and those that were not given follow from them', () =>
-  checks.givenTimings(library))
+test('safe timings are accepted, and omitted timings are derived from them', () => checks.givenTimings(library))
 
-test.each([true, 'console', console.log, { warn() {} }])('a log that is %o is refused', (log) => {
+test.each([true, 'console', console.log, { warn() {} }])('Elector rejects a log that is %o', (log) => {
   expect(() => new Elector({ ...named, store: memoryStore(), log: log as never })).toThrow(
     /Option "log" is .*, but it must be false, or a log such as console, with the methods info, warn, error/,
   )

@@ -1,4 +1,4 @@
-/** Mistakes that would hide failures, or let a listener end the process. Each must fail the check it names. */
+/** Mutants that hide failures, or let a listener end the process. Each must fail the check that it names. */
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 import type { checks } from './checks.ts'
 
@@ -22,14 +22,14 @@ export const logMutations: readonly LogMutation[] = [
     caughtBy: 'manyElectors',
   },
   {
-    name: 'write every line, however many there are',
+    name: 'write every line without a limit',
     file: 'log-lines.ts',
     find: 'const mostLines = 5',
     replace: 'const mostLines = Infinity',
     caughtBy: 'manyElectors',
   },
   {
-    name: 'keep to itself which jobs failed beyond the fifth line',
+    name: 'leave the failed jobs beyond the fifth line unnamed',
     file: 'log-lines.ts',
     find: 'heldNames.set(name, (heldNames.get(name) ?? 0) + 1)',
     replace: '',
@@ -43,84 +43,84 @@ export const logMutations: readonly LogMutation[] = [
     caughtBy: 'shortLives',
   },
   {
-    name: 'keep the loss of leadership to itself',
+    name: 'omit the log line for a loss of leadership',
     file: 'elector.ts',
     find: 'if (loss) this.#log.ended(loss)',
     replace: '',
     caughtBy: 'outages',
   },
   {
-    name: 'report no recovery',
+    name: 'log no recovery',
     file: 'election-log.ts',
     find: 'if (!isOver || outage.reported.size === 0) return',
     replace: 'if (!isOver || outage.failures > 0) return',
     caughtBy: 'outages',
   },
   {
-    name: 'report the first outage only',
+    name: 'log only the first outage',
     file: 'election-log.ts',
     find: 'if (isOver) this.#past.outage = undefined\n',
     replace: '\n',
     caughtBy: 'outages',
   },
   {
-    name: 'take a read for the end of an outage in which writes fail',
+    name: 'end an outage on a successful read while writes fail',
     file: 'election-log.ts',
     find: "outage.hasWriteFailed ||= verb !== 'read'",
     replace: '',
     caughtBy: 'readableOutages',
   },
   {
-    name: 'wait for its own write while another process leads',
+    name: 'wait for a write of this process while another process leads',
     file: 'election-log.ts',
     find: 'isHeld: reply.isHeld })',
     replace: 'isHeld: false })',
     caughtBy: 'readableOutages',
   },
   {
-    name: 'keep to itself that leadership was regained',
+    name: 'omit the log line for regained leadership',
     file: 'election-log.ts',
     find: 'this.#past.lostAtMs = this.#clock.monotonicMs()',
     replace: '',
     caughtBy: 'outages',
   },
   {
-    name: 'forget an outage with the key that it cost',
+    name: 'forget an outage when it costs a key',
     file: 'styles/elections.ts',
     find: 'const past = pasts.get(key) ?? {}',
     replace: 'const past = {}',
     caughtBy: 'plainAnswers',
   },
   {
-    name: 'report each failed call of an outage',
+    name: 'log every failed call of an outage',
     file: 'election-log.ts',
     find: 'const remindMs = 60_000',
     replace: 'const remindMs = 0',
     caughtBy: 'outages',
   },
   {
-    name: 'keep a missed run of a job to itself',
+    name: 'omit the log line for a missed run of a job',
     file: 'jobs/reporter.ts',
     find: "if (happening.type === 'missed') {",
     replace: "if (happening.type === 'missed' && job === '') {",
     caughtBy: 'failingJob',
   },
   {
-    name: 'forget why a lease was not renewed',
+    name: 'drop the store error that prevented the renewal',
     file: 'leadership.ts',
     find: 'isExpired ? this.#reign.storeError : undefined',
     replace: 'undefined',
     caughtBy: 'causes',
   },
   {
-    name: 'let what a listener rejects with reach the process',
+    name: 'let the rejection of a listener reach the process',
     file: '../../internal/src/contain.ts',
     find: '.catch(fail)',
     replace: '',
     caughtBy: 'brokenListeners',
   },
   {
-    name: 'let a report of a failed listener fail',
+    name: 'throw while reporting a failed listener',
     file: '../../internal/src/contain.ts',
     find: 'if (result !== undefined) new Promise((resolve) => resolve(result)).catch(fail)',
     replace: 'if (result !== undefined) Promise.resolve(result).catch(report)',
@@ -134,7 +134,7 @@ export const logMutations: readonly LogMutation[] = [
     caughtBy: 'brokenListeners',
   },
   {
-    name: 'let a log that throws end the call that reports to it',
+    name: 'let a log that throws end the call that writes to it',
     file: 'log-lines.ts',
     find: `contain(
       () => this.#log[level](\`tenure: \${text}\`),
@@ -144,7 +144,7 @@ export const logMutations: readonly LogMutation[] = [
     caughtBy: 'brokenListeners',
   },
   {
-    name: 'let a listener of a schedule throw in a timer',
+    name: 'let a schedule listener throw in a timer',
     file: 'jobs/events.ts',
     find: `contain(
       () => tell(happening),
@@ -154,21 +154,21 @@ export const logMutations: readonly LogMutation[] = [
     caughtBy: 'brokenListeners',
   },
   {
-    name: 'call onError without containing it',
+    name: 'call onError without catching its rejection',
     file: 'styles/manager.ts',
     find: '() => this.onError?.(event.error),',
     replace: '() => void this.onError?.(event.error),',
     caughtBy: 'brokenListeners',
   },
   {
-    name: 'take every stack for text',
+    name: 'treat every stack as text',
     file: 'election-log.ts',
     find: "return typeof stack === 'string' ? stack : undefined",
     replace: 'return stack as string',
     caughtBy: 'oddFailures',
   },
   {
-    name: 'leave work pending whose report fails',
+    name: 'leave work pending when its failure report fails',
     file: 'elector.ts',
     find: `.catch(report)
       .catch(() => undefined)`,
@@ -183,21 +183,21 @@ export const logMutations: readonly LogMutation[] = [
     caughtBy: 'oddFailures',
   },
   {
-    name: 'expect a promise of a TTL storage',
+    name: 'require a promise from a TTL storage',
     file: 'stores/ttl.ts',
     find: 'Promise.resolve(answer)',
     replace: '(answer as Promise<T>)',
     caughtBy: 'plainAnswers',
   },
   {
-    name: 'fix a deadline that was not given at two thirds of the lease',
+    name: 'set an omitted deadline to two thirds of the lease',
     file: 'timings.ts',
     find: 'given.renewDeadlineMs ?? Math.min(latestMs, Math.max(usualDeadlineMs, laterMs))',
     replace: 'usualDeadlineMs',
     caughtBy: 'givenTimings',
   },
   {
-    name: 'scale the deadline of client-go with the lease',
+    name: "scale client-go's default deadline with the lease",
     file: 'styles/leader-elector-options.ts',
     find: 'if (usualDeadlineMs >= neededMs && usualDeadlineMs <= latestMs) return usualDeadlineMs',
     replace: '',

@@ -12,22 +12,22 @@ import {
   type Checks,
 } from './lock-scene.ts'
 
-/** What a call takes for its answer. */
+/** Checks of what a call accepts as its answer. */
 export const answers: Checks = {
   async 'a call returns when its own id is answered, and not before'(library) {
     const scene = new Scene(library)
     const outcome = await scene.begin(scene.open().acquire(claimOf(), call))
     const { key: own, id } = await scene.request()
-    equal(outcome.state, 'pending', 'nobody has answered')
+    equal(outcome.state, 'pending', 'the call returned without an answer')
     await scene.answer(own, 'another-id', grantOf())
-    equal(outcome.state, 'pending', 'another id was answered')
+    equal(outcome.state, 'pending', 'the call took the answer of another id')
     await scene.answer('another-key', id, grantOf())
-    equal(outcome.state, 'pending', 'another key was answered')
+    equal(outcome.state, 'pending', 'the call took the answer of another key')
     await scene.answer(own, id, grantOf())
     deepEqual(outcome.value, { ok: true, record: asLeaseRecord(recordOf()), validForMs: 15_000 })
   },
 
-  async 'no call is answered by what was answered before'(library) {
+  async 'an earlier answer in the status does not answer a new call'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     await scene.done(store.acquire(claimOf(), call), grantOf())
@@ -37,13 +37,13 @@ export const answers: Checks = {
       () => scene.open().acquire(claimOf(), call),
     ]) {
       const outcome = await scene.begin<unknown>(again())
-      equal(outcome.state, 'pending', 'the status is older than the call')
+      equal(outcome.state, 'pending', 'the call took an answer that is older than itself')
       await scene.clock.advance(timeoutMs)
       rejected(outcome, 'TIMEOUT', /has no answer after 5000 ms/)
     }
   },
 
-  async 'no id is used twice, and no two stores share a key'(library) {
+  async 'ids are never reused, and stores never share a key'(library) {
     const scene = new Scene(library)
     const stores = [scene.open(), scene.open()]
     const ids: string[] = []
@@ -57,11 +57,11 @@ export const answers: Checks = {
       await scene.clock.advance(timeoutMs)
       equal(outcome.state, 'rejected')
     }
-    equal(ids.length, 4, `four calls had the ids ${ids.join(', ')}`)
-    equal(keys.size, 2, `two stores had the keys ${[...keys].join(', ')}`)
+    equal(ids.length, 4, `four calls used the ids ${ids.join(', ')}`)
+    equal(keys.size, 2, `two stores used the keys ${[...keys].join(', ')}`)
   },
 
-  async 'what is not understood is no answer, and the deadline tells'(library) {
+  async 'a malformed answer is ignored, and the call times out with a hint'(library) {
     const malformed: Record<string, object> = {
       'no record': { record: null },
       'another holder': { record: recordOf({ holder: 'west/ada' }) },
@@ -87,20 +87,20 @@ export const answers: Checks = {
       const outcome = await scene.begin(scene.open().acquire(claimOf(), call))
       const { key: own, id } = await scene.request()
       await scene.answer(own, id, { ...grantOf(), ...change })
-      equal(outcome.state, 'pending', `${what}: it was taken for an answer`)
+      equal(outcome.state, 'pending', `${what}: accepted as an answer`)
       await scene.clock.advance(timeoutMs)
-      rejected(outcome, 'TIMEOUT', /What was answered is not understood/)
+      rejected(outcome, 'TIMEOUT', /Its answer cannot be understood/)
     }
     const scene = new Scene(library)
     const renewal = await scene.begin(scene.open().renew(heldClaim, call))
     const { key: own, id } = await scene.request()
     await scene.answer(own, id, grantOf({ term: 2 }))
-    equal(renewal.state, 'pending', 'it was renewed in a term that it does not hold')
+    equal(renewal.state, 'pending', 'the renewal accepted another term')
     await scene.answer(own, id, grantOf({ version: 'v2' }))
-    equal(renewal.state, 'resolved', 'the answer was written again, and is understood now')
+    equal(renewal.state, 'resolved', 'the corrected answer was not accepted')
   },
 
-  async 'a refusal brings the record, the highest term and the wait'(library) {
+  async 'a refusal contains the record, the highest term, and the wait'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const record = recordOf({ holder: 'west/ada', cluster: 'west', attempt: 'theirs', term: 7, mark: 'theirs' })
@@ -113,7 +113,7 @@ export const answers: Checks = {
     })
   },
 
-  async 'what can never be carried out rejects with the code that was answered'(library) {
+  async 'a call rejects with the error code in its answer'(library) {
     const codes = { TERM_EXHAUSTED: 'TERM_EXHAUSTED', NOT_YET_KNOWN: 'BACKEND_UNAVAILABLE' }
     for (const [code, shown] of Object.entries(codes)) {
       const scene = new Scene(library)
@@ -124,7 +124,7 @@ export const answers: Checks = {
     }
   },
 
-  async 'a read is a request of its own'(library) {
+  async 'a read is a separate request with its own reader identity'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     equal(await scene.done(store.read('nightly', call), { ok: true }), undefined)

@@ -4,9 +4,9 @@ import type { Resources, StatusPatch } from '../../src/multicluster/resources.ts
 import { follow } from '../outcome.ts'
 import { call, claimOf, grantOf, heldClaim, key, rejected, Scene, timeoutMs, type Checks } from './lock-scene.ts'
 
-/** What becomes of calls when something is missing, late or refused. */
+/** Checks of calls when something is missing, late, or refused. */
 export const faults: Checks = {
-  async 'a deleted resource ends the calls under way at once, and the next one creates it again'(library) {
+  async 'deleting the resource rejects the calls in flight at once, and the next call recreates it'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     await scene.done(store.acquire(claimOf(), call), grantOf())
@@ -22,7 +22,7 @@ export const faults: Checks = {
     )
   },
 
-  async 'an answer that came with the deletion counts'(library) {
+  async 'an answer that arrives together with the deletion is accepted'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const outcome = await scene.begin(store.acquire(claimOf(), call))
@@ -40,7 +40,7 @@ export const faults: Checks = {
     equal(outcome.state, 'resolved')
   },
 
-  async 'two stores that create the resource at once both get an answer'(library) {
+  async 'two stores that create the resource at the same time both get an answer'(library) {
     const scene = new Scene(library)
     const calls = [scene.open(), scene.open()].map((store) => follow(store.read('nightly', call)))
     await scene.settle()
@@ -50,7 +50,7 @@ export const faults: Checks = {
     ok(calls.every(({ state }) => state === 'resolved'))
   },
 
-  async 'a watch that is silent, or breaks off, is replaced by reads'(library) {
+  async 'reads replace a watch that is silent or broken'(library) {
     // oxlint-disable-next-line require-yield
     const silent: Resources['watch'] = async function* (_of, { signal }) {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
@@ -74,7 +74,7 @@ export const faults: Checks = {
     }
   },
 
-  async 'without the right to watch it reads, less and less often, and does not ask for it again'(library) {
+  async 'without permission to watch, the store polls with growing pauses and does not try the watch again'(library) {
     const scene = new Scene(library)
     scene.fault = {
       // oxlint-disable-next-line require-yield
@@ -98,7 +98,7 @@ export const faults: Checks = {
     deepEqual(await records?.next(), { done: true, value: undefined }, 'the engine polls')
   },
 
-  async 'one watch serves all calls; a leader’s stays open between renewals, and a release closes it'(library) {
+  async 'all calls share one watch, which stays open between renewals and closes after a release'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     await scene.done(store.acquire(claimOf(), call), grantOf())
@@ -113,7 +113,7 @@ export const faults: Checks = {
     deepEqual(scene.asked, ['watch', 'patch', 'create', 'patch', 'patch', 'patch', 'patch'])
     await scene.done(store.renew(heldClaim, call), grantOf())
     await scene.clock.advance(15_000)
-    equal(scene.watches, 0, 'a leader that does not ask again needs none')
+    equal(scene.watches, 0, 'the watch closes when the leader stops renewing')
     equal(scene.clock.timers, 0)
     await scene.done(store.renew(heldClaim, call), grantOf())
     await store.close?.()
@@ -122,7 +122,7 @@ export const faults: Checks = {
     equal(scene.clock.timers, 0)
   },
 
-  async 'one deadline holds for all the requests of a call'(library) {
+  async 'all requests of a call share one deadline'(library) {
     const scene = new Scene(library)
     const waits: (number | undefined)[] = []
     scene.fault = {
@@ -143,10 +143,10 @@ export const faults: Checks = {
     ok(rejected(outcome, 'TIMEOUT', /has not confirmed that the request was written/).retryable)
     deepEqual(waits, [5_000, 2_000])
     await scene.clock.advance(1_000)
-    equal(scene.clock.timers, 0, 'nothing goes on')
+    equal(scene.clock.timers, 0, 'no timer is left')
   },
 
-  async 'the deadline tells what is known'(library) {
+  async 'a timeout error says what is known about the controller'(library) {
     const condition = { observedGeneration: 1, lastTransitionTime: '2030-01-01T00:00:00Z', status: 'False' } as const
     const unreachable = {
       ...condition,
@@ -158,11 +158,11 @@ export const faults: Checks = {
     const known: [StatusPatch, RegExp][] = [
       [
         {},
-        /No controller has ever answered in it\. Is "tenure controller" running in this cluster, for namespace "jobs"\?/,
+        /No controller has ever answered there\. Is "tenure controller" running in this cluster, for namespace "jobs"\?/,
       ],
       [{ observedGeneration: 1 }, /A controller has answered before\. Is "tenure controller" running/],
-      [{ conditions: [mixed] }, /The controller says: MixedCandidates: two kinds/],
-      [{ conditions: [mixed, unreachable] }, /cannot work with the global store: Unreachable: etcd is away/],
+      [{ conditions: [mixed] }, /The controller reports: MixedCandidates: two kinds/],
+      [{ conditions: [mixed, unreachable] }, /cannot use the global store: Unreachable: etcd is away/],
     ]
     for (const [status, words] of known) {
       const scene = new Scene(library)
@@ -173,7 +173,7 @@ export const faults: Checks = {
     }
   },
 
-  async 'a refusal of the API server is reported as it is; a conflict is tried again'(library) {
+  async 'an error of the API server is reported as it is, and a conflict is retried'(library) {
     const scene = new Scene(library)
     const refused = (status: number, message: string) =>
       Promise.reject(new ApiError('Cannot patch', { status, body: { kind: 'Status', message } }))
@@ -187,7 +187,7 @@ export const faults: Checks = {
     equal(await scene.done(scene.open().read('nightly', call), { ok: true }), undefined)
   },
 
-  async 'a full resource is freed of silent keys, or says that it is full'(library) {
+  async 'a full resource is freed of silent keys, or the call reports that it is full'(library) {
     const scene = new Scene(library)
     const full = Object.fromEntries(
       Array.from({ length: 64 }, (_, index) => [`key-${index}`, requestOf(`id-${index}`)]),

@@ -2,9 +2,9 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { follow } from '../outcome.ts'
 import { call, claimOf, grantOf, heldClaim, Scene, timeoutMs, type Checks } from './lock-scene.ts'
 
-/** What a call writes. */
+/** Checks of the requests that a call writes. */
 export const requests: Checks = {
-  async 'a request has the whole claim, and nothing of the one before'(library) {
+  async 'a request contains the whole claim and nothing of the previous one'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const fields = { holder: 'ada', attempt: 'attempt-1', leaseDurationMs: 15_000, afterTerm: 0 }
@@ -25,7 +25,7 @@ export const requests: Checks = {
     deepEqual([verb, claim], ['release', held])
   },
 
-  async 'every request is also a heartbeat of the document, with the same time'(library) {
+  async 'every request also refreshes the spec heartbeat, with the same time'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     await scene.done(store.acquire(claimOf({ leaseDurationMs: 14_200 }), call), {
@@ -40,7 +40,7 @@ export const requests: Checks = {
     deepEqual({ ...spec, requests: {} }, { holderIdentity: 'ada', leaseDurationSeconds: 15, renewTime, requests: {} })
   },
 
-  async 'a call leaves the keys of others as they are, and removes those that fell silent'(library) {
+  async 'a call keeps the keys of other stores and removes those listed as silent'(library) {
     const scene = new Scene(library)
     const [store, other] = [scene.open(), scene.open()]
     await scene.done(other.acquire(claimOf(), call), grantOf())
@@ -53,11 +53,11 @@ export const requests: Checks = {
     await scene.begin(store.acquire(claimOf({ holder: 'bob' }), call))
     await scene.begin(store.acquire(claimOf({ holder: 'bob' }), call))
     const left = (await scene.requests()).map((request) => request.key)
-    ok(!left.includes(others), 'what nobody uses any more is still there')
+    ok(!left.includes(others), 'the silent key was not removed')
     equal(left.length, 2)
   },
 
-  async 'calls at the same time have places of their own, and more than eight wait for one'(library) {
+  async 'concurrent calls use separate slots, and calls beyond eight wait for a slot'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const calls = Array.from({ length: 10 }, () =>
@@ -65,20 +65,20 @@ export const requests: Checks = {
     )
     await scene.settle()
     const first = await scene.requests()
-    equal(first.length, 8, 'eight are under way')
+    equal(first.length, 8, 'eight calls are in flight')
     for (const { key: own, id } of first) await scene.answer(own, id, { ok: true })
     equal(calls.filter(({ state }) => state === 'resolved').length, 8)
     const second = (await scene.requests()).filter(({ id }) => !first.some((one) => one.id === id))
     deepEqual(
       second.map((request) => request.key).toSorted(),
       first.slice(0, 2).map((request) => request.key),
-      'the lowest places are taken again',
+      'the lowest slots are used again',
     )
     for (const { key: own, id } of second) await scene.answer(own, id, { ok: true })
     ok(calls.every(({ state }) => state === 'resolved'))
   },
 
-  async 'a call that is given up while it waits for a place keeps nobody else from it'(library) {
+  async 'a call that is aborted while it waits for a slot does not block others'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const ending = new AbortController()
@@ -103,7 +103,7 @@ export const requests: Checks = {
     )
   },
 
-  async 'a call that was given up leaves its place to the next, and its late answer is no answer to that'(library) {
+  async 'an aborted call frees its slot, and its late answer does not answer the next call'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const ending = new AbortController()
@@ -121,14 +121,14 @@ export const requests: Checks = {
     equal(next.state, 'resolved')
   },
 
-  async 'an identity with a slash is refused before anything is written'(library) {
+  async 'an identity with a slash is rejected before anything is written'(library) {
     const scene = new Scene(library)
     const outcome = await scene.begin(scene.open().acquire(claimOf({ holder: 'west/ada' }), call))
     equal((outcome.error as { code?: string } | undefined)?.code, 'INVALID_OPTION')
     deepEqual(scene.asked, [])
   },
 
-  async 'an election whose name a resource cannot have is kept under a hash, with its name'(library) {
+  async 'an election name that is not a valid resource name is stored under a hash, together with the name'(library) {
     const scene = new Scene(library)
     await scene.begin(scene.open().read('Nightly Report', call))
     const [resource] = scene.resources.backup()

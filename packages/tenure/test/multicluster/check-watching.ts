@@ -1,9 +1,9 @@
 import { deepEqual, equal, fail, ok } from 'node:assert/strict'
 import { asLeaseRecord, call, heldClaim, key, recordOf, Scene, type Checks } from './lock-scene.ts'
 
-/** What a watch of the lock shows. */
+/** Checks of the watch of the lock. */
 export const watching: Checks = {
-  async 'a watch begins with a read, then shows what the status does'(library) {
+  async 'a watch begins with a read and then follows the status'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const records = store.watch?.('nightly', call)[Symbol.asyncIterator]() ?? fail('no watch')
@@ -12,18 +12,18 @@ export const watching: Checks = {
     await scene.answer(own, id, { ok: true, record: recordOf() })
     deepEqual(first.value?.value, asLeaseRecord(recordOf()))
     const second = await scene.begin(records.next())
-    equal(second.state, 'pending', 'nothing has changed')
+    equal(second.state, 'pending', 'the watch yielded without a change')
     await scene.status({ record: recordOf({ term: 2, version: 'v2', holder: 'west/bob', cluster: 'west' }) })
     equal(second.value?.value?.holder, 'west/bob')
     const third = await scene.begin(records.next())
     await scene.status({ record: recordOf({ term: 1, version: 'v1' }) })
-    equal(third.state, 'pending', 'a lower term is an old one')
+    equal(third.state, 'pending', 'the watch yielded a lower term')
     await scene.status({ record: null })
     deepEqual(third.value, { done: false, value: undefined })
     await records.return?.()
   },
 
-  async 'a watch does not go back to what a late answer of the API server shows'(library) {
+  async 'a watch does not go back to the state in a late answer of the API server'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const records = store.watch?.('nightly', call)[Symbol.asyncIterator]() ?? fail('no watch')
@@ -43,13 +43,13 @@ export const watching: Checks = {
     const after = await scene.begin(records.next())
     late()
     await scene.settle()
-    equal(after.state, 'pending', 'it showed the state of before')
+    equal(after.state, 'pending', 'the watch yielded the previous state')
     await store.close?.()
     await scene.settle()
     deepEqual(after.value, { done: true, value: undefined })
   },
 
-  async 'a watch whose reader does not come back ends with its signal, and with the store'(library) {
+  async 'an abandoned watch ends with its signal and with its store'(library) {
     for (const end of ['signal', 'close'] as const) {
       const scene = new Scene(library)
       const store = scene.open()
@@ -65,7 +65,7 @@ export const watching: Checks = {
     }
   },
 
-  async 'a resource that was created again does not tell that nobody leads'(library) {
+  async 'a watch does not report a missing leader when the resource is recreated'(library) {
     const scene = new Scene(library)
     const store = scene.open()
     const records = store.watch?.('nightly', call)[Symbol.asyncIterator]() ?? fail('no watch')
@@ -80,7 +80,7 @@ export const watching: Checks = {
     await records.return?.()
   },
 
-  async 'a watch that shows nothing for two leases asks again'(library) {
+  async 'a watch sends a new read after two leases without an event'(library) {
     const scene = new Scene(library)
     const records = scene.open().watch?.('nightly', call)[Symbol.asyncIterator]() ?? fail('no watch')
     await scene.done(records.next(), { ok: true, record: recordOf() })
@@ -88,7 +88,7 @@ export const watching: Checks = {
     const next = await scene.begin(records.next())
     await scene.clock.advance(30_000)
     const second = await scene.request()
-    ok(second.id !== first.id, 'it asked for nothing')
+    ok(second.id !== first.id, 'the watch sent no new request')
     await scene.answer(second.key, second.id, { ok: true, record: recordOf({ version: 'v9' }) })
     equal(next.value?.value?.version, 'v9')
     await records.return?.()

@@ -4,5 +4,7 @@ import { requests } from './check-requests.ts'
 import { watching } from './check-watching.ts'
 import type { Checks } from './lock-scene.ts'
 
-/** What holds of the lock beside the conformance suite, in virtual time, for the library and for mutants of it. */
+/**
+ * Checks of the lock in virtual time, in addition to the conformance suite. They run on the library and on its mutants.
+ */
 export const checks: Checks = { ...answers, ...requests, ...faults, ...watching }

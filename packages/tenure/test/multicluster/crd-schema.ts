@@ -1,7 +1,7 @@
 import { isObject } from '@tenure/internal/objects'
 import { readCrd } from '../../../../test/servers/multicluster-crd.ts'
 
-/** As far as the definition uses it. */
+/** The parts of OpenAPI schemas that the definition uses. */
 export interface Schema {
   readonly type: string
   readonly description?: string
@@ -35,10 +35,10 @@ interface Definition {
 /** The only version of the definition. */
 export const version = (readCrd() as Definition).spec.versions[0]
 
-/** A place in a resource: names of fields, keys of maps and places in lists. */
+/** A path in a resource: names of fields, keys of maps, and indexes of lists. */
 export type Path = readonly string[]
 
-/** Every part of the schema, with where it stands in a resource that has one key in each map. */
+/** Yields every part of the schema, with its path in a resource that has one key in each map. */
 export function* partsOf(schema: Schema, key: string, path: Path = []): Generator<[Path, Schema]> {
   yield [path, schema]
   for (const [name, property] of Object.entries(schema.properties ?? {})) yield* partsOf(property, key, [...path, name])
@@ -46,13 +46,13 @@ export function* partsOf(schema: Schema, key: string, path: Path = []): Generato
   if (schema.items) yield* partsOf(schema.items, key, [...path, '0'])
 }
 
-/** Where the leaves of a value are. */
+/** Yields the paths of all leaves of a value. */
 export function* leavesOf(value: unknown, path: Path = []): Generator<Path> {
   if (typeof value !== 'object' || value === null) return yield path
   for (const [name, part] of Object.entries(value)) yield* leavesOf(part, [...path, name])
 }
 
-/** A copy of the value with another part in it. */
+/** Returns a copy of the value with the part at this path replaced. */
 export function withPart(value: unknown, [name, ...rest]: Path, part: unknown): unknown {
   if (name === undefined) return part
   if (Array.isArray(value)) {
@@ -62,7 +62,7 @@ export function withPart(value: unknown, [name, ...rest]: Path, part: unknown): 
   return { ...fields, [name]: withPart(fields[name], rest, part) }
 }
 
-/** What stands there. */
+/** Returns the part at this path. */
 export function partOf(value: unknown, path: Path): unknown {
   return path.reduce<unknown>((whole, name) => (whole as Record<string, unknown>)[name], value)
 }

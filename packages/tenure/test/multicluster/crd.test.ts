@@ -5,7 +5,7 @@ import { whole } from './whole-resource.ts'
 const parts = [...partsOf(version.schema.openAPIV3Schema, 'key')]
 const fields = parts.filter(([[first]]) => first === 'spec' || first === 'status')
 
-test('the definition has exactly the fields of the resource', () => {
+test('the definition has exactly the fields of the resource type', () => {
   const leaves = fields.filter(
     ([, { properties, additionalProperties, items }]) => !properties && !additionalProperties && !items,
   )
@@ -14,13 +14,13 @@ test('the definition has exactly the fields of the resource', () => {
   )
 })
 
-test('every field is described', () => {
-  // The API server allows none for this one.
+test('every field of the definition has a description', () => {
+  // The API server does not allow a description for metadata.
   const described = parts.filter(([path]) => path.join('.') !== 'metadata')
   for (const [path, { description }] of described) expect(description, path.join('.')).toMatch(/^[A-Z].*\.$/)
 })
 
-test('every field is bounded', () => {
+test('every field of the definition has a limit', () => {
   for (const [path, schema] of fields) {
     const at = path.join('.')
     if (schema.type === 'string') expect(schema.enum ?? schema.maxLength, at).toBeDefined()
@@ -29,12 +29,12 @@ test('every field is bounded', () => {
     if (schema.type !== 'integer' && schema.type !== 'number') continue
     expect(schema.format, at).toBeDefined()
     expect(schema.minimum, at).toBeDefined()
-    // The API server counts generations itself.
+    // The API server sets the generation itself, so it needs no maximum.
     if (path.at(-1) !== 'observedGeneration') expect(schema.maximum, at).toBeDefined()
   }
 })
 
-test('status is a subresource, and kubectl shows who leads', () => {
+test('status is a subresource, and kubectl shows the leader', () => {
   expect(version.subresources).toEqual({ status: {} })
   expect(version.additionalPrinterColumns.map(({ name, jsonPath }) => [name, jsonPath])).toEqual([
     ['Leader', '.status.leader'],

@@ -9,15 +9,15 @@ import type {
 } from '../../src/multicluster/resource.ts'
 import type { Resources } from '../../src/multicluster/resources.ts'
 
-/** What a relay does to answers, for tests of the lock alone. */
+/** Options of the relay, for tests of the lock alone. */
 export interface RelayOptions {
   readonly cluster?: string
   readonly namespace?: string
-  /** Changes what is answered, or leaves it unanswered. */
+  /** Changes an answer before it is written. Return undefined to leave the request unanswered. */
   answer?(answer: MultiClusterAnswer, request: MultiClusterRequest): MultiClusterAnswer | undefined
 }
 
-/** The least that a controller does: each request is one call of the global store, and its answer is written. */
+/** A minimal controller: it sends each request to the global store as one call and writes the answer. */
 export function startRelay(resources: Resources, global: LeaseStore, options: RelayOptions = {}): { stop(): void } {
   const { cluster = 'east' } = options
   const ending = new AbortController()
@@ -76,7 +76,7 @@ export function startRelay(resources: Resources, global: LeaseStore, options: Re
   const followGlobal = async (resource: MultiClusterLease) => {
     for await (const record of global.watch?.(electionOf(resource), call) ?? []) {
       const newest = await resources.get(resource, call)
-      // An answer brings what it has changed.
+      // The write of an answer already includes the record that the call changed.
       if (newest && newest.status.record?.version !== record?.version) await writeStatus(newest, undefined)
     }
   }
@@ -92,7 +92,7 @@ export function startRelay(resources: Resources, global: LeaseStore, options: Re
     run(followGlobal(resource))
   }
 
-  // What fails is left unanswered: a controller tries again.
+  // A failed request stays unanswered. A real controller would retry it.
   const run = (work: Promise<void>) => void work.catch(() => {})
 
   run(follow())
@@ -106,7 +106,7 @@ export function startRelay(resources: Resources, global: LeaseStore, options: Re
   }
 }
 
-/** The global name of the election. */
+/** The name of the election in the global store. */
 export function electionOf({ namespace, name, election = name }: MultiClusterLease): string {
   return `${namespace}/${election}`
 }

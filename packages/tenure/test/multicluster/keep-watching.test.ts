@@ -5,7 +5,7 @@ import { fakeClock } from '../../src/testing/index.ts'
 
 const key = { namespace: 'n', name: 'a' }
 
-test('opens again with growing pauses, and shortly after one that lasted', async () => {
+test('keepWatching reopens a watch with growing pauses, which a watch that lasted resets', async () => {
   const clock = fakeClock()
   const ending = new AbortController()
   onTestFinished(() => ending.abort())
@@ -30,13 +30,13 @@ test('opens again with growing pauses, and shortly after one that lasted', async
   }
   for (const [index, longestMs] of [200, 400, 800, 1_600, 3_200, 5_000, 5_000].entries())
     within(pauses[index], longestMs)
-  // The eighth lasted for six seconds.
+  // The eighth watch lasted for six seconds.
   within((pauses[7] ?? NaN) - 6_000, 200)
   within(pauses[8], 400)
   expect(reported.slice(0, 2)).toEqual([new Error('watch 1'), new Error('watch 2')])
 })
 
-test('begins each watch with everything, and ends with the signal alone', async () => {
+test('keepWatching begins each watch with the full list and ends only with its signal', async () => {
   const clock = fakeClock()
   const ending = new AbortController()
   const resources = memoryResources(() => 'uid')
@@ -47,7 +47,7 @@ test('begins each watch with everything, and ends with the signal alone', async 
   const created = await resources.create(key, { requests: {} }, undefined, { signal: ending.signal })
   expect((await changes.next()).value).toEqual({ type: 'put', resource: created })
   const again = changes.next()
-  // Its watches end with it.
+  // Restoring a backup ends all watches.
   resources.restore([])
   await clock.advance(200)
   expect((await again).value).toEqual({ type: 'all', resources: [] })
@@ -58,7 +58,7 @@ test('begins each watch with everything, and ends with the signal alone', async 
   expect(clock.timers).toBe(0)
 })
 
-test('does not wait for a pause to pass when it is ended', async () => {
+test('keepWatching ends during a pause without waiting for it', async () => {
   const clock = fakeClock()
   const ending = new AbortController()
   const resources = {

@@ -1,11 +1,11 @@
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 
-/** A fault in the lock, and the check that must notice it. */
+/** A mutant of the lock, and the check that must catch it. */
 export interface LockMutation extends Mutation {
   readonly caughtBy: string
 }
 
-/** Every one of them must be noticed. */
+/** The checks must catch every one of these mutants. */
 export const lockMutations: readonly LockMutation[] = [
   {
     name: 'a call takes the answer of another id',
@@ -23,25 +23,25 @@ export const lockMutations: readonly LockMutation[] = [
     caughtBy: 'a call returns when its own id is answered, and not before',
   },
   {
-    name: 'a call is answered by the status as it was before',
+    name: 'a call takes an answer that was in the status before',
     file: 'multicluster/relayed-store.ts',
     find: 'const id = this.#clock.randomId()',
     replace: 'const id = Object.values(place.view.newest?.status.answers ?? {})[0]?.id ?? this.#clock.randomId()',
-    caughtBy: 'no call is answered by what was answered before',
+    caughtBy: 'an earlier answer in the status does not answer a new call',
   },
   {
-    name: 'an id is used again',
+    name: 'an id is reused',
     file: 'multicluster/relayed-store.ts',
     find: 'const id = this.#clock.randomId()',
     replace: 'const id = `${this.#id}-${asked.claim.attempt}`',
-    caughtBy: 'no id is used twice, and no two stores share a key',
+    caughtBy: 'ids are never reused, and stores never share a key',
   },
   {
     name: 'two stores share a key',
     file: 'multicluster/relayed-store.ts',
     find: 'this.#id = clock.randomId()',
     replace: "this.#id = 'store'",
-    caughtBy: 'no id is used twice, and no two stores share a key',
+    caughtBy: 'ids are never reused, and stores never share a key',
   },
   {
     name: 'a call returns before it is answered',
@@ -52,80 +52,80 @@ export const lockMutations: readonly LockMutation[] = [
     caughtBy: 'a call returns when its own id is answered, and not before',
   },
   {
-    name: 'the version that ran out is not passed on',
+    name: 'a request omits the expired version',
     file: 'multicluster/requests.ts',
     find: '...(expiredVersion !== undefined && { expiredVersion })',
     replace: '...(expiredVersion === null && { expiredVersion })',
-    caughtBy: 'a request has the whole claim, and nothing of the one before',
+    caughtBy: 'a request contains the whole claim and nothing of the previous one',
   },
   {
-    name: 'that the record is absent is not passed on',
+    name: 'a request omits that the record is absent',
     file: 'multicluster/requests.ts',
     find: '...(expiredVersion !== undefined && { expiredVersion })',
     replace: '...(expiredVersion && { expiredVersion })',
-    caughtBy: 'a request has the whole claim, and nothing of the one before',
+    caughtBy: 'a request contains the whole claim and nothing of the previous one',
   },
   {
-    name: 'the version of an earlier request stays in the next',
+    name: 'the version of an earlier request remains in the next one',
     file: 'multicluster/requests.ts',
     find: 'claim: { ...emptyClaim, ...request.claim }',
     replace: 'claim: request.claim',
-    caughtBy: 'a request has the whole claim, and nothing of the one before',
+    caughtBy: 'a request contains the whole claim and nothing of the previous one',
   },
   {
-    name: 'a read is no heartbeat',
+    name: 'a read does not refresh the heartbeat',
     file: 'multicluster/requests.ts',
     find: 'isCandidates(request) || silent.length > 0 ? heartbeatOf(request) : {}',
     replace: 'request.verb !== "read" && isCandidates(request) ? heartbeatOf(request) : {}',
-    caughtBy: 'every request is also a heartbeat of the document, with the same time',
+    caughtBy: 'every request also refreshes the spec heartbeat, with the same time',
   },
   {
-    name: 'a call replaces the request of another that is under way',
+    name: 'a call replaces the request of another call in flight',
     file: 'multicluster/lanes.ts',
     find: 'while (this.#taken.has(lane)) lane++',
     replace: '',
-    caughtBy: 'calls at the same time have places of their own, and more than eight wait for one',
+    caughtBy: 'concurrent calls use separate slots, and calls beyond eight wait for a slot',
   },
   {
-    name: 'a grant of another attempt is believed',
+    name: 'a grant of another attempt is accepted',
     file: 'multicluster/answers.ts',
     find: ' && record.attempt === claim.attempt',
     replace: '',
-    caughtBy: 'what is not understood is no answer, and the deadline tells',
+    caughtBy: 'a malformed answer is ignored, and the call times out with a hint',
   },
   {
-    name: 'a grant of another cluster’s holder is believed',
+    name: 'a grant to a holder in another cluster is accepted',
     file: 'multicluster/answers.ts',
     find: 'record.holder === claim.holder && ',
     replace: '',
-    caughtBy: 'what is not understood is no answer, and the deadline tells',
+    caughtBy: 'a malformed answer is ignored, and the call times out with a hint',
   },
   {
-    name: 'a grant is believed for longer than was asked for',
+    name: 'a grant is accepted for longer than requested',
     file: 'multicluster/answers.ts',
     find: 'ms > 0 && ms <= longestMs',
     replace: 'ms > 0 && ms < Infinity * longestMs',
-    caughtBy: 'what is not understood is no answer, and the deadline tells',
+    caughtBy: 'a malformed answer is ignored, and the call times out with a hint',
   },
   {
-    name: 'each request of a call has the whole deadline',
+    name: 'each request of a call gets the whole timeout',
     file: 'multicluster/relayed-call.ts',
     find: 'return this.#deadlineMs - this.#clock.monotonicMs()',
     replace: 'return this.#timeoutMs',
-    caughtBy: 'one deadline holds for all the requests of a call',
+    caughtBy: 'all requests of a call share one deadline',
   },
   {
     name: 'a silent watch is trusted',
     file: 'multicluster/relayed-call.ts',
     find: 'await this.#view.look(this.left())',
     replace: 'if (!this.#view.isLive) await this.#view.look(this.left())',
-    caughtBy: 'a watch that is silent, or breaks off, is replaced by reads',
+    caughtBy: 'reads replace a watch that is silent or broken',
   },
   {
-    name: 'a resource that was created again says that nobody leads',
+    name: 'a recreated resource is reported as one without a leader',
     file: 'multicluster/record-watch.ts',
     find: 'return this.#shownIn === uid ? undefined : this.#shown',
     replace: 'return undefined',
-    caughtBy: 'a resource that was created again does not tell that nobody leads',
+    caughtBy: 'a watch does not report a missing leader when the resource is recreated',
   },
 ]

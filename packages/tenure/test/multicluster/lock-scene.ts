@@ -13,7 +13,7 @@ export interface Library {
   readonly relayedStore: typeof relayedStore
 }
 
-/** Where the resource of every check is. */
+/** The resource that every check uses. */
 export const key = { namespace: 'jobs', name: 'nightly' }
 export const timeoutMs = 5_000
 export const call = { signal: new AbortController().signal, timeoutMs }
@@ -49,15 +49,15 @@ export const heldClaim: HeldClaim = {
   leaseDurationMs: 15_000,
 }
 
-/** A lock, its resource, and a controller that answers when the check says so. */
+/** A lock, its resource, and a controller whose answers the check controls. */
 export class Scene {
   readonly clock = fakeClock()
   readonly resources = memoryResources(() => this.clock.randomId())
-  /** What the store asked of the API server. */
+  /** The requests that the store sent to the API server, in order. */
   readonly asked: string[] = []
-  /** How many watches are open. */
+  /** The number of open watches. */
   watches = 0
-  /** What the API server does instead. */
+  /** Replaces methods of the API server. */
   fault: Partial<Resources> = {}
   readonly #library: Library
 
@@ -90,7 +90,7 @@ export class Scene {
     }
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Runs everything that needs no time to pass. */
   settle(): Promise<void> {
     return this.clock.advance(0)
   }
@@ -103,7 +103,7 @@ export class Scene {
     return Object.entries((await this.resource()).spec.requests).map(([name, request]) => ({ ...request, key: name }))
   }
 
-  /** The one request that there is. */
+  /** The only request in the resource. */
   async request() {
     const [only, ...others] = await this.requests()
     deepEqual(others, [], 'there is more than one request')
@@ -116,7 +116,7 @@ export class Scene {
     await this.settle()
   }
 
-  /** As a controller writes it. What an earlier answer had is gone. */
+  /** Writes an answer as a controller does. Fields of an earlier answer are removed. */
   answer(at: string, id: string, answer: Omit<MultiClusterAnswer, 'id'>): Promise<void> {
     const none = { record: null, validForMs: null, highestTerm: null, retryAfterMs: null, error: null }
     return this.status({
@@ -125,35 +125,35 @@ export class Scene {
     })
   }
 
-  /** A call, followed until it can do nothing but wait. */
+  /** Starts a call and returns its outcome once the call can only wait. */
   async begin<T>(promise: Promise<T>) {
     const outcome = follow(promise)
     await this.settle()
     return outcome
   }
 
-  /** A call that is answered at once. */
+  /** Makes a call and answers it at once. */
   async done<T>(promise: Promise<T>, answer: Omit<MultiClusterAnswer, 'id'>): Promise<T> {
     const before = await this.begin(promise)
-    equal(before.state, 'pending', 'it returned before it was answered')
+    equal(before.state, 'pending', 'the call returned before it was answered')
     const newest = (await this.requests()).at(-1) ?? fail('there is no request')
     await this.answer(newest.key, newest.id, answer)
     return promise
   }
 }
 
-/** It must have been rejected with this code, in words like these. */
+/** Asserts that the call was rejected with this code and message. */
 export function rejected(
   { state, error }: { state: string; error: unknown },
   code: string,
   words: RegExp,
 ): TenureError {
-  equal(state, 'rejected', 'it was not rejected')
+  equal(state, 'rejected', 'the call was not rejected')
   ok(isTenureError(error), String(error))
   equal(error.code, code)
   match(error.message, words)
   return error
 }
 
-/** Each is a promise of the lock; a mutant names the one that notices it. */
+/** Checks by name. Each name states what the lock promises, and a mutant names the check that catches it. */
 export type Checks = Readonly<Record<string, (library: Library) => Promise<void>>>

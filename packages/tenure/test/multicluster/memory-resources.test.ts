@@ -16,7 +16,7 @@ describe('resources in memory', () => {
     return { resources, namespace: 'jobs', delete: (given) => resources.delete(given) }
   })
 
-  test('a watch ends when a backup is restored, and what was there before is there again', async () => {
+  test('restoring a backup ends the watches and brings the previous state back', async () => {
     const resources = scene()
     await resources.create(key, { requests: {} }, undefined, call)
     const backup = resources.backup()

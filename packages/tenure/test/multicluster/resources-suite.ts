@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { MultiClusterAnswer, MultiClusterRequest } from '../../src/multicluster/resource.ts'
 import type { ResourceChange, ResourceKey, Resources, ResourceScope } from '../../src/multicluster/resources.ts'
 
-/** Where resources are kept, and what an operator may do there. */
+/** The implementation under test, and how an operator deletes a resource in it. */
 export interface ResourcesUnderTest {
   readonly resources: Resources
   readonly namespace: string
@@ -18,7 +18,7 @@ export function requestOf(id: string): MultiClusterRequest {
 
 const answerOf = (id: string): MultiClusterAnswer => ({ id, ok: true })
 
-/** Waits for the changes of a watch one by one. It ends with the test. */
+/** Returns a function that waits for the next change of a watch. The watch ends with the test. */
 export function watchOf(resources: Resources, scope: ResourceScope): () => Promise<ResourceChange> {
   const ending = new AbortController()
   onTestFinished(() => ending.abort())
@@ -26,14 +26,14 @@ export function watchOf(resources: Resources, scope: ResourceScope): () => Promi
   return async () => (await changes.next()).value as ResourceChange
 }
 
-/** What everything that keeps resources does alike: an API server, and what takes its place in simulations. */
+/** The behavior that every implementation of Resources must share: the real API server and its model in simulations. */
 export function resourcesSuite(open: () => ResourcesUnderTest): void {
   const scene = () => {
     const { resources, namespace, delete: remove } = open()
     return { resources, remove, key: { namespace, name: `election-${++names}` } }
   }
 
-  test('are created once, and read as they are', async () => {
+  test('a resource is created once and read back unchanged', async () => {
     const { resources, key } = scene()
     expect(await resources.get(key, call)).toBeUndefined()
     const created = await resources.create(key, { requests: { one: requestOf('1') } }, 'Überschrift', call)
@@ -48,7 +48,7 @@ export function resourcesSuite(open: () => ResourcesUnderTest): void {
     expect(await resources.get(key, call)).toEqual(created)
   })
 
-  test('a patch of spec changes what it names, and raises the generation', async () => {
+  test('a patch of spec changes only the named fields and raises the generation', async () => {
     const { resources, key } = scene()
     expect(await resources.patchSpec(key, { requests: { one: requestOf('1') } }, call)).toBeUndefined()
     const requests = { one: requestOf('1'), two: requestOf('2') }
@@ -59,14 +59,14 @@ export function resourcesSuite(open: () => ResourcesUnderTest): void {
     expect(patched?.spec).toEqual({ requests: { one: requestOf('3') } })
   })
 
-  test('a patch that changes nothing gives no new generation and no new version', async () => {
+  test('a patch that changes nothing keeps the generation and the version', async () => {
     const { resources, key } = scene()
     await resources.create(key, { requests: { one: requestOf('1') } }, undefined, call)
     const before = await resources.get(key, call)
     expect(await resources.patchSpec(key, { requests: { one: requestOf('1') } }, call)).toEqual(before)
   })
 
-  test('a patch of status is made over the version that was judged, and over no other', async () => {
+  test('a patch of status applies only to the version that it was computed from', async () => {
     const { resources, key } = scene()
     const seen = await resources.create(key, { requests: {} }, undefined, call)
     if (!seen) throw new Error('not created')
@@ -77,7 +77,7 @@ export function resourcesSuite(open: () => ResourcesUnderTest): void {
     expect(free?.status).toEqual({ leader: 'b', answers: { one: answerOf('1'), two: answerOf('2') } })
   })
 
-  test('a patch of status touches no resource that was created since', async () => {
+  test('a patch of status does not change a resource that was recreated since', async () => {
     const { resources, key, remove } = scene()
     const seen = await resources.create(key, { requests: {} }, undefined, call)
     if (!seen) throw new Error('not created')
@@ -87,13 +87,13 @@ export function resourcesSuite(open: () => ResourcesUnderTest): void {
     expect(next?.uid).not.toBe(seen.uid)
     expect(await resources.patchStatus(seen, { leader: 'a' }, seen.resourceVersion, call)).toBeUndefined()
     expect(await resources.get(key, call)).toEqual(next)
-    // Without a version it compares nothing, but the writer learns of it.
+    // Without a version the patch is applied, but the writer gets undefined because the uid differs.
     expect(await resources.patchStatus(seen, { answers: { one: answerOf('1') } }, undefined, call)).toBeUndefined()
     expect((await resources.get(key, call))?.status).toEqual({ answers: { one: answerOf('1') } })
   })
 
-  describe('a watch', () => {
-    test('of one shows it as it is, then each change, and its deletion', async () => {
+  describe('watches of resources', () => {
+    test('a watch of one resource yields its state, then each change, and its deletion', async () => {
       const { resources, key, remove } = scene()
       const next = watchOf(resources, key)
       expect(await next()).toEqual({ type: 'all', resources: [] })

@@ -1,6 +1,6 @@
 import type { MultiClusterLease, RelayedRecord, RequestClaim } from '../../src/multicluster/resource.ts'
 
-/** The same with nothing left out, so that a field that is added is missed here. */
+/** The same type with all fields required, so that a new field causes a type error here. */
 type Whole<T> = T extends string | number | boolean
   ? T
   : T extends readonly (infer Item)[]
@@ -37,7 +37,7 @@ const record: Whole<RelayedRecord> = {
   mark: 'mark',
 }
 
-/** What candidates and controllers write, with every field that there is. */
+/** A resource with every field that candidates and controllers write. */
 export const whole: Whole<Pick<MultiClusterLease, 'spec' | 'status'>> = {
   spec: {
     holderIdentity: 'pod-ä',

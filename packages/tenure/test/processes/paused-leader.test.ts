@@ -14,7 +14,7 @@ interface Told {
   readonly reason?: string
 }
 
-/** A process that leads or waits, ended with the test. */
+/** A process that leads or waits. It ends with the test. */
 function startLeader(directory: string, identity: string, url: string) {
   const child = fork(join(import.meta.dirname, 'signal/leader.mjs'), [directory, identity, url], { execArgv: [] })
   onTestFinished(async () => {
@@ -27,7 +27,7 @@ function startLeader(directory: string, identity: string, url: string) {
   return { child, has: (type: Told['type']) => told.find((one) => one.type === type), told }
 }
 
-/** Answers each request a little later, as a round of work would. */
+/** Answers each request after a short delay, like a round of work. */
 async function startServer(): Promise<string> {
   const server = createServer((_, response) => {
     void sleep(50).then(() => response.end('done'))
@@ -43,7 +43,7 @@ async function startServer(): Promise<string> {
 const kinds = ['timers/promises', 'fetch', 'events.once', 'AbortSignal.any']
 const patience = { timeout: 30_000, interval: 20 }
 
-test('a leader that was paused for longer than its lease works not one more round by its signal', async () => {
+test('a leader that was paused for longer than its lease starts no more rounds', async () => {
   const directory = await temporaryDirectory()
   const url = await startServer()
   const first = startLeader(directory, 'first', url)

@@ -8,7 +8,7 @@ import { follow, never } from '../outcome.ts'
 type Verb = keyof TtlStorage<string, string>
 type Fault = 'error' | 'hang' | 'reply-lost'
 
-/** One process's connection to a real TTL storage. */
+/** The connection of one process to a real TTL storage. */
 function connection(inner: TtlStorage<string, string>, clock: FakeClock) {
   const calls: { verb: Verb; args: unknown[]; atMs: number }[] = []
   const link = { fault: (_verb: Verb): Fault | undefined => undefined }
@@ -68,7 +68,7 @@ describe('Document 001: Flowchart', () => {
     await inner.insertIfNotExist('k', 'theirs', 60_000)
     expect(await elections.acquireLeadership('k', 'v', fiveSeconds)).toBeUndefined()
     await clock.advance(120_000)
-    expect(verbs(), 'one try, and no second').toEqual(['insertIfNotExist'])
+    expect(verbs(), 'there is only one try').toEqual(['insertIfNotExist'])
     expect(clock.timers).toBe(0)
   })
 
@@ -112,7 +112,7 @@ describe('Document 001: Flowchart', () => {
     await clock.advance(1)
     expect(held?.reason).toMatchObject({ code: 'LEADERSHIP_LOST', reason: 'superseded' })
     await elections.releaseLeadership('k')
-    expect(remarks, 'it is no longer held').toEqual([
+    expect(remarks, 'the key is no longer held').toEqual([
       expect.stringContaining('lost leadership of "k": its record was deleted or overwritten in the store'),
       expect.stringContaining('is not held'),
     ])
@@ -122,7 +122,7 @@ describe('Document 001: Flowchart', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test("CompareAndSwap -- Err -> ReleaseLeadership(key): with onStorageError 'release', to the letter", async () => {
+  test("CompareAndSwap -- Err -> ReleaseLeadership(key) when onStorageError is 'release'", async () => {
     const { elections, inner, link, clock, verbs, remarks } = scene({ onStorageError: 'release' })
     const held = await elections.acquireLeadership('k', 'v', fiveSeconds)
     link.fault = (verb) => (verb === 'compareAndSwap' ? 'error' : undefined)
@@ -138,7 +138,7 @@ describe('Document 001: Flowchart', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('CompareAndSwap -- Err: by default it is tried again until the deadline', async () => {
+  test('CompareAndSwap -- Err: by default the renewal is retried until the deadline', async () => {
     const { elections, link, clock, calls } = scene()
     const held = await elections.acquireLeadership('k', 'v', fiveSeconds)
     link.fault = (verb) => (verb === 'compareAndSwap' ? 'error' : undefined)
@@ -149,7 +149,7 @@ describe('Document 001: Flowchart', () => {
     expect(held?.reason).toMatchObject({ reason: 'expired' })
   })
 
-  test('CompareAndSwap -- Err, then OK: leadership goes on', async () => {
+  test('CompareAndSwap -- Err, then OK: leadership continues', async () => {
     const { elections, link, clock } = scene()
     const held = await elections.acquireLeadership('k', 'v', fiveSeconds)
     link.fault = (verb) => (verb === 'compareAndSwap' && clock.monotonicMs() < 3_400 ? 'error' : undefined)
@@ -176,7 +176,7 @@ describe('Document 001: Flowchart', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('the signal aborts before the key is deleted, so that no two believe they lead', async () => {
+  test('the signal aborts before the key is deleted, so that two processes never lead at once', async () => {
     const { elections, link } = scene()
     const held = await elections.acquireLeadership('k', 'v', fiveSeconds)
     let abortedAtDelete: boolean | undefined
@@ -199,7 +199,7 @@ describe('Document 001: AcquireLeadership', () => {
     expect(held?.aborted).toBe(true)
   })
 
-  test('a hung storage ends the context before the TTL does, without any answer', async () => {
+  test('a storage that hangs ends the context before the TTL does, without any answer', async () => {
     const { elections, link, clock } = scene()
     const held = await elections.acquireLeadership('k', 'v', fiveSeconds)
     link.fault = () => 'hang'
@@ -209,7 +209,7 @@ describe('Document 001: AcquireLeadership', () => {
     expect(held?.aborted).toBe(true)
   })
 
-  test('a storage that never answers the insert gives undefined in bounded time', async () => {
+  test('acquireLeadership returns undefined in bounded time when the storage never answers the insert', async () => {
     const { elections, link, clock } = scene()
     link.fault = () => 'hang'
     const held = follow(elections.acquireLeadership('k', 'v', fiveSeconds))
@@ -218,7 +218,7 @@ describe('Document 001: AcquireLeadership', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('an insert whose reply is lost gives undefined, and nobody leads until the TTL is over', async () => {
+  test('acquireLeadership returns undefined when the reply is lost, and nobody leads until the TTL is over', async () => {
     const { elections, link, clock } = scene()
     link.fault = () => 'reply-lost'
     const held = follow(elections.acquireLeadership('k', 'v', fiveSeconds))
@@ -230,7 +230,7 @@ describe('Document 001: AcquireLeadership', () => {
     expect(await elections.acquireLeadership('k', 'v3', fiveSeconds)).toBeInstanceOf(AbortSignal)
   })
 
-  test('keys are independent, and a key that is held is not acquired twice', async () => {
+  test('keys are independent, and a held key is not acquired twice', async () => {
     const { elections } = scene()
     const [a, b] = [
       await elections.acquireLeadership('a', '1', fiveSeconds),
@@ -242,7 +242,7 @@ describe('Document 001: AcquireLeadership', () => {
     expect(await elections.acquireLeadership('a', '4', fiveSeconds)).toBeInstanceOf(AbortSignal)
   })
 
-  test('of several processes one wins, and after its death another can once the TTL is over', async () => {
+  test("one of several processes wins, and another one can after the winner's TTL is over", async () => {
     const { clock, inner } = scene()
     const processes = Array.from({ length: 8 }, () => {
       const { storage, link } = connection(inner, clock)
@@ -267,7 +267,7 @@ describe('Document 001: AcquireLeadership', () => {
     expect(first[winner]?.aborted, 'the old context ended before').toBe(true)
   })
 
-  test('values must be unique per acquisition: then a late delete of an earlier one frees no successor', async () => {
+  test('a late delete of an earlier value does not free the key when values are unique', async () => {
     const { elections, inner } = scene()
     await elections.acquireLeadership('k', 'me:1', fiveSeconds)
     await elections.releaseLeadership('k')
@@ -277,7 +277,7 @@ describe('Document 001: AcquireLeadership', () => {
     expect(again?.aborted).toBe(false)
   })
 
-  test('keys and values may be of any kind', async () => {
+  test('keys and values may have any type', async () => {
     const clock = fakeClock()
     const storage = memoryTtlStorage<{ id: number }, symbol>({ clock })
     const elections = createElections({ storage, clock })
@@ -291,7 +291,7 @@ describe('Document 001: AcquireLeadership', () => {
 })
 
 describe('Document 001: ReleaseLeadership', () => {
-  test('a delete that fails is reported, and leadership is over all the same', async () => {
+  test('releaseLeadership ends leadership and reports the error when the delete fails', async () => {
     const { elections, link, clock, events } = scene()
     const held = await elections.acquireLeadership('k', 'v', fiveSeconds)
     link.fault = () => 'error'
@@ -305,7 +305,7 @@ describe('Document 001: ReleaseLeadership', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('a delete that is never answered: it resolves in bounded time', async () => {
+  test('releaseLeadership resolves in bounded time when the delete is never answered', async () => {
     const { elections, link, clock } = scene()
     await elections.acquireLeadership('k', 'v', fiveSeconds)
     link.fault = () => 'hang'
@@ -315,7 +315,7 @@ describe('Document 001: ReleaseLeadership', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('called twice at once, the second finds nothing held', async () => {
+  test('the second of two concurrent releaseLeadership calls finds nothing held', async () => {
     const { elections, verbs, remarks } = scene()
     await elections.acquireLeadership('k', 'v', fiveSeconds)
     await Promise.all([elections.releaseLeadership('k'), elections.releaseLeadership('k')])
@@ -325,7 +325,7 @@ describe('Document 001: ReleaseLeadership', () => {
 })
 
 describe('Document 001: Performing Cleanup', () => {
-  test('stops all renewals, cancels every context, deletes held keys, and disallows any future acquire', async () => {
+  test('close stops all renewals, cancels every context, deletes held keys, and disallows any future acquire', async () => {
     const { elections, inner, calls, clock } = scene()
     const held = await Promise.all(
       ['a', 'b', 'c'].map((key) => elections.acquireLeadership(key, `v-${key}`, fiveSeconds)),
@@ -341,7 +341,7 @@ describe('Document 001: Performing Cleanup', () => {
     await elections.close()
   })
 
-  test('an acquire that is under way gets undefined, and what it won is given back', async () => {
+  test('an acquire that is in flight during close returns undefined and releases what it won', async () => {
     const { elections, inner, clock } = scene()
     const held = follow(elections.acquireLeadership('k', 'v', fiveSeconds))
     const closed = follow(elections.close())
@@ -352,7 +352,7 @@ describe('Document 001: Performing Cleanup', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('with a storage that never answers: it settles in bounded time', async () => {
+  test('close settles in bounded time when the storage never answers', async () => {
     const { elections, link, clock } = scene()
     const held = await elections.acquireLeadership('k', 'v', fiveSeconds)
     link.fault = () => 'hang'
@@ -364,7 +364,7 @@ describe('Document 001: Performing Cleanup', () => {
   })
 })
 
-test('a duration that is none is refused with the name of the option', async () => {
+test('acquireLeadership rejects an invalid durationMs by name', async () => {
   const { elections, calls } = scene()
   for (const durationMs of [0, -1, 99, NaN, Infinity, 2 ** 31, '5000', null, undefined]) {
     const acquire = elections.acquireLeadership('k', 'v', { durationMs } as { durationMs: number })
@@ -377,7 +377,7 @@ test('a duration that is none is refused with the name of the option', async () 
   expect(calls).toEqual([])
 })
 
-test('a key that is won while close() is under way is given back, and nobody is told that it is held', async () => {
+test('a key that is won during close is released and never reported as held', async () => {
   let closed: Promise<void> | undefined
   const { clock, elections, inner } = scene({
     observer: { onEvent: ({ type }) => void (type === 'elected' && (closed = elections.close())) },

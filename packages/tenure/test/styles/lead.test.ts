@@ -9,7 +9,7 @@ import { fakeClock } from '../../src/testing/index.ts'
 import { cutOff, faultyStore } from '../faulty-store.ts'
 import { call, claim, follow, never } from '../outcome.ts'
 
-/** One process that leads `e`, its connection, and what it reports. */
+/** One process that leads `e`, with its connection and its events. */
 function scene(more: Partial<LeadOptions> = {}) {
   const clock = fakeClock()
   const memory = memoryStore({ clock })
@@ -20,12 +20,12 @@ function scene(more: Partial<LeadOptions> = {}) {
   return { clock, memory, store, events, options, types: () => events.map(({ type }) => type) }
 }
 
-/** Work that ends when its signal aborts, with the reason. */
+/** Work that rejects with its signal's reason when the signal aborts. */
 const untilAborted = ({ signal }: Leadership) =>
   new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
 
 describe('work that settles while leading', () => {
-  test('resolves with its outcome, after the release', async () => {
+  test('lead resolves with the result of its work after the release', async () => {
     const { clock, memory, options } = scene()
     const outcome = await lead(options, async (leadership) => {
       expect(leadership.isLeader()).toBe(true)
@@ -37,7 +37,7 @@ describe('work that settles while leading', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('rejects with its own error, after the release', async () => {
+  test('lead rejects with the error of its work after the release', async () => {
     const { clock, memory, options } = scene()
     const failure = new Error('disk full')
     await expect(lead(options, () => Promise.reject(failure))).rejects.toBe(failure)
@@ -45,7 +45,7 @@ describe('work that settles while leading', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('rejects with what it throws before its first await', async () => {
+  test('lead rejects with an error that its work throws before the first await', async () => {
     const { memory, options } = scene()
     const failure = new Error('no such table')
     await expect(
@@ -56,11 +56,11 @@ describe('work that settles while leading', () => {
     expect((await memory.read('e', call))?.released).toBe(true)
   })
 
-  test('may give a plain value', async () => {
+  test('work may return a plain value', async () => {
     expect(await lead(scene().options, ({ term }) => term)).toBe(1)
   })
 
-  test('lasts as long as it likes: the lease is renewed meanwhile', async () => {
+  test('the lease is renewed for as long as the work runs', async () => {
     const { clock, options, types } = scene()
     let finish = (): void => undefined
     const outcome = follow(lead(options, () => new Promise<void>((resolve) => (finish = resolve))))
@@ -72,7 +72,7 @@ describe('work that settles while leading', () => {
     expect(types().filter((type) => type === 'renewed')).toHaveLength(120)
   })
 
-  test('the outcome is kept when the release fails, and the failure is reported', async () => {
+  test('lead keeps the result when the release fails, and the failure is reported', async () => {
     const { clock, store, options, events } = scene()
     store.fault = (verb) => (verb === 'release' ? 'error' : undefined)
     const outcome = follow(lead(options, () => 'kept'))
@@ -83,7 +83,7 @@ describe('work that settles while leading', () => {
 })
 
 describe('work that settles after a loss', () => {
-  /** Loses the first leadership at its deadline; the work notices when `settle` is called. */
+  /** Loses the first leadership at its deadline. The work settles when `settle` is called. */
   async function lose(more: Partial<LeadOptions> = {}, ending: () => unknown = () => 'too late') {
     const it = scene(more)
     const terms: number[] = []
@@ -103,7 +103,7 @@ describe('work that settles after a loss', () => {
     return { ...it, terms, outcome, settle: () => settle() }
   }
 
-  test('its outcome is not returned, and the campaign goes on with a new term', async () => {
+  test('lead drops the result of work that lost its lease and campaigns again with a new term', async () => {
     const { clock, terms, outcome, settle, types } = await lose()
     await clock.advance(60_000)
     expect(outcome.state, 'unsettled work keeps its own elector from campaigning').toBe('pending')
@@ -116,7 +116,7 @@ describe('work that settles after a loss', () => {
     expect(types()).toContain('lost')
   })
 
-  test('what it rejects with is reported as WORK_FAILED', async () => {
+  test('an error of work that lost its lease is reported as WORK_FAILED', async () => {
     const failure = new Error('half written')
     const { clock, outcome, settle, events } = await lose({}, () => {
       throw failure
@@ -128,7 +128,7 @@ describe('work that settles after a loss', () => {
     expect(reported).toContainEqual(expect.objectContaining({ code: 'WORK_FAILED', cause: failure }))
   })
 
-  test("work that ends with its signal's reason has done what it should: nothing is reported", async () => {
+  test("work that rejects with its signal's reason is not reported as failed", async () => {
     const { clock, store, options, events } = scene()
     const outcome = follow(lead(options, (leadership) => (leadership.term > 1 ? 'again' : untilAborted(leadership))))
     await clock.advance(0)
@@ -138,7 +138,7 @@ describe('work that settles after a loss', () => {
     expect(events.filter(({ type }) => type === 'error')).toEqual([])
   })
 
-  test("onLoss 'throw' rejects with a LeadershipLostError, once the work has settled", async () => {
+  test("onLoss 'throw' rejects with a LeadershipLostError once the work has settled", async () => {
     const { clock, terms, outcome, settle } = await lose({ onLoss: 'throw' })
     await clock.advance(60_000)
     expect(outcome.state).toBe('pending')
@@ -153,7 +153,7 @@ describe('work that settles after a loss', () => {
 })
 
 describe('options.signal', () => {
-  test('drains, releases, and rejects with its reason', async () => {
+  test('aborting options.signal drains the work, releases the lease, and rejects with the reason', async () => {
     const controller = new AbortController()
     const { clock, memory, options } = scene({ signal: controller.signal })
     const reason = new Error('SIGTERM')
@@ -169,8 +169,8 @@ describe('options.signal', () => {
     await clock.advance(1_000)
     controller.abort(reason)
     await clock.advance(20_000)
-    expect(outcome.state, 'waits for the work').toBe('pending')
-    expect((await memory.read('e', call))?.released, 'never released under the work').toBe(false)
+    expect(outcome.state, 'lead waits for the work').toBe('pending')
+    expect((await memory.read('e', call))?.released, 'the lease is not released while the work runs').toBe(false)
     settle()
     await clock.advance(0)
     expect(outcome).toMatchObject({ state: 'rejected', error: reason })
@@ -179,7 +179,7 @@ describe('options.signal', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('aborted from the start: rejects with its reason and asks the store nothing', async () => {
+  test('lead rejects without a store call when its signal has already aborted', async () => {
     const reason = new Error('not today')
     const { clock, store, options } = scene({ signal: AbortSignal.abort(reason) })
     await expect(lead(options, () => expect.unreachable())).rejects.toBe(reason)
@@ -187,7 +187,7 @@ describe('options.signal', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('aborted while another leads: rejects with its reason, and the work never ran', async () => {
+  test('lead rejects without running its work when its signal aborts while another process leads', async () => {
     const controller = new AbortController()
     const { clock, memory, options } = scene({ signal: controller.signal })
     await memory.acquire(claim(), call)
@@ -202,7 +202,7 @@ describe('options.signal', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('aborted by a listener at the moment of election: the work never runs, for its lease is already given back', async () => {
+  test('lead does not run its work when a listener aborts the signal at the moment of election', async () => {
     const controller = new AbortController()
     const observer = {
       onEvent: ({ type }: ElectionEvent) => {
@@ -220,7 +220,7 @@ describe('options.signal', () => {
 })
 
 describe('work that ignores its signal', () => {
-  test('lead rejects after drainTimeoutMs all the same, and the lease is not released but runs out', async () => {
+  test('lead rejects after drainTimeoutMs when work ignores its signal, and leaves the lease to expire', async () => {
     const controller = new AbortController()
     const { clock, memory, options } = scene({ signal: controller.signal, drainTimeoutMs: 7_000 })
     const outcome = follow(lead(options, () => never))
@@ -239,7 +239,7 @@ describe('work that ignores its signal', () => {
     expect(await memory.acquire(other, call)).toMatchObject({ ok: true })
   })
 
-  test('lead rejects after drainTimeoutMs also if leadership had been lost before', async () => {
+  test('lead rejects after drainTimeoutMs even if leadership was lost before', async () => {
     const controller = new AbortController()
     const { clock, store, options } = scene({ signal: controller.signal, drainTimeoutMs: 7_000 })
     const outcome = follow(lead(options, () => never))
@@ -255,7 +255,7 @@ describe('work that ignores its signal', () => {
   })
 })
 
-test('a store without lasting terms is refused with TERMS_REQUIRED, and a message that says what to do', async () => {
+test('lead rejects a store without lasting terms and suggests another store', async () => {
   const clock = fakeClock()
   const store = ttlStore(memoryTtlStorage({ clock }), { clock })
   await expect(lead({ store, election: 'e', clock }, () => expect.unreachable())).rejects.toMatchObject({
@@ -265,7 +265,7 @@ test('a store without lasting terms is refused with TERMS_REQUIRED, and a messag
   expect(clock.timers).toBe(0)
 })
 
-test('of several processes one works at a time, and each gets its turn', async () => {
+test('several processes work one at a time, and each gets its turn', async () => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   let working = 0
@@ -285,7 +285,7 @@ test('of several processes one works at a time, and each gets its turn', async (
   expect(clock.timers).toBe(0)
 })
 
-test('work that ends its own campaign at once is waited for', async () => {
+test('lead waits for work that aborts its own campaign at once', async () => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const stopping = new AbortController()

@@ -16,12 +16,12 @@ const good = {
 }
 const make = (more: object) => () => new LeaderElector({ ...good, ...more })
 
-test.each([undefined, ''])('an identity that is %j leads to POD_NAME and the downward API', (identity) => {
+test.each([undefined, ''])('an error about the identity %j mentions POD_NAME and the downward API', (identity) => {
   expect(make({ identity })).toThrow(
     expect.objectContaining({
       code: 'INVALID_OPTION',
       message: expect.stringMatching(
-        /^Option "identity" is .* in a pod POD_NAME, set by the downward API \(metadata\.name\)\.$/,
+        /^Option "identity" is .* in a pod, use POD_NAME, set by the downward API \(metadata\.name\)\.$/,
       ),
     }),
   )
@@ -37,51 +37,54 @@ test.each([
   ['ReleaseOnCancel', 'releaseOnCancel'],
   ['Callbacks', 'callbacks'],
   ['Identity', 'identity'],
-])('client-go’s %s is answered with %s', (name, meant) => {
+])('an error about the client-go option %s suggests %s', (name, meant) => {
   expect(make({ [name]: 1 })).toThrow(`LeaderElector has no option "${name}". Did you mean "${meant}"?`)
 })
 
-test.each(['OnStartedLeading', 'OnStoppedLeading', 'OnNewLeader'])('so is a callback in Go’s letters: %s', (name) => {
-  const meant = `${name[0]?.toLowerCase()}${name.slice(1)}`
-  const callbacks = { ...good.callbacks, [name]: () => undefined }
-  expect(make({ callbacks })).toThrow(`callbacks has no option "${name}". Did you mean "${meant}"?`)
-})
+test.each(['OnStartedLeading', 'OnStoppedLeading', 'OnNewLeader'])(
+  'an error about a callback with its Go name suggests the right one: %s',
+  (name) => {
+    const meant = `${name[0]?.toLowerCase()}${name.slice(1)}`
+    const callbacks = { ...good.callbacks, [name]: () => undefined }
+    expect(make({ callbacks })).toThrow(`callbacks has no option "${name}". Did you mean "${meant}"?`)
+  },
+)
 
-test('a name that is like none is answered with all there are', () => {
+test('an error about an unknown option lists all options when none is similar', () => {
   expect(make({ watchDog: {} })).toThrow(
     /^LeaderElector has no option "watchDog"\. It takes store, leaseName, leaseNamespace, /,
   )
 })
 
-test('one LeaderElector is exported for any store and for Kubernetes', () => {
+test('tenure and tenure/kubernetes export the same LeaderElector', () => {
   expect(kubernetes.LeaderElector).toBe(library.LeaderElector)
 })
 
-/** The engine's numbers for what a LeaderElector was given. */
+/** The engine's timings for the options of a LeaderElector. */
 const timings = (given: object = {}) => timingsOf(timingsLikeClientGo({ ...good, leaseDurationMs: 15_000, ...given }))
 
-test('a longer lease alone leaves the deadline of 10 s and the retry period of 2 s of client-go as they are', () => {
+test("a longer lease alone keeps client-go's deadline of 10 s and retry period of 2 s", () => {
   const usual = { renewIntervalMs: 2_000, renewDeadlineMs: 12_000, retryIntervalMs: 2_000 }
   expect(timings()).toMatchObject(usual)
   expect(timings({ leaseDurationMs: 60_000 })).toMatchObject(usual)
   expect(timings({ leaseDurationMs: 12_000 })).toMatchObject({ retryIntervalMs: 2_000, renewIntervalMs: 2_000 })
 })
 
-test('a lease for which 10 s or 2 s are not safe gets shorter ones', () => {
+test('a lease that is too short for 10 s or 2 s gets shorter timings', () => {
   const ofTen = timings({ leaseDurationMs: 10_000 })
   expect(ofTen).toMatchObject({ retryIntervalMs: 2_000, renewIntervalMs: 2_000 })
   expect(ofTen.renewDeadlineMs).toBeLessThan(9_303)
   expect(timings({ leaseDurationMs: 3_000 })).toMatchObject({ retryIntervalMs: 400, renewIntervalMs: 400 })
 })
 
-test('a retry period that is given moves a deadline that is not', () => {
+test('a given retry period changes the default deadline', () => {
   expect(make({ retryPeriodMs: 9_000 })).not.toThrow()
   expect(make({ retryPeriodMs: 9_000, renewDeadlineMs: 10_000 })).toThrow(
     /"retryPeriodMs" is 9000.*\(10000\).*1\.2 times/,
   )
 })
 
-test('a LeaderElector accepts whatever numbers can be completed to a safe set', () => {
+test('a LeaderElector accepts all timings that can be completed to a safe set', () => {
   const given = fc.integer({ min: 100, max: 2_000_000 }).chain((leaseDurationMs) => {
     const ms = fc.double({ min: 1, max: leaseDurationMs, noNaN: true })
     const fields = { renewDeadlineMs: ms, retryPeriodMs: ms, renewIntervalMs: ms }

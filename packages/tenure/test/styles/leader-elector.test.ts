@@ -20,7 +20,7 @@ describe('Document 003: Requirement: Lease-Based Leader Election', () => {
     const { clock, replicas, leaders } = fleet(5)
     let changes = 0
     for (let round = 0; round < 20; round++) {
-      // Each leader is cut off in turn, so that every replica's belief is tried against its successor's.
+      // Cut off each leader in turn, so that every replica is tested against its successor.
       const [before] = leaders()
       if (round > 0 && before) cutOff(before.store)
       for (let ms = 0; ms < 20_000; ms += 250) {
@@ -43,7 +43,10 @@ describe('Document 003: Requirement: Lease-Based Leader Election', () => {
 })
 
 describe('Document 003: Requirement: Configurable Timing Parameters', () => {
-  /** What can be seen of the timings from outside: when a leader gives up, how often a standby asks, what is stored. */
+  /**
+   * Measures the effective timings: the lease duration in the record, the time until a leader gives up, and the times
+   * of its renewals.
+   */
   async function measure(more: More) {
     const { clock, memory, elector, store } = lone(more)
     await clock.advance(0)
@@ -58,8 +61,8 @@ describe('Document 003: Requirement: Configurable Timing Parameters', () => {
   test('Scenario: Default timing parameters applied', async () => {
     const { leaseDurationMs, deadlineMs, failures } = await measure({})
     expect(leaseDurationMs).toBe(15_000)
-    expect(deadlineMs, 'the deadline after the first renewal that failed').toBe(2_000 + 10_000)
-    expect(failures, 'tried each retry period').toEqual([2_000, 4_000, 6_000, 8_000, 10_000])
+    expect(deadlineMs, 'the deadline counts from the first failed renewal').toBe(2_000 + 10_000)
+    expect(failures, 'one try per retry period').toEqual([2_000, 4_000, 6_000, 8_000, 10_000])
   })
 
   test('Scenario: Custom timing parameters override defaults', async () => {
@@ -70,32 +73,32 @@ describe('Document 003: Requirement: Configurable Timing Parameters', () => {
     expect(failures).toEqual([5_000, 10_000, 15_000, 20_000, 25_000, 30_000, 35_000, 40_000])
   })
 
-  test('one custom value leaves the others as they are', async () => {
+  test('one custom timing leaves the other defaults unchanged', async () => {
     const { leaseDurationMs, deadlineMs, failures } = await measure({ leaseDurationMs: 30_000 })
     expect(leaseDurationMs).toBe(30_000)
     expect(deadlineMs).toBe(2_000 + 10_000)
     expect(failures).toEqual([2_000, 4_000, 6_000, 8_000, 10_000])
   })
 
-  test('renews less often if it is told to', async () => {
+  test('renewIntervalMs makes a leader renew less often', async () => {
     const { deadlineMs, failures } = await measure({ renewIntervalMs: 3_000 })
-    expect(deadlineMs, 'the deadline after the first renewal that failed').toBe(3_000 + 10_000)
+    expect(deadlineMs, 'the deadline counts from the first failed renewal').toBe(3_000 + 10_000)
     expect(failures).toEqual([3_000, 5_000, 7_000, 9_000, 11_000])
   })
 
-  test('gives up early enough for work to wind down, however long it may try', async () => {
+  test('a leader gives up early enough for work to wind down, whatever its deadline is', async () => {
     const { deadlineMs } = await measure({ renewIntervalMs: 5_000 })
     // 1 % of drift on either side, and a twentieth of the lease.
     expect(deadlineMs).toBe(Math.ceil((15_000 * 0.99) / 1.01 / 1_000 - 0.75) * 1_000)
   })
 
-  test('a long retry period makes it renew earlier, so that a failed renewal can be tried again', async () => {
+  test('a long retry period makes a leader renew earlier, so that a failed renewal can be retried', async () => {
     const { failures } = await measure({ leaseDurationMs: 30_000, renewDeadlineMs: 20_000, retryPeriodMs: 15_000 })
     expect(failures).toHaveLength(2)
     expect(failures[0]).toBeLessThan(15_000)
   })
 
-  test('LeaseDuration controls how long a non-leader waits, as the record has it, not its own', async () => {
+  test('a non-leader waits the LeaseDuration in the record, not its own', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     await memory.acquire(claim({ election, leaseDurationMs: 40_000 }), call)
@@ -106,7 +109,7 @@ describe('Document 003: Requirement: Configurable Timing Parameters', () => {
     expect(elector.isLeader()).toBe(true)
   })
 
-  test('fractions of a millisecond are no reason to refuse timings', () => {
+  test('timings with fractions of a millisecond are accepted', () => {
     for (let number = 1; number <= 2_000; number++) {
       const renewDeadlineMs = 3_000 + number / 7
       const retryPeriodMs = 2_500 + number / 13
@@ -151,7 +154,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
     for (const replica of replicas.slice(1)) expect(named(replica)).toEqual(['leader pod-0', `leader ${name}`])
   })
 
-  test('OnNewLeader comes once per change of identity, not per renewal nor per term', async () => {
+  test('OnNewLeader is called once per change of identity, not per renewal or term', async () => {
     const { clock, store, told, leadership } = lone()
     await clock.advance(60_000)
     store.fault = () => 'error'
@@ -162,7 +165,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
     expect(told.filter((text) => text.startsWith('leader '))).toEqual(['leader pod-0'])
   })
 
-  test('OnStoppedLeading comes only after the work has settled', async () => {
+  test('OnStoppedLeading is called only after the work has settled', async () => {
     let settle = (): void => undefined
     const onStartedLeading = () => new Promise<void>((resolve) => (settle = resolve))
     const { clock, elector, store, told } = lone({ callbacks: { onStartedLeading } })
@@ -177,7 +180,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
     expect(told).toEqual([...soFar, 'work ends aborted', 'stopped'])
   })
 
-  test('OnStoppedLeading never comes without a start', async () => {
+  test('OnStoppedLeading is never called without a start', async () => {
     const { clock, replicas } = fleet(2)
     await clock.advance(60_000)
     const [, standby] = replicas
@@ -198,7 +201,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
     expect((await memory.read(election, call))?.released).toBe(true)
   })
 
-  test('started and stopped come in pairs over many terms', async () => {
+  test('started and stopped callbacks alternate over many terms', async () => {
     const { clock, store, told } = lone({ callbacks: { onStartedLeading: untilAborted } })
     for (let term = 1; term <= 5; term++) {
       await clock.advance(16_000)
@@ -210,7 +213,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
     expect(pairs).toEqual([1, 2, 3, 4, 5].flatMap((term) => [`started ${term}`, 'stopped']))
   })
 
-  test('work that returns early has not given leadership up', async () => {
+  test('work that returns early does not give up leadership', async () => {
     const { clock, elector, told, abort } = lone()
     await clock.advance(60_000)
     expect(elector.isLeader()).toBe(true)
@@ -220,7 +223,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
     expect(told.at(-1)).toBe('stopped')
   })
 
-  test('a callback that throws is contained and reported, and leadership goes on', async () => {
+  test('a callback that throws is reported, and leadership continues', async () => {
     const boom = () => {
       throw new Error('boom')
     }
@@ -236,7 +239,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
     for (const error of errors) expect(error).toMatchObject({ code: 'WORK_FAILED', cause: { message: 'boom' } })
   })
 
-  test('a callback that rejects is contained and reported', async () => {
+  test('a callback that rejects is reported', async () => {
     const boom = async () => {
       await Promise.resolve()
       throw new Error('boom later')
@@ -252,7 +255,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
     for (const error of errors) expect(error).toMatchObject({ code: 'WORK_FAILED', cause: { message: 'boom later' } })
   })
 
-  test('an observer that throws takes no callback away', async () => {
+  test('an observer that throws does not suppress callbacks', async () => {
     const observer = {
       onEvent: () => {
         throw new Error('observer')
@@ -265,7 +268,7 @@ describe('Document 003: Requirement: Leader Election Callbacks', () => {
     expect(told).toEqual(['leader pod-0', 'started 1', 'work ends aborted', 'stopped'])
   })
 
-  test('an observer may be an object of a class', async () => {
+  test('an observer may be an instance of a class', async () => {
     class Metrics {
       readonly seen: string[] = []
       onEvent(event: ElectionEvent): void {
@@ -314,7 +317,7 @@ describe('Document 003: Requirement: Thread-Safe Leadership Queries', () => {
     expect(elector.getLeader()).toBe('')
   })
 
-  test('GetLeader of a replica that lost its own lease no longer names itself', async () => {
+  test('GetLeader of a replica that lost its own lease no longer returns its identity', async () => {
     const { clock, elector, store } = lone()
     await clock.advance(0)
     cutOff(store)
@@ -323,18 +326,18 @@ describe('Document 003: Requirement: Thread-Safe Leadership Queries', () => {
     expect(elector.getLeader()).toBe('')
   })
 
-  test('nor does one whose work outlives its lease, once others may lead', async () => {
+  test('GetLeader of a replica whose work outlives its lease is empty once others may lead', async () => {
     const { clock, elector, store } = lone({ callbacks: { onStartedLeading: () => never } })
     await clock.advance(0)
     cutOff(store)
     await clock.advance(14_000)
     expect(elector.isLeader()).toBe(false)
-    expect(elector.getLeader(), 'the lease is still its own').toBe('pod-0')
+    expect(elector.getLeader(), 'the lease has not expired yet').toBe('pod-0')
     await clock.advance(1_000)
     expect(elector.getLeader()).toBe('')
   })
 
-  test('IsLeader is true only while the lease lasts, also if no timer could run meanwhile', async () => {
+  test('IsLeader is true only while the lease lasts, even if no timer could fire', async () => {
     const clock = fakeClock()
     const stalling = stallable(clock)
     const { elector } = start(clock, memoryStore({ clock }), 'pod-0', { clock: stalling })
@@ -362,7 +365,7 @@ describe('Document 003: Requirement: Graceful Release on Context Cancellation', 
     expect(replicas[1]?.leadership()?.term).toBe(2)
   })
 
-  test('the release waits for the work, and renewal goes on meanwhile', async () => {
+  test('the release waits for the work, and the lease is renewed meanwhile', async () => {
     let settle = (): void => undefined
     const onStartedLeading = () => new Promise<void>((resolve) => (settle = resolve))
     const { clock, memory, run, told, abort } = lone({ callbacks: { onStartedLeading } })
@@ -378,7 +381,7 @@ describe('Document 003: Requirement: Graceful Release on Context Cancellation', 
     expect((await memory.read(election, call))?.released).toBe(true)
   })
 
-  test('with releaseOnCancel false the lease runs out by itself', async () => {
+  test('with releaseOnCancel false the lease is not released and expires', async () => {
     const { clock, memory, run, abort } = lone({ releaseOnCancel: false })
     await clock.advance(1_000)
     abort()
@@ -391,7 +394,7 @@ describe('Document 003: Requirement: Graceful Release on Context Cancellation', 
     expect(await memory.acquire(claim({ election, afterTerm: 1 }), call)).toMatchObject({ ok: true })
   })
 
-  test('work that ignores its signal: run resolves after drainTimeoutMs, and the lease is not released', async () => {
+  test('run resolves after drainTimeoutMs when work ignores its signal, and the lease is not released', async () => {
     const { clock, memory, run, abort } = lone({ drainTimeoutMs: 4_000, callbacks: { onStartedLeading: () => never } })
     await clock.advance(0)
     abort()
@@ -403,7 +406,7 @@ describe('Document 003: Requirement: Graceful Release on Context Cancellation', 
     expect(clock.timers).toBe(0)
   })
 
-  test('run resolves when aborted, from any state, and leaves no timer', async () => {
+  test('run resolves when its signal aborts in any state, and leaves no timer', async () => {
     for (const ms of [0, 1, 5_000, 9_999, 10_000, 12_000, 30_000]) {
       const { clock, run, store, abort } = lone()
       if (ms > 5_000) cutOff(store)
@@ -415,7 +418,7 @@ describe('Document 003: Requirement: Graceful Release on Context Cancellation', 
     }
   })
 
-  test('run resolves when it was aborted before', async () => {
+  test('run resolves without a call when its signal has already aborted', async () => {
     const clock = fakeClock()
     const store = faultyStore(memoryStore({ clock }), clock)
     const callbacks = { onStartedLeading: () => undefined }
@@ -424,7 +427,7 @@ describe('Document 003: Requirement: Graceful Release on Context Cancellation', 
     expect(store.calls).toEqual([])
   })
 
-  test('a second run is refused: make another elector', async () => {
+  test('a second run rejects with ALREADY_STARTED', async () => {
     const { elector } = lone()
     await expect(elector.run()).rejects.toMatchObject({ code: 'ALREADY_STARTED' })
   })
@@ -453,21 +456,23 @@ describe('Document 003: Requirement: Configuration Validation', () => {
     expect(() => new LeaderElector(options)).not.toThrow()
   })
 
-  test('a namespace with a slash is rejected, for it could name the lease of another namespace', () => {
+  test('a namespace with a slash is rejected, because it could name a lease in another namespace', () => {
     expect(() => new LeaderElector({ ...options, leaseNamespace: 'a/b', leaseName: 'c' })).toThrow(
       /Option "leaseNamespace" is "a\/b"/,
     )
   })
 
-  test('timings that allow two leaders are rejected: a lease of 3 s, a deadline of 2.9 s and retries of 2.4 s', () => {
+  test('timings that allow two leaders are rejected: a lease of 3 s, a deadline of 2.9 s, and retries of 2.4 s', () => {
     const timings = { leaseDurationMs: 3_000, renewDeadlineMs: 2_900, retryPeriodMs: 2_400 }
-    expect(() => new LeaderElector({ ...options, ...timings })).toThrow(/"renewDeadlineMs" is 2900.*two could lead/)
+    expect(() => new LeaderElector({ ...options, ...timings })).toThrow(
+      /"renewDeadlineMs" is 2900.*two processes could lead/,
+    )
   })
 })
 
 describe('Document 003: Requirement: Automatic Failover', () => {
   test('Scenario: Standby replica acquires Lease after leader failure', async () => {
-    // Without a watch the last renewal is seen only at the next poll, and everything counts from there.
+    // Without a watch a standby sees the last renewal only at its next poll, and counts from there.
     for (const [watch, latestMs] of [
       [true, 15_000 + 75],
       [false, 20_000],
@@ -479,7 +484,7 @@ describe('Document 003: Requirement: Automatic Failover', () => {
       if (leader) cutOff(leader.store)
       while (leaders().length === 0 || leaders()[0] === leader) await clock.advance(100)
       const tookMs = clock.monotonicMs() - lastRenewalMs
-      expect(tookMs, 'never before the lease has run out').toBeGreaterThanOrEqual(15_000)
+      expect(tookMs, 'never before the lease has expired').toBeGreaterThanOrEqual(15_000)
       expect(tookMs, `watch: ${watch}`).toBeLessThanOrEqual(latestMs + 100)
       expect(replicas.filter(({ elector }) => elector.isLeader())).toHaveLength(1)
     }
@@ -491,13 +496,13 @@ describe('Document 003: Requirement: Automatic Failover', () => {
     const [, standby] = replicas
     const times = standby?.store.calls.map(({ atMs }) => atMs) ?? []
     const gaps = times.slice(1).map((atMs, index) => atMs - (times[index] ?? 0))
-    // Around the retry period of 2 s, with jitter so that a fleet does not stampede.
+    // The gaps are around the retry period of 2 s, with jitter so that a fleet does not stampede.
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1_000)
     expect(Math.max(...gaps)).toBeLessThanOrEqual(3_000)
     expect(times.length).toBeGreaterThan(250)
   })
 
-  test('a leader that lost campaigns again', async () => {
+  test('a leader that lost its lease campaigns again', async () => {
     const { clock, elector, store, leadership } = lone()
     await clock.advance(0)
     cutOff(store)
@@ -520,7 +525,7 @@ describe('Document 003: Requirement: Automatic Failover', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('run({ once: true }) goes on campaigning until it has led', async () => {
+  test('run({ once: true }) keeps campaigning until it has led', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     await memory.acquire(claim({ election, leaseDurationMs: 100_000 }), call)

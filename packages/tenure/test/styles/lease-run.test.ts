@@ -6,7 +6,7 @@ import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
 import { cutOff, faultyStore } from '../faulty-store.ts'
 import { call, follow, never } from '../outcome.ts'
 
-/** Two pods: the first leads, the second waits. */
+/** Starts two pods. The first one leads, the second one waits. */
 async function scene(more: Partial<ManagerOptions> = {}) {
   const clock = fakeClock()
   const memory = memoryStore({ clock })
@@ -30,7 +30,7 @@ async function scene(more: Partial<ManagerOptions> = {}) {
 
 const pause = (clock: FakeClock, ms: number) => new Promise<void>((resolve) => void clock.setTimer(ms, () => resolve()))
 
-/** The loop of document 000. */
+/** The loop in document 000. */
 async function loop(lease: Lease, clock: FakeClock, signal: AbortSignal, job: () => Promise<void>): Promise<void> {
   while (!signal.aborted) {
     await lease.run(job)
@@ -38,8 +38,8 @@ async function loop(lease: Lease, clock: FakeClock, signal: AbortSignal, job: ()
   }
 }
 
-describe('a loop of rounds', () => {
-  test('a shutdown in mid-job lets nobody lead before the job has settled', async () => {
+describe('a loop of Lease.run', () => {
+  test('nobody takes over before a job settles when its manager shuts down', async () => {
     const { clock, first, lease, standby, stopping } = await scene()
     let working = 0
     const job = async () => {
@@ -62,7 +62,7 @@ describe('a loop of rounds', () => {
     expect(ended.state).toBe('resolved')
   })
 
-  test('it goes on after a loss, and works again in the next term', async () => {
+  test('a loop of Lease.run continues after a loss and works again in the next term', async () => {
     const { clock, first, second, lease, standby, stopping } = await scene()
     const rounds: string[] = []
     const job = (identity: string) => async (leadership: Leadership) => {
@@ -87,13 +87,13 @@ describe('a loop of rounds', () => {
   })
 
   test.each([
-    ['that wait for nothing', () => {}],
+    ['that return at once', () => {}],
     ['that fail at once', () => Promise.reject(new Error('no such table'))],
-  ])('rounds %s starve neither the leader nor the standby', async (_, work) => {
+  ])('rounds %s do not starve the leader or the standby', async (_, work) => {
     const { clock, lease, standby, stopping } = await scene()
     let [rounds, refused] = [0, 0]
     const forever = async (of: Lease, count: () => void) => {
-      // It ends by itself: what it must not do is to keep everything else from running until then.
+      // The loop is bounded so that the test can end. It must not keep everything else from running until then.
       for (let left = 100_000; left > 0 && !stopping.signal.aborted; left--) {
         await of.run(work).catch(() => {})
         count()
@@ -111,8 +111,8 @@ describe('a loop of rounds', () => {
   })
 })
 
-describe('one round', () => {
-  test('true if it leads, and the work gets the leadership; else false, and the work is not called', async () => {
+describe('one call of Lease.run', () => {
+  test('Lease.run calls its work and returns true when it leads, and otherwise returns false', async () => {
     const { lease, standby } = await scene()
     const terms: number[] = []
     const work = ({ term }: Leadership) => void terms.push(term)
@@ -122,24 +122,24 @@ describe('one round', () => {
     expect(terms).toEqual([1])
   })
 
-  test('false before the first election and after the end', async () => {
+  test('Lease.run returns false before the first election and after stop', async () => {
     const clock = fakeClock()
     const manager = new Manager({ store: memoryStore({ clock }), election: 'jobs', clock })
     const lease = manager.start()
-    const work = () => expect.unreachable('it does not lead')
+    const work = () => expect.unreachable('the work ran without leadership')
     expect(await lease.run(work)).toBe(false)
     await clock.advance(0)
     await manager.stop()
     expect(await lease.run(work)).toBe(false)
   })
 
-  test('by the clock: after a stall it begins no round, even before any timer has run', async () => {
+  test('Lease.run returns false right after a stall longer than the lease, before any timer has fired', async () => {
     const { clock, lease } = await scene()
     clock.sleep(60_000)
-    expect(await lease.run(() => expect.unreachable('the lease ran out'))).toBe(false)
+    expect(await lease.run(() => expect.unreachable('the work ran after the lease had expired'))).toBe(false)
   })
 
-  test('what the work throws is what run rejects with, once, and the lease stays', async () => {
+  test('Lease.run rejects with the error of its work, reports it nowhere else, and keeps the lease', async () => {
     const { clock, first, lease, standby } = await scene()
     const mistake = new Error('no such table')
     await expect(lease.run(() => Promise.reject(mistake))).rejects.toBe(mistake)
@@ -150,13 +150,13 @@ describe('one round', () => {
     ).rejects.toBe(mistake)
     await clock.advance(60_000)
     expect([lease.isLeader(), standby.isLeader()]).toEqual([true, false])
-    expect(first.errors, 'its caller has it already').toEqual([])
+    expect(first.errors, 'the caller already has the error').toEqual([])
     await first.manager.stop()
     await clock.advance(1_000)
     expect(standby.isLeader(), 'failed work has settled').toBe(true)
   })
 
-  test('stop during the work: its signal aborts, and the lease is renewed until it settles', async () => {
+  test('stop during work aborts its signal and renews the lease until the work settles', async () => {
     const { clock, memory, first, lease, standby } = await scene()
     let settle = (): void => undefined
     const reasons: unknown[] = []
@@ -178,7 +178,7 @@ describe('one round', () => {
     expect([stop.state, standby.isLeader()]).toEqual(['resolved', true])
   })
 
-  test('work that stops its own manager is waited for', async () => {
+  test('Lease.run waits for work that stops its own manager', async () => {
     const { clock, first, lease, standby } = await scene()
     const round = follow(
       lease.run(async () => {
@@ -192,7 +192,7 @@ describe('one round', () => {
     expect([round.value, standby.isLeader()]).toEqual([true, true])
   })
 
-  test('work that ends early because its signal said so has not failed: false', async () => {
+  test('Lease.run returns false when work ends early because its signal aborted', async () => {
     const { clock, first, lease } = await scene()
     const byReason = follow(
       lease.run(async ({ signal }) => {
@@ -215,7 +215,7 @@ describe('one round', () => {
     expect(first.errors).toEqual([])
   })
 
-  test('work that finds by the clock that it has lost, before any timer has run, has not failed: false', async () => {
+  test('Lease.run returns false when throwIfLost ends its work before any timer has fired', async () => {
     const { clock, lease } = await scene()
     const round = lease.run((leadership) => {
       clock.sleep(60_000)
@@ -224,7 +224,7 @@ describe('one round', () => {
     expect(await round).toBe(false)
   })
 
-  test('loss during the work: the signal aborts, and it campaigns again only after the work has settled', async () => {
+  test('a manager that loses its lease during work campaigns again only after the work has settled', async () => {
     const { clock, first, lease, standby } = await scene()
     let settle = (): void => undefined
     let lost = false
@@ -238,7 +238,7 @@ describe('one round', () => {
     await clock.advance(10_000)
     expect([lost, standby.isLeader()]).toEqual([true, false])
     await clock.advance(10_000)
-    expect(standby.isLeader(), 'nobody can keep a lease that cannot be renewed').toBe(true)
+    expect(standby.isLeader(), 'the standby takes over').toBe(true)
     Object.assign(first.store, { fault: () => undefined, silentWatch: false })
     const calls = first.store.calls.length
     await clock.advance(60_000)
@@ -250,7 +250,7 @@ describe('one round', () => {
     expect(first.store.calls.length).toBeGreaterThan(calls)
   })
 
-  test('work that does not settle within drainTimeoutMs: stop ends, nothing is released, and the lease runs out', async () => {
+  test('stop ends after drainTimeoutMs when work does not settle, and leaves the lease to expire', async () => {
     const { clock, memory, first, lease, standby } = await scene({ drainTimeoutMs: 8_000 })
     const round = follow(lease.run(() => never))
     const stop = follow(first.manager.stop())
@@ -266,7 +266,7 @@ describe('one round', () => {
     expect(standby.isLeader()).toBe(true)
   })
 
-  test('two rounds at once: the lease is kept until both have settled', async () => {
+  test('the lease is kept until two concurrent rounds have both settled', async () => {
     const { clock, first, lease, standby } = await scene()
     const rounds = [2_000, 6_000].map((ms) => follow(lease.run(() => pause(clock, ms))))
     void first.manager.stop()
@@ -276,7 +276,7 @@ describe('one round', () => {
     expect(standby.isLeader()).toBe(true)
   })
 
-  test('a round asked for by an observer at the moment of election is one of the new term', async () => {
+  test('a round that an observer starts at the moment of election belongs to the new term', async () => {
     const clock = fakeClock()
     const store = faultyStore(memoryStore({ clock }), clock)
     const terms: unknown[] = []
@@ -300,7 +300,7 @@ describe('one round', () => {
     expect(terms).toEqual([over, over, 2, 'new-leader false', 'elected true'])
   })
 
-  test('a round begun by an observer that has just stopped its manager is waited for, or is none', async () => {
+  test('a round that an observer starts after stopping its manager is drained or refused', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     const seen: { lease?: Lease; round?: Promise<boolean> | undefined } = {}
@@ -328,7 +328,7 @@ describe('one round', () => {
     expect(await memory.read('jobs', call)).toMatchObject({ released: true })
   })
 
-  test('until is for a manager what it is for an elector', async () => {
+  test('a Manager supports the until option of an elector', async () => {
     const { clock, memory, first, standby } = await scene()
     const once = new Manager({ store: memory, election: 'jobs', identity: 'third', clock })
     const lease = once.start({ until: 'refused' })
@@ -339,7 +339,7 @@ describe('one round', () => {
     await expect(lease.waitForLeadership()).rejects.toMatchObject({ code: 'BUSY' })
   })
 
-  test('without a function it says what is missing', async () => {
+  test('Lease.run rejects work that is not a function', async () => {
     const { lease } = await scene()
     for (const wrong of [undefined, Promise.resolve(), 'job']) {
       await expect(lease.run(wrong as never)).rejects.toMatchObject({ name: 'TypeError', code: 'INVALID_OPTION' })

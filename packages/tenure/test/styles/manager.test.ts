@@ -36,7 +36,7 @@ describe('Document 000: Manager Config', () => {
     expect(renewals, 'every 5 s, after a failure 2 s later').toEqual([5_000, 10_000, 15_000, 17_000])
   })
 
-  test('what is configured is used instead', async () => {
+  test('configured timings replace the defaults', async () => {
     const { clock, memory, store, manager } = scene({
       leaseDurationMs: 60_000,
       renewIntervalMs: 10_000,
@@ -51,14 +51,14 @@ describe('Document 000: Manager Config', () => {
     expect(renewals).toEqual([10_000, 13_000])
   })
 
-  test('identity: what the record shows', async () => {
+  test('the record shows the configured identity', async () => {
     const { clock, memory, manager } = scene({ identity: 'pod-7' })
     manager.start()
     await clock.advance(0)
     expect((await memory.read('e', call))?.holder).toBe('pod-7')
   })
 
-  test('identity left out, as when POD_NAME is not set: every manager gets its own', async () => {
+  test('every manager gets its own identity when none is set, as when POD_NAME is missing', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     const holders = new Set<string | undefined>()
@@ -84,7 +84,7 @@ describe('Document 000: Manager', () => {
     expect(lease.isLeader()).toBe(true)
   })
 
-  test('a second Start is refused', () => {
+  test('a second Start throws ALREADY_STARTED', () => {
     const { manager } = scene()
     manager.start()
     expect(() => manager.start()).toThrow(expect.objectContaining({ code: 'ALREADY_STARTED' }))
@@ -112,13 +112,13 @@ describe('Document 000: Manager', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('Stop before Start is no mistake', async () => {
+  test('Stop before Start resolves without a call', async () => {
     const { manager, store } = scene()
     await manager.stop()
     expect(store.calls).toEqual([])
   })
 
-  test('Stop rejects with RELEASE_FAILED if the release failed, in bounded time', async () => {
+  test('Stop rejects with RELEASE_FAILED in bounded time when the release fails', async () => {
     const { clock, store, manager, errors } = scene()
     manager.start()
     await clock.advance(0)
@@ -166,7 +166,7 @@ describe('Document 000: Lease', () => {
     expect(wait).toMatchObject({ state: 'rejected', error: { message: 'enough' } })
     await expect(lease.waitForLeadership({ signal: AbortSignal.abort(new Error('early')) })).rejects.toThrow('early')
     await clock.advance(20_000)
-    expect(lease.isLeader(), 'the campaign itself goes on').toBe(true)
+    expect(lease.isLeader(), 'the campaign itself continues').toBe(true)
   })
 
   test('WaitForLeadership rejects when the manager stops', async () => {
@@ -203,7 +203,7 @@ describe('Document 000: Manager.run() Internal Loop', () => {
     expect((await lease.waitForLeadership()).term).toBe(term)
   })
 
-  test('two Renew failures in a row keep leadership, and a success starts the count again', async () => {
+  test('two Renew failures in a row keep leadership, and a success resets the count', async () => {
     const { clock, store, manager, errors } = scene()
     const lease = manager.start()
     await clock.advance(0)
@@ -237,7 +237,7 @@ describe('Document 000: Manager.run() Internal Loop', () => {
     const memory = memoryStore({ clock })
     const store = withoutWatch(faultyStore(memory, clock))
     const { manager } = pod(clock, memory, { store })
-    // Renewed for as long as the test looks.
+    // This holder renews for the whole test.
     const holder = pod(clock, memory, { identity: 'holder' })
     holder.manager.start()
     await clock.advance(100)
@@ -250,7 +250,7 @@ describe('Document 000: Manager.run() Internal Loop', () => {
     expect(gaps.length).toBeGreaterThan(120)
   })
 
-  test('If non-leader and the store can watch: try at the moment the lease ends instead', async () => {
+  test('If non-leader and the store can watch: try at the moment the lease ends', async () => {
     const { clock, memory, store, manager } = scene()
     await memory.acquire(claim(), call)
     const lease = manager.start()
@@ -332,7 +332,7 @@ describe('Document 000: Error Handling', () => {
     expect(first.signal.aborted).toBe(true)
     expect(first.isLeader()).toBe(false)
     const second = await lease.waitForLeadership()
-    expect(second.term, 'a new term, for nobody may believe an old one again').toBe(2)
+    expect(second.term, 'an old term is never used again').toBe(2)
     expect(second.isLeader()).toBe(true)
   })
 
@@ -347,7 +347,7 @@ describe('Document 000: Error Handling', () => {
     expect(lease.isLeader()).toBe(true)
   })
 
-  test('Context cancellation cleans up gracefully, whatever the store does', async () => {
+  test('Context cancellation cleans up gracefully for every store fault', async () => {
     for (const fault of [undefined, 'error', 'request-lost', 'reply-lost'] as const) {
       for (const ms of [0, 1_000, 5_000, 9_500, 30_000]) {
         const { clock, store, manager } = scene()
@@ -364,7 +364,7 @@ describe('Document 000: Error Handling', () => {
     }
   })
 
-  test('an onError that throws or rejects is contained, and the manager goes on', async () => {
+  test('an onError that throws or rejects is reported, and the manager continues', async () => {
     const reported: unknown[] = []
     const observer = { onEvent: (event: { type: string }) => void ('error' in event && reported.push(event.error)) }
     const { clock, store, manager } = scene({ observer })
@@ -387,7 +387,7 @@ describe('Document 000: Error Handling', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('an observer that throws keeps no error from onError', async () => {
+  test('an observer that throws does not keep errors from onError', async () => {
     const observer = {
       onEvent: () => {
         throw new Error('observer')
@@ -402,7 +402,7 @@ describe('Document 000: Error Handling', () => {
 })
 
 describe('Document 000: Thread Safety', () => {
-  test('the manager owns all backend calls, and makes one at a time', async () => {
+  test('the manager makes all backend calls, one at a time', async () => {
     const { clock, store, manager } = scene()
     manager.start()
     let call = 0
@@ -412,7 +412,7 @@ describe('Document 000: Thread Safety', () => {
     expect(store.mostOpen).toBe(1)
   })
 
-  test('Lease.IsLeader() is non-blocking: asked in a tight loop, it asks the store nothing', async () => {
+  test('Lease.IsLeader() is non-blocking and makes no store call, even in a tight loop', async () => {
     const { clock, store, manager } = scene()
     const lease = manager.start()
     await clock.advance(0)
@@ -462,7 +462,7 @@ describe.each<[string, (clock: FakeClock) => LeaseStore]>([
     const { clock, store, heldClaim } = await held()
     await clock.advance(15_000)
     expect(await store.acquire(theirs, call)).toMatchObject({ ok: true, record: { holder: 'theirs', term: 2 } })
-    expect(await store.renew(heldClaim, call), 'the former holder learns of it').toMatchObject({ ok: false })
+    expect(await store.renew(heldClaim, call), 'the renewal of the former holder fails').toMatchObject({ ok: false })
   })
 
   test('Renewal extends lease', async () => {
@@ -483,7 +483,7 @@ describe.each<[string, (clock: FakeClock) => LeaseStore]>([
 })
 
 describe('Document 000: Integration test with multiple goroutines simulating pods', () => {
-  test('on the memory store: through cuts, stops and restarts at most one leads, and terms rise', async () => {
+  test('at most one pod leads and terms rise on the memory store, through partitions, stops, and restarts', async () => {
     const clock = fakeClock()
     const memory = memoryStore({ clock })
     const make = (identity: string) => {
@@ -498,7 +498,7 @@ describe('Document 000: Integration test with multiple goroutines simulating pod
         expect(pods.filter(({ lease }) => lease.isLeader()).length).toBeLessThanOrEqual(1)
       }
       const leader = pods.findIndex(({ lease }) => lease.isLeader())
-      expect(leader, 'somebody leads after each fault').toBeGreaterThanOrEqual(0)
+      expect(leader, 'a pod leads after each fault').toBeGreaterThanOrEqual(0)
       terms.push((await pods[leader]?.lease.waitForLeadership())?.term ?? 0)
       for (const { store } of pods) Object.assign(store, { fault: () => undefined, silentWatch: false })
       if (round % 2 === 0 && pods[leader]) cutOff(pods[leader].store)
@@ -511,7 +511,7 @@ describe('Document 000: Integration test with multiple goroutines simulating pod
     expect(terms.length).toBe(40)
   })
 
-  test('on the file store, in real time: each pod leads in its turn, one at a time', async () => {
+  test('pods on the file store lead one after another in real time', async () => {
     const directory = newDirectory()
     const pods = Array.from({ length: 4 }, (_, number) => {
       const store = fileStore({ directory })

@@ -9,7 +9,7 @@ import { election, lone, start, type Replica } from './replicas.ts'
 const leaseMs = 15_000
 const retryMs = 2_000
 
-/** A leader and a standby that polls, so that the standby sees what its own calls show and nothing else. */
+/** A leader and a standby that polls. Without a watch the standby knows only what its own calls return. */
 async function pair(more: Partial<StoreElectorOptions> = {}) {
   const clock = fakeClock()
   const memory = memoryStore({ clock })
@@ -25,13 +25,13 @@ const fails = (...verbs: Verb[]) => ({
   fault: (verb: Verb) => (verbs.includes(verb) ? ('error' as const) : undefined),
 })
 const leaders = ({ told }: Replica) => told.filter((text) => text.startsWith('leader ')).map((text) => text.slice(7))
-/** What is told is what can be asked for. */
+/** Whether the last reported leader equals getLeader(). */
 const agrees = (replica: Replica) => leaders(replica).at(-1) === replica.elector.getLeader()
 
-describe('once the lease seen has run out, nobody leads', () => {
-  test('so a standby that cannot reach its store says after one lease, once, and names the leader again', async () => {
+describe('no leader after an observed lease has expired', () => {
+  test('a standby that cannot reach its store reports no leader after one lease, once, and later the leader again', async () => {
     const { clock, leader, standby } = await pair()
-    // The first poll after the leader's first renewal.
+    // Wait for the first poll after the leader's first renewal.
     const lastMs = () => standby.store.calls.at(-1)?.atMs ?? NaN
     while (lastMs() < 5_000) await clock.advance(1)
     const seenMs = lastMs()
@@ -46,12 +46,12 @@ describe('once the lease seen has run out, nobody leads', () => {
     expect(leaders(standby)).toEqual(['pod-a', ''])
     standby.store.fault = () => undefined
     await clock.advance(30_000)
-    expect(leader.leadership()?.term, 'the leader has led all the time').toBe(1)
+    expect(leader.leadership()?.term, 'the leader never lost its term').toBe(1)
     expect(leaders(standby)).toEqual(['pod-a', '', 'pod-a'])
     expect(agrees(standby)).toBe(true)
   })
 
-  test('so says a standby that can read and may not write, while a dead leader’s lease stays in the store', async () => {
+  test("a standby that can read but not write reports no leader while a dead leader's lease stays in the store", async () => {
     const { clock, memory, leader, standby } = await pair()
     Object.assign(standby.store, fails('acquire'))
     cutOff(leader.store)
@@ -64,7 +64,7 @@ describe('once the lease seen has run out, nobody leads', () => {
     expect(leaders(standby)).toEqual(['pod-a', '', 'pod-b'])
   })
 
-  test('however long the leader leads, nobody is told so before', async () => {
+  test('a standby never reports no leader while a leader keeps renewing', async () => {
     const { clock, standby } = await pair()
     for (let round = 0; round < 1_000; round++) {
       await clock.advance(1_000)
@@ -73,7 +73,7 @@ describe('once the lease seen has run out, nobody leads', () => {
     expect(leaders(standby)).toEqual(['pod-a'])
   })
 
-  test('getLeader() asks the clock, also if no timer could run meanwhile', async () => {
+  test('getLeader() reads the clock, so it is right even when no timer could fire', async () => {
     const fake = fakeClock()
     const clock = stallable(fake)
     const memory = memoryStore({ clock: fake })
@@ -92,7 +92,7 @@ describe('once the lease seen has run out, nobody leads', () => {
     expect(leaders(standby).at(-1)).toBe('pod-a')
   })
 
-  test('a leader that lost its own lease says so when others may lead', async () => {
+  test('a leader that lost its own lease reports no leader when others may lead', async () => {
     const { clock, store, elector, ...replica } = lone()
     await clock.advance(0)
     cutOff(store)
@@ -106,19 +106,19 @@ describe('once the lease seen has run out, nobody leads', () => {
   })
 })
 
-describe('a lease that was given back', () => {
-  test('is followed by the next leader’s name, with nothing in between', async () => {
+describe('a released lease', () => {
+  test('a standby reports the next leader after a release, without reporting no leader in between', async () => {
     const { clock, leader, standby } = await pair()
     leader.abort()
     await clock.advance(60_000)
     expect(leaders(standby)).toEqual(['pod-a', 'pod-b'])
   })
 
-  test('is said to be nobody’s if nobody takes it for three retry periods, where it must poll', async () => {
+  test('a polling standby reports no leader when a released lease stays free for three retry periods', async () => {
     const { clock, leader, standby } = await pair()
     Object.assign(standby.store, fails('acquire'))
     leader.abort()
-    // It learns of it at its next poll.
+    // The standby notices the release at its next poll.
     while (standby.elector.getLeader() !== '') await clock.advance(1)
     await clock.advance(3 * retryMs - 1)
     expect(leaders(standby)).toEqual(['pod-a'])
@@ -128,7 +128,7 @@ describe('a lease that was given back', () => {
     expect(leaders(standby)).toEqual(['pod-a', ''])
   })
 
-  test('by a replica that stops tells that replica nothing more, and leaves no timer', async () => {
+  test('a replica that stops gets no more callbacks after the release and leaves no timer', async () => {
     const { clock, leader, standby } = await pair()
     leader.abort()
     standby.abort()
@@ -142,13 +142,13 @@ describe('a lease that was given back', () => {
 })
 
 describe('LeaderElector', () => {
-  test('explains why it leads or does not', async () => {
+  test('explain says why a LeaderElector leads or does not', async () => {
     const { leader, standby } = await pair()
     expect(leader.elector.explain()).toMatchObject({ phase: 'leading', isLeader: true, term: 1, identity: 'pod-a' })
-    expect(standby.elector.explain().summary).toMatch(/^Stands by: "pod-a" holds "default\/my-app" in term 1;/)
+    expect(standby.elector.explain().summary).toMatch(/^On standby: "pod-a" holds "default\/my-app" in term 1\./)
   })
 
-  test('steps down: the work ends, the lease passes on, and it stays out for a lease', async () => {
+  test('stepDown ends the work, hands over the lease, and keeps the replica out for one lease', async () => {
     const { clock, leader, standby } = await pair()
     let settled = false
     const down = leader.elector.stepDown().then(() => (settled = true))
@@ -168,7 +168,7 @@ describe('LeaderElector', () => {
   })
 
   test.each([0, 1, 2, 3, 4, 5, 6, 7])(
-    'that stepped down hears who leads, even where it must poll (%i)',
+    'a replica that stepped down reports the next leader, even when it must poll (%i)',
     async (chances) => {
       const clock = fakeClock()
       for (let drawn = 0; drawn < chances; drawn++) clock.random()
@@ -190,7 +190,7 @@ describe('LeaderElector', () => {
     },
   )
 
-  test('steps down for as long as it is told, and with once its run ends', async () => {
+  test('stepDown uses its cooldownMs, and ends the run with once: true', async () => {
     const { clock, leader } = await pair()
     await Promise.all([leader.elector.stepDown({ cooldownMs: 0 }), clock.advance(100)])
     expect(leader.run.state).toBe('pending')

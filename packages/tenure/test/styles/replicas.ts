@@ -7,15 +7,15 @@ import { follow, type Outcome } from '../outcome.ts'
 
 export const election = 'default/my-app'
 
-/** One LeaderElector of a test, with all that it told. */
+/** One LeaderElector of a test, with everything that it reported. */
 export interface Replica {
   readonly elector: LeaderElector
   readonly store: FaultyStore
-  /** Everything its callbacks were told, in order. */
+  /** The calls of its callbacks, in order. */
   readonly told: string[]
   readonly events: ElectionEvent[]
   readonly run: Outcome<void>
-  /** The leadership of its newest start. */
+  /** The leadership that its latest onStartedLeading got. */
   leadership(): Leadership | undefined
   abort(): void
 }

@@ -1,4 +1,4 @@
-// Leads, and works in rounds in every way in which a loop can wait with a signal. Reports each round with its time.
+// Leads and works in rounds that wait in every way that accepts a signal. Reports each round with its time.
 import { EventEmitter, once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { lead } from 'tenure'

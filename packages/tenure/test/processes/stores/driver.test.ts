@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 const where = '(in the folder of your project, with --global where the command "tenure" was installed so)'
 const own = join(import.meta.dirname, '../../..')
 
-/** The library installed alone, as a command is, and a project that it is called in. */
+/** Installs the library alone, like a global command, next to a project that it is called in. */
 function install(url = 'postgres://nobody@127.0.0.1:1/none'): { script: string; project: string } {
   const place = mkdtempSync(join(tmpdir(), 'tenure-drivers-'))
   onTestFinished(() => rmSync(place, { recursive: true, force: true }))
@@ -30,21 +30,21 @@ async function openIn({ script, project }: ReturnType<typeof install>): Promise<
   return JSON.parse(stdout)
 }
 
-test('a client that is missing is named with its npm install', async () => {
+test('a missing client is reported with its npm install command', async () => {
   expect(await openIn(install())).toEqual({
     code: 'DRIVER_MISSING',
     message: `This store needs the package "pg": npm install pg ${where}`,
   })
 })
 
-test('the client of the project in the working directory is found', async () => {
+test("a client that is installed in the working directory's project is found", async () => {
   const place = install()
   const installed = join(own, '../../node_modules')
   symlinkSync(join(installed, 'pg'), join(place.project, 'node_modules/pg'))
   expect(await openIn(place)).toEqual({ expiry: 'observed' })
 })
 
-test('a client that cannot be loaded is not called missing', async () => {
+test('a client that fails to load is not reported as missing', async () => {
   const place = install()
   const broken = join(place.project, 'node_modules/pg')
   mkdirSync(broken)
@@ -55,7 +55,7 @@ test('a client that cannot be loaded is not called missing', async () => {
   })
 })
 
-test('either client for Redis will do, and one of them is asked for', async () => {
+test('the Redis store accepts either client and suggests one when both are missing', async () => {
   const place = install('redis://127.0.0.1:1')
   expect(await openIn(place)).toEqual({
     code: 'DRIVER_MISSING',
@@ -71,14 +71,14 @@ test('either client for Redis will do, and one of them is asked for', async () =
 test.each([
   ['dynamodb://leases', '@aws-sdk/client-dynamodb'],
   ['s3://leases', '@aws-sdk/client-s3'],
-])('%s asks for the SDK where it is missing', async (url, name) => {
+])('opening %s reports a missing SDK', async (url, name) => {
   expect(await openIn(install(url))).toEqual({
     code: 'DRIVER_MISSING',
     message: `This store needs the package "${name}": npm install ${name} ${where}`,
   })
 })
 
-test('without croner, intervals work, and a cron expression names it with its npm install', async () => {
+test('intervals work without croner, and a cron expression reports its npm install command', async () => {
   const place = install()
   const job = (schedule: string) =>
     `jobs.every(${schedule}, { name: 'job-' + (jobs.count = (jobs.count ?? 0) + 1) }, () => {})`
@@ -99,7 +99,7 @@ test('without croner, intervals work, and a cron expression names it with its np
   await expect(openIn(place)).rejects.toThrow('Unexpected end of JSON input')
 })
 
-test('without OpenTelemetry, its observer names the package with its npm install', async () => {
+test('electionTelemetry reports its npm install command when OpenTelemetry is missing', async () => {
   const place = install()
   writeFileSync(
     place.script,
@@ -110,7 +110,7 @@ test('without OpenTelemetry, its observer names the package with its npm install
     })
     console.log(JSON.stringify(messages))`,
   )
-  const instead = 'Or give it a meterProvider and a tracerProvider.'
+  const instead = 'Or pass a meterProvider and a tracerProvider.'
   expect(await openIn(place)).toEqual([
     {
       code: 'DRIVER_MISSING',

@@ -18,7 +18,7 @@ async function heldLease() {
   return { directory, clock, store, record, on: files(directory) }
 }
 
-/** Every call must fail with this error, and the files must stay as they are. */
+/** Asserts that every call fails with this error and leaves the files unchanged. */
 async function expectNobodyLeads(store: LeaseStore, path: string, message: string): Promise<void> {
   const before = await readFile(path, 'utf8')
   const held = { ...claim(), term: 1, version: '1.1' }
@@ -37,18 +37,18 @@ async function expectNobodyLeads(store: LeaseStore, path: string, message: strin
   expect(await readFile(path, 'utf8')).toBe(before)
 }
 
-describe('a lease file that is not as it was written elects nobody', () => {
+describe('a damaged lease file', () => {
   test.each([
-    ['an empty file', '', 'it is not JSON'],
+    ['no text', '', 'it is not JSON'],
     ['garbage', '\0\0\0\0', 'it is not JSON'],
-    ['a JSON text that is no object', '[]', 'it is not a JSON object'],
+    ['JSON that is not an object', '[]', 'it is not a JSON object'],
     ['a newer format', '{"format":2,"holder":"ada"}', 'its format is 2'],
     [
-      'a file of another program, as document 000 has it',
+      'a record of another program, as in document 000',
       '{"holder":"ada","renewTime":"2020-01-01T00:00:00Z","leaseDuration":"10s"}',
       'it was written by another program',
     ],
-  ])('%s', async (_, text, message) => {
+  ])('a lease file elects nobody when it contains %s', async (_, text, message) => {
     const { clock, store, on } = await heldLease()
     await writeFile(on.lease, text)
     clock.pass(60_000)
@@ -56,14 +56,14 @@ describe('a lease file that is not as it was written elects nobody', () => {
     await expect(store.read('jobs', call())).rejects.toMatchObject({ code: 'RECORD_INVALID' })
   })
 
-  test('a truncated file', async () => {
+  test('a truncated lease file elects nobody', async () => {
     const { clock, store, on } = await heldLease()
     await truncate(on.lease, 200)
     clock.pass(60_000)
     await expectNobodyLeads(store, on.lease, 'it is not JSON')
   })
 
-  test('an edited file', async () => {
+  test('an edited lease file elects nobody', async () => {
     const { clock, store, on } = await heldLease()
     const text = await readFile(on.lease, 'utf8')
     await writeFile(on.lease, text.replace('"term": 1', '"term": 9007199254740993'))
@@ -71,7 +71,7 @@ describe('a lease file that is not as it was written elects nobody', () => {
     await expectNobodyLeads(store, on.lease, 'its checksum does not match')
   })
 
-  test('a damaged file with the highest term', async () => {
+  test('a damaged file with the highest term elects nobody', async () => {
     const { clock, store, on } = await heldLease()
     await writeFile(on.mark, (await readFile(on.mark, 'utf8')).replace('"highestTerm": 1', '"highestTerm": 0'))
     clock.pass(60_000)
@@ -80,14 +80,14 @@ describe('a lease file that is not as it was written elects nobody', () => {
     await expectNobodyLeads(store, on.mark, 'its checksum does not match')
   })
 
-  test('a term too large to be exact, even with a matching checksum', async () => {
+  test('a term that is too large to be exact is rejected, even with a matching checksum', async () => {
     const { on, store } = await heldLease()
     const stored = await on.readLease()
     await on.writeLease({ ...stored, record: { ...stored.record, term: 2 ** 53 } })
     await expectNobodyLeads(store, on.lease, '"term" is 9007199254740992')
   })
 
-  test('no flipped bit and no lost end goes unnoticed', async () => {
+  test('every flipped bit and every truncation is detected', async () => {
     const { on } = await heldLease()
     const lease = await on.readLease()
     const mark = await on.readMark()
@@ -115,8 +115,8 @@ describe('a lease file that is not as it was written elects nobody', () => {
   })
 })
 
-describe('terms go on', () => {
-  test('when the record is deleted, after its lease would have run out', async () => {
+describe('terms after lost files', () => {
+  test('terms continue when the record is deleted, after its lease would have expired', async () => {
     const { clock, store, record, on } = await heldLease()
     clock.pass(10_000)
     await store.renew(record, call())
@@ -130,7 +130,7 @@ describe('terms go on', () => {
     expect(next.record.version).not.toBe(record.version)
   })
 
-  test('when the file with the highest term is deleted', async () => {
+  test('terms continue when the file with the highest term is deleted', async () => {
     const { clock, store, record, on } = await heldLease()
     await rm(on.mark)
     expect(await store.renew(record, call())).toMatchObject({ ok: true })
@@ -140,7 +140,7 @@ describe('terms go on', () => {
     expect((await grant(store, { afterTerm: 1 })).record.term).toBe(2)
   })
 
-  test('when a process died between writing the highest term and writing the record', async () => {
+  test('terms continue when a process died between writing the highest term and the record', async () => {
     const { clock, store, on } = await heldLease()
     await on.writeMark({ ...(await on.readMark()), highestTerm: 2 })
     clock.pass(15_000)
@@ -149,7 +149,7 @@ describe('terms go on', () => {
     expect((await grant(store, { afterTerm: 2 })).record.term).toBe(3)
   })
 
-  test('when the highest term was written and the record could not be', async () => {
+  test('terms continue when the highest term was written but the record could not be', async () => {
     const directory = await temporaryDirectory()
     const clock = manualClock()
     const store = openStore({ directory, clock })
@@ -168,14 +168,14 @@ describe('terms go on', () => {
     expect(sockets).toEqual([(await on.readLease()).signOfLife?.path])
   })
 
-  test('when a late renewal follows such a death', async () => {
+  test('a late renewal keeps the highest term of a process that died before it wrote its record', async () => {
     const { store, record, on } = await heldLease()
     await on.writeMark({ ...(await on.readMark()), highestTerm: 2 })
     expect(await store.renew(record, call())).toMatchObject({ ok: true })
     expect((await on.readMark()).highestTerm).toBe(2)
   })
 
-  test('when a vanished record was written on another clock, once its duration was waited for', async () => {
+  test('terms continue when a deleted record was written on another clock, after waiting for its duration', async () => {
     const { store, on } = await heldLease()
     const mark = await on.readMark()
     await on.writeMark({ ...mark, clock: mark.clock && { ...mark.clock, boot: 'an earlier one' } })
@@ -186,7 +186,7 @@ describe('terms go on', () => {
     expect((await grant(store, { afterTerm: 1, expiredVersion: '' })).record.term).toBe(2)
   })
 
-  test('to their end, and no further', async () => {
+  test('terms end at the largest safe integer with TERM_EXHAUSTED', async () => {
     const { clock, store } = await heldLease()
     clock.pass(15_000)
     await expect(store.acquire(claim({ afterTerm: Number.MAX_SAFE_INTEGER }), call())).rejects.toMatchObject({
@@ -195,13 +195,13 @@ describe('terms go on', () => {
   })
 })
 
-describe('a time that cannot be compared is left to the candidates', () => {
+describe('a timestamp that cannot be compared', () => {
   test.each([
-    ['of an earlier start of the machine', { boot: 'an earlier one' }],
-    ['of another machine', { machine: 'another one' }],
-    ['of another time namespace', { timeNamespace: 'time:[1]' }],
-    ['ahead of ours', { ms: 1e12 }],
-  ])('one %s', async (_, change) => {
+    ['from an earlier boot of the machine', { boot: 'an earlier one' }],
+    ['from another machine', { machine: 'another one' }],
+    ['from another time namespace', { timeNamespace: 'time:[1]' }],
+    ['ahead of this clock', { ms: 1e12 }],
+  ])('candidates must observe the lease themselves when its timestamp is %s', async (_, change) => {
     const { clock, store, record, on } = await heldLease()
     const stored = await on.readLease()
     await on.writeLease({ ...stored, clock: stored.clock && { ...stored.clock, ...change } })
@@ -213,8 +213,8 @@ describe('a time that cannot be compared is left to the candidates', () => {
   })
 })
 
-describe('a disk that fails grants nothing', () => {
-  test.skipIf(process.platform !== 'linux')('a place in which no directory can be made', async () => {
+describe('a disk that fails', () => {
+  test.skipIf(process.platform !== 'linux')('acquire fails when the directory cannot be created', async () => {
     const store = openStore({ directory: '/proc/nowhere/leases' })
     await expect(store.acquire(claim(), call())).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
@@ -222,7 +222,7 @@ describe('a disk that fails grants nothing', () => {
     })
   })
 
-  test('a directory that went away, and one that cannot be made', async () => {
+  test('calls fail while the directory is gone, and succeed when it is back', async () => {
     const { directory, store, record } = await heldLease()
     await rename(directory, `${directory}.gone`)
     const gone = { code: 'BACKEND_UNAVAILABLE', cause: expect.objectContaining({ code: 'ENOENT' }) }
@@ -237,9 +237,9 @@ describe('a disk that fails grants nothing', () => {
   })
 })
 
-describe('a file system that hosts may share', () => {
-  test('is known by its type', () => {
-    // From linux/magic.h; a 32-bit system gives CIFS's as a negative number.
+describe('file systems that hosts may share', () => {
+  test('sharedFilesystem recognizes shared file systems by their type', () => {
+    // The values are from linux/magic.h. A 32-bit system returns the CIFS value as a negative number.
     expect(
       [0x6969, 0xff534d42, 0xff534d42 | 0, 0x65735546, 0x01021997, 0x5346414f, 0x00c36400].map(sharedFilesystem),
     ).toEqual(['NFS', 'CIFS', 'CIFS', 'FUSE', '9p', 'AFS', 'Ceph'])
@@ -248,7 +248,7 @@ describe('a file system that hosts may share', () => {
   })
 })
 
-test('without the lock package, every change says what to install', async () => {
+test('every change reports what to install when the lock package is missing', async () => {
   const directory = await temporaryDirectory()
   const dist = fileURLToPath(new URL('../../../dist', import.meta.url))
   await cp(dist, join(directory, 'dist'), { recursive: true })
@@ -270,7 +270,7 @@ test('without the lock package, every change says what to install', async () => 
   expect(record).toBeNull()
 })
 
-describe('the lock', () => {
+describe('the file lock', () => {
   const lockModule = 'fs-native-extensions'
   const holdLock = async (path: string) => {
     const { open } = await import('node:fs/promises')
@@ -280,7 +280,7 @@ describe('the lock', () => {
     return handle
   }
 
-  test('that another process holds is waited for, and a call that gives up leaves none behind', async () => {
+  test('a call waits for a lock that another process holds, and leaves no lock when it gives up', async () => {
     const { store: _, directory, record, on } = await heldLease()
     const store = openStore({ directory })
     const handle = await holdLock(on.lock)
@@ -296,21 +296,21 @@ describe('the lock', () => {
     expect((await on.readLease()).record).toEqual(record)
   })
 
-  test('on a file that was replaced is not mistaken for the lock on the new one', async () => {
+  test('a lock on a replaced file does not count as the lock on the new file', async () => {
     const { directory, on } = await heldLease()
     const store = openStore({ directory })
     const handle = await holdLock(on.lock)
     const before = (await stat(on.lock)).ino
     const waiting = store.release((await on.readLease()).record, call())
     await rename(on.lock, join(directory, 'moved away'))
-    // The old file is still locked: only whoever looks at the path again gets on.
+    // The old file is still locked. The call succeeds only if it opens the path again.
     expect(await waiting).toMatchObject({ ok: true })
     expect((await stat(on.lock)).ino).not.toBe(before)
     await handle.close()
   })
 })
 
-test('takes over what a killed writer left half written', async () => {
+test('a renewal replaces the temporary files of a killed writer', async () => {
   const { store, record, on } = await heldLease()
   await writeFile(`${on.lease}.tmp`, '{"form')
   await writeFile(`${on.mark}.tmp`, '{')
@@ -318,7 +318,7 @@ test('takes over what a killed writer left half written', async () => {
   expect((await on.list()).filter((name) => name.endsWith('.tmp'))).toEqual([])
 })
 
-test('a process that uses the store and its watch ends by itself', async () => {
+test('a process that uses the store and its watch can exit by itself', async () => {
   const directory = await temporaryDirectory()
   const program = `
     import { fileStore } from 'tenure/stores/file'

@@ -7,7 +7,7 @@ import { reach, socketName } from '../../../src/stores/file/sign-of-life.ts'
 import { Child } from '../../stores/file/child.ts'
 import { call, claim, files, grant, openStore, runOut, temporaryDirectory } from '../../stores/file/fixtures.ts'
 
-/** A lease that another process holds. */
+/** A lease that a child process holds. */
 async function heldByChild(change: Parameters<typeof claim>[0] = {}, options: { fastTakeover?: boolean } = {}) {
   const directory = await temporaryDirectory()
   const holder = await Child.start({ directory, ...options })
@@ -23,7 +23,7 @@ async function expectHeld(store: LeaseStore, record: LeaseRecord): Promise<void>
   expect(outcome).toMatchObject({ ok: false, record })
 }
 
-test('eight processes that read, change and write lose no change and share no term', async () => {
+test('eight processes that update one record lose no update and share no term', async () => {
   const directory = await temporaryDirectory()
   const rounds = 8
   const processes = await Promise.all(Array.from({ length: 8 }, () => Child.start({ directory })))
@@ -32,11 +32,11 @@ test('eight processes that read, change and write lose no change and share no te
   const { record } = await files(directory).readLease()
   expect(record).toMatchObject({ carry: String(8 * rounds), released: true })
   expect(Math.max(...terms.flat())).toBe(record.term)
-  // Everything that was opened on the way is gone again.
+  // Every socket and temporary file that was created in between is gone.
   expect(await files(directory).list()).toEqual(['jobs.json', 'jobs.json.lock', 'jobs.json.term'])
 })
 
-test('processes killed at any moment leave nothing broken, and no term returns', async () => {
+test('processes killed at any moment leave no broken file, and no term repeats', async () => {
   const directory = await temporaryDirectory()
   const everyone: Child[] = []
   const running = new Set<Child>()
@@ -79,7 +79,7 @@ test('processes killed at any moment leave nothing broken, and no term returns',
   ])
 })
 
-test('no descriptor is left open by grants, releases and watches', async () => {
+test('grants, releases, and watches leave no descriptor open', async () => {
   const directory = await temporaryDirectory()
   const child = await Child.start({ directory })
   let afterTerm = await child.call<number>('leadWatched', claim())
@@ -89,13 +89,13 @@ test('no descriptor is left open by grants, releases and watches', async () => {
   expect(afterTerm).toBe(11)
 })
 
-describe('when the holder’s process is killed', () => {
-  test('the next claim is granted at once, and its socket is cleared away', async () => {
+describe('a killed holder', () => {
+  test('the next claim is granted at once after the holder was killed, and removes its socket', async () => {
     const { holder, record, store, on } = await heldByChild()
     await expectHeld(store, record)
     await holder.kill()
     expect(await store.read('jobs', call())).toEqual({ ...record, released: true })
-    // One that does not know the term learns that the lease is free, and need not wait for anything.
+    // A candidate that does not know the term learns that the lease is free and need not wait.
     const refused = await store.acquire(next({ afterTerm: 0 }), call())
     expect(refused).toEqual({ ok: false, highestTerm: 1, record: { ...record, released: true } })
     const outcome = await store.acquire(next(), call())
@@ -104,7 +104,7 @@ describe('when the holder’s process is killed', () => {
     expect(sockets).toEqual([(await on.readLease()).signOfLife?.path])
   })
 
-  test('the elector of another process leads within 50 ms, and of a stop too', async () => {
+  test('a standby leads within 50 ms after the leader was killed or stopped', async () => {
     const directory = await temporaryDirectory()
     let [leader, standby] = [await Child.start({ directory }), await Child.start({ directory })]
     await leader.call('campaign', 'jobs')
@@ -113,7 +113,7 @@ describe('when the holder’s process is killed', () => {
     const handOverMs = async (end: (leader: Child) => Promise<unknown>): Promise<number> => {
       await standby.call('campaign', 'jobs')
       const won = standby.timed('lead')
-      // It stands by once its elector has seen who leads.
+      // The standby is ready once its elector has seen the leader.
       await vi.waitFor(async () => expect(await standby.call('leaderTerm')).toBe(term), 10_000)
       const startedAtMs = systemClock.machineMs()
       const ended = end(leader)
@@ -124,7 +124,7 @@ describe('when the holder’s process is killed', () => {
       return atMs - startedAtMs
     }
 
-    // Other work on the machine only adds to a figure, so the best one is the store's own.
+    // Other work on the machine can only add to a measurement, so the minimum is the store's own time.
     const best = async (end: (leader: Child) => Promise<unknown>, replace: () => Promise<unknown>) => {
       const figures: number[] = []
       while (figures.length < 5 || (Math.min(...figures) >= 50 && figures.length < 30)) {
@@ -144,11 +144,11 @@ describe('when the holder’s process is killed', () => {
     console.log(`to the next leader: after a stop ${show(afterStop)}, after death ${show(afterDeath)}`)
     expect(Math.min(...afterStop)).toBeLessThan(50)
     expect(Math.min(...afterDeath)).toBeLessThan(50)
-    // And none waited for the lease, which lasts 15 s.
+    // No handover waited for the lease, which lasts 15 s.
     expect(Math.max(...afterStop, ...afterDeath)).toBeLessThan(10_000)
   })
 
-  test('a watch shows its record as released, and no other way', async () => {
+  test('a watch shows the record of a killed holder as released, and otherwise unchanged', async () => {
     const { holder, record, store } = await heldByChild()
     const shown: (LeaseRecord | undefined)[] = []
     const controller = new AbortController()
@@ -167,7 +167,7 @@ describe('when the holder’s process is killed', () => {
     await watching
   })
 
-  test('others wait for the lease to run out if the fast take-over is off', async () => {
+  test("a standby waits until a killed holder's lease expires when fastTakeover is off", async () => {
     const { holder, record, store, on } = await heldByChild({ leaseDurationMs: 600 }, { fastTakeover: false })
     expect(await on.list()).toEqual(['jobs.json', 'jobs.json.lock', 'jobs.json.term'])
     await holder.kill()
@@ -176,7 +176,7 @@ describe('when the holder’s process is killed', () => {
     expect(await store.acquire(next(), call())).toMatchObject({ ok: true, record: { term: 2 } })
   })
 
-  test('others wait for the lease to run out if its path is too long for a socket', async () => {
+  test("a standby waits until a killed holder's lease expires when the path is too long for a socket", async () => {
     const directory = join(await temporaryDirectory(), 'x'.repeat(100))
     const holder = await Child.start({ directory })
     const { record } = await holder.call<Granted>('acquire', claim({ leaseDurationMs: 600 }))
@@ -188,15 +188,18 @@ describe('when the holder’s process is killed', () => {
     expect(await store.acquire(next(), call())).toMatchObject({ ok: true, record: { term: 2 } })
   })
 
-  test.each(['boot', 'timeNamespace'])('another %s proves nothing', async (field) => {
-    const { holder, record, store, on } = await heldByChild()
-    await holder.kill()
-    const stored = await on.readLease()
-    await on.writeLease({ ...stored, clock: stored.clock && { ...stored.clock, [field]: 'another' } })
-    await expectHeld(store, record)
-  })
+  test.each(['boot', 'timeNamespace'])(
+    'a dead socket from another %s does not prove that the holder is dead',
+    async (field) => {
+      const { holder, record, store, on } = await heldByChild()
+      await holder.kill()
+      const stored = await on.readLease()
+      await on.writeLease({ ...stored, clock: stored.clock && { ...stored.clock, [field]: 'another' } })
+      await expectHeld(store, record)
+    },
+  )
 
-  test('another machine id does not hide it: containers of one host differ in that', async () => {
+  test('a killed holder is detected across machine ids, because containers on one host differ in them', async () => {
     const { holder, store, on } = await heldByChild()
     await holder.kill()
     const stored = await on.readLease()
@@ -204,14 +207,14 @@ describe('when the holder’s process is killed', () => {
     expect(await store.acquire(next(), call())).toMatchObject({ ok: true, record: { term: 2 } })
   })
 
-  test('a socket that is missing, or another one in its place, proves nothing', async () => {
+  test('a missing or replaced socket does not prove that the holder is dead', async () => {
     const { directory, holder, record, store, on } = await heldByChild()
     const { signOfLife } = await on.readLease()
     const path = join(directory, signOfLife?.path ?? '')
     await holder.kill()
     await rm(path)
     await expectHeld(store, record)
-    // Held until then, so that the file system does not give the inode's number away again.
+    // This file takes the freed inode number, so that the new socket cannot get it.
     const spacer = join(directory, 'spacer')
     await writeFile(spacer, '')
     const other = await Child.start()
@@ -222,8 +225,8 @@ describe('when the holder’s process is killed', () => {
   })
 })
 
-describe('a holder that is paused', () => {
-  test('keeps its lease until that runs out, and then harms nobody', async () => {
+describe('a paused holder', () => {
+  test('a paused holder keeps its lease until it expires and cannot harm its successor', async () => {
     const { holder, record, store, on } = await heldByChild({ leaseDurationMs: 1_500 })
     const shown: (LeaseRecord | undefined)[] = []
     const controller = new AbortController()
@@ -254,13 +257,13 @@ describe('a holder that is paused', () => {
     expect(sockets).toEqual([(await on.readLease()).signOfLife?.path])
   })
 
-  test('is not taken for dead while its backlog is full', async () => {
+  test('a paused holder does not count as dead while its backlog is full', async () => {
     const { directory, holder, record, store, on } = await heldByChild()
     const address = (await on.readLease()).signOfLife
-    if (!address) throw new Error('no sign of life')
+    if (!address) throw new Error('The lease has no liveness socket.')
     holder.pause()
     const reached = await Promise.all(Array.from({ length: 600 }, () => reach(directory, address)))
-    // More than the backlog of 511 holds: the kernel turned some away.
+    // This is more than the backlog of 511, so the kernel rejected some connections.
     expect(reached).toContain('unknown')
     expect(reached).not.toContain('dead')
     await expectHeld(store, record)
@@ -270,7 +273,7 @@ describe('a holder that is paused', () => {
 })
 
 describe('a store that is closed while its lease is held', () => {
-  test('ends its watches', async () => {
+  test('close ends the watches of a store', async () => {
     const store = openStore({ directory: await temporaryDirectory() })
     await grant(store)
     const states = store.watch('jobs', call())[Symbol.asyncIterator]()
@@ -280,7 +283,7 @@ describe('a store that is closed while its lease is held', () => {
     expect(await waiting).toEqual({ done: true, value: undefined })
   })
 
-  test('makes nobody think that its process died', async () => {
+  test('closing a store that holds a lease does not make its process look dead', async () => {
     const { holder, record, store, on } = await heldByChild({ leaseDurationMs: 800 })
     const shown: (LeaseRecord | undefined)[] = []
     const controller = new AbortController()
@@ -299,7 +302,7 @@ describe('a store that is closed while its lease is held', () => {
   })
 })
 
-test('a sign of life that another process serves speaks for that process', async () => {
+test('a liveness socket that another process serves shows whether that process is alive', async () => {
   const directory = await temporaryDirectory()
   const supervisor = await Child.start()
   const path = join(directory, 'supervisor.sock')
@@ -320,7 +323,7 @@ test('a sign of life that another process serves speaks for that process', async
   expect(await store.acquire(next(), call())).toMatchObject({ ok: true, record: { term: 2 } })
 })
 
-test('a sign of life that another process serves is closed after the release', async () => {
+test('a liveness socket that another process serves is closed after the release', async () => {
   const directory = await temporaryDirectory()
   const supervisor = await Child.start()
   const path = join(directory, 'supervisor.sock')
@@ -337,7 +340,7 @@ test('a sign of life that another process serves is closed after the release', a
   expect((await files(directory).list()).includes('supervisor.sock')).toBe(false)
 })
 
-test('a sign of life of another process that died is cleared away by the next leader if it is where it was told', async () => {
+test('the next leader removes the liveness socket of a dead process from the suggested path', async () => {
   const directory = await temporaryDirectory()
   const supervisor = await Child.start()
   const served = openStore({
@@ -360,7 +363,7 @@ test('a sign of life of another process that died is cleared away by the next le
   expect(sockets).not.toContain(signOfLife?.path)
 })
 
-test('a holder without a sign of life keeps its lease until that runs out', async () => {
+test('a holder without a liveness socket keeps its lease until it expires', async () => {
   const directory = await temporaryDirectory()
   const { record } = await grant(openStore({ directory, signOfLife: () => undefined }))
   const store = openStore({ directory })
@@ -368,7 +371,7 @@ test('a holder without a sign of life keeps its lease until that runs out', asyn
   expect((await files(directory).readLease()).signOfLife).toBeUndefined()
 })
 
-test('a socket whose process died before it wrote the grant is cleared away by the next grant', async () => {
+test('the next grant removes the socket of a process that died before it wrote its grant', async () => {
   const { directory, holder, record, on } = await heldByChild()
   await holder.call('release', record)
   const orphan = socketName('jobs', 'never granted')
@@ -381,7 +384,7 @@ test('a socket whose process died before it wrote the grant is cleared away by t
   expect(await on.list()).not.toContain(orphan)
 })
 
-test('a file that is no socket is never cleared away as one', async () => {
+test('a file that is not a socket is never removed', async () => {
   const { directory, holder, record, store, on } = await heldByChild()
   await holder.call('release', record)
   await writeFile(join(directory, 'precious'), 'data')

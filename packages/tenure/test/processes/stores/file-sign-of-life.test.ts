@@ -37,14 +37,14 @@ async function scene() {
   return { server, path, connections, watch }
 }
 
-/** Closes a listening socket the way the kernel does for a dead process: its file stays. */
+/** Closes a listening socket like the kernel does for a dead process, which leaves the socket's file. */
 async function closeLikeDeath(server: Server, path: string): Promise<void> {
   await rename(path, `${path}.kept`)
   server.close()
   await rename(`${path}.kept`, path)
 }
 
-test('a process whose connections close before the socket it listens on is found dead', async () => {
+test('a holder counts as dead when its connections close before its listening socket', async () => {
   const { server, path, connections, watch } = await scene()
   const next = watch.next()
   const again = once(server, 'connection')
@@ -55,7 +55,7 @@ test('a process whose connections close before the socket it listens on is found
   expect((await next).value).toMatchObject({ released: true })
 })
 
-test('a holder that cuts every connection is asked more and more rarely, and is not dead', async () => {
+test('a holder that closes every connection is probed with growing pauses and does not count as dead', async () => {
   const { server, connections, watch } = await scene()
   let shown = 0
   void watch.next().then(() => (shown += 1))
@@ -65,7 +65,7 @@ test('a holder that cuts every connection is asked more and more rarely, and is 
   let asked = 0
   server.on('connection', () => (asked += 1))
   while (performance.now() < untilMs) await new Promise((resolve) => setTimeout(resolve, 50))
-  // 0, 2, 4, ... 512 ms apart, then a second.
+  // The probes are 0, 2, 4, ... 512 ms apart, then one second.
   expect(asked).toBeGreaterThanOrEqual(5)
   expect(asked).toBeLessThanOrEqual(14)
   expect(shown).toBe(0)

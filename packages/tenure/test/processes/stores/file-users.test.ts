@@ -5,7 +5,7 @@ import type { Granted, Outcome } from '../../../src/lease-store.ts'
 import { call, claim, files, grant, openStore, temporaryDirectory } from '../../stores/file/fixtures.ts'
 import { noOtherUsers, User } from './file/user.ts'
 
-/** A directory like /tmp: everybody may make something there, and nobody may take away what others made. */
+/** A directory like /tmp: anybody may create entries there, and nobody may remove the entries of others. */
 async function publicDirectory(mode = 0o1777): Promise<string> {
   const directory = await temporaryDirectory()
   await chmod(directory, mode)
@@ -16,7 +16,7 @@ async function modeOf(path: string): Promise<string> {
   return ((await stat(path)).mode & 0o7777).toString(8)
 }
 
-/** The warnings of this process from now on, without the place. */
+/** Collects the permission warnings of this process, without the path of the directory. */
 function listen(directory: string): string[] {
   const warnings: string[] = []
   const hear = (warning: Error & { code?: string }) => {
@@ -32,7 +32,7 @@ const foreign = { code: 'UNSAFE_PERMISSIONS', retryable: false, message: expect.
 const refused = { code: 'EACCES' }
 
 describe.skipIf(noOtherUsers)('another user of the machine', () => {
-  test('gets at nothing in a directory that the store has made', async () => {
+  test('another user has no access to a directory that the store created', async () => {
     const directory = join(await publicDirectory(), 'state', 'leases')
     const warnings = listen(directory)
     const store = openStore({ directory })
@@ -60,7 +60,7 @@ describe.skipIf(noOtherUsers)('another user of the machine', () => {
     expect(warnings).toEqual([])
   })
 
-  test('cannot lock the files even where it may list the directory', async () => {
+  test('another user cannot lock the files even when it may list the directory', async () => {
     const directory = await publicDirectory(0o755)
     const { record } = await grant(openStore({ directory }))
     const other = await User.start()
@@ -75,7 +75,7 @@ describe.skipIf(noOtherUsers)('another user of the machine', () => {
     expect(await openStore({ directory }).renew(record, call())).toMatchObject({ ok: true })
   })
 
-  test('ends a leadership where a lock file may be read, and that is warned of', async () => {
+  test('another user can end a leadership when the lock file is readable, and the store warns about it', async () => {
     const directory = await publicDirectory(0o755)
     await writeFile(files(directory).lock, '', { mode: 0o644 })
     const warnings = listen(directory)
@@ -92,18 +92,18 @@ describe.skipIf(noOtherUsers)('another user of the machine', () => {
     await expect(store.renew(record, call(bound))).rejects.toMatchObject({ name: 'TimeoutError' })
   })
 
-  test('that made the directory first is not trusted with a lease', async () => {
+  test('acquire fails in a directory that another user created first', async () => {
     const place = await publicDirectory()
     const directory = join(place, 'leases')
     const other = await User.start()
     await other.do('makeDirectory', directory, 0o777)
     await expect(openStore({ directory }).acquire(claim(), call())).rejects.toMatchObject(foreign)
     expect(await files(directory).list()).toEqual([])
-    // Who only looks puts nothing at risk.
+    // Reading from another user's directory is safe.
     expect(await openStore({ directory }).read('jobs', call())).toBeUndefined()
   })
 
-  test('that puts a directory of its own in the place of one that was swept away is noticed', async () => {
+  test('the store notices when another user replaces its directory', async () => {
     const place = await publicDirectory()
     const directory = join(place, 'leases')
     const store = openStore({ directory })
@@ -115,7 +115,7 @@ describe.skipIf(noOtherUsers)('another user of the machine', () => {
     expect(await files(directory).list()).toEqual([])
   })
 
-  test('that links to a directory of ours does not choose where the leases are', async () => {
+  test('another user cannot redirect the store with a symbolic link', async () => {
     const place = await publicDirectory()
     const target = await temporaryDirectory()
     const other = await User.start()
@@ -125,27 +125,30 @@ describe.skipIf(noOtherUsers)('another user of the machine', () => {
     expect(await files(target).list()).toEqual([])
   })
 
-  test.each(['jobs.json', 'jobs.json.term', 'jobs.json.lock'])('that planted %s elects nobody', async (name) => {
-    const place = await publicDirectory()
-    const source = await temporaryDirectory()
-    const { record } = await grant(openStore({ directory: source }))
-    const other = await User.start()
-    await other.do('write', join(place, name), await readFile(join(source, name), 'utf8'))
-    await chmod(join(place, name), 0o666)
-    const store = openStore({ directory: place })
-    const claimed = store.acquire(claim({ afterTerm: record.term }), call())
-    // Some kernels refuse by themselves to open such a file for writing.
-    const error = name.endsWith('.lock')
-      ? expect.stringMatching(/UNSAFE_PERMISSIONS|BACKEND_UNAVAILABLE/)
-      : foreign.code
-    await expect(claimed).rejects.toMatchObject({ code: error })
-    if (name === 'jobs.json') await expect(store.read('jobs', call())).rejects.toMatchObject(foreign)
-  })
+  test.each(['jobs.json', 'jobs.json.term', 'jobs.json.lock'])(
+    'a planted %s of another user elects nobody',
+    async (name) => {
+      const place = await publicDirectory()
+      const source = await temporaryDirectory()
+      const { record } = await grant(openStore({ directory: source }))
+      const other = await User.start()
+      await other.do('write', join(place, name), await readFile(join(source, name), 'utf8'))
+      await chmod(join(place, name), 0o666)
+      const store = openStore({ directory: place })
+      const claimed = store.acquire(claim({ afterTerm: record.term }), call())
+      // Some kernels refuse to open such a file for writing.
+      const error = name.endsWith('.lock')
+        ? expect.stringMatching(/UNSAFE_PERMISSIONS|BACKEND_UNAVAILABLE/)
+        : foreign.code
+      await expect(claimed).rejects.toMatchObject({ code: error })
+      if (name === 'jobs.json') await expect(store.read('jobs', call())).rejects.toMatchObject(foreign)
+    },
+  )
 
   test.each(['jobs.json.tmp', 'jobs.json.term.tmp', 'jobs.json.lock', 'jobs.json'])(
-    'that planted a link as %s changes nothing elsewhere',
+    'a link that another user planted as %s changes no file elsewhere',
     async (name) => {
-      // Without the sticky bit, so that the kernel does not protect links by itself.
+      // Without the sticky bit the kernel does not protect links by itself.
       const directory = await publicDirectory(0o777)
       const precious = join(await temporaryDirectory(), 'precious')
       await writeFile(precious, 'as it was', { mode: 0o600 })
@@ -172,35 +175,38 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     return users
   }
 
-  test.each(['that the store has made', 'that was made for them'])('share a directory %s', async (which) => {
-    const place = await publicDirectory()
-    const directory = join(place, 'leases')
-    if (which !== 'that the store has made') {
-      await mkdir(directory)
-      await chown(directory, 0, group)
-      await chmod(directory, 0o2770)
-    }
-    const [first, second] = await twoUsers(directory)
-    const won = await first.do<Granted>('acquire', 'ada')
-    expect(await modeOf(directory)).toBe('2770')
-    for (const name of await files(directory).list()) {
-      expect([name, await modeOf(join(directory, name))]).toEqual([name, '660'])
-      expect((await stat(join(directory, name))).gid).toBe(group)
-    }
-    const lost = await second.do<Outcome>('acquire', 'bob', 1)
-    expect(lost).toMatchObject({ ok: false, record: { holder: 'ada' } })
-    expect(await first.do('release', won.record)).toMatchObject({ ok: true })
-    const next = await second.do<Granted>('acquire', 'bob', 1)
-    expect(next).toMatchObject({ ok: true, record: { holder: 'bob', term: 2 } })
-    expect(await second.do('release', next.record)).toMatchObject({ ok: true })
-    expect(await first.do('acquire', 'ada', 2)).toMatchObject({ ok: true, record: { term: 3 } })
+  test.each(['that the store has created', 'that was created for them'])(
+    'users of one group share a directory %s',
+    async (which) => {
+      const place = await publicDirectory()
+      const directory = join(place, 'leases')
+      if (which !== 'that the store has created') {
+        await mkdir(directory)
+        await chown(directory, 0, group)
+        await chmod(directory, 0o2770)
+      }
+      const [first, second] = await twoUsers(directory)
+      const won = await first.do<Granted>('acquire', 'ada')
+      expect(await modeOf(directory)).toBe('2770')
+      for (const name of await files(directory).list()) {
+        expect([name, await modeOf(join(directory, name))]).toEqual([name, '660'])
+        expect((await stat(join(directory, name))).gid).toBe(group)
+      }
+      const lost = await second.do<Outcome>('acquire', 'bob', 1)
+      expect(lost).toMatchObject({ ok: false, record: { holder: 'ada' } })
+      expect(await first.do('release', won.record)).toMatchObject({ ok: true })
+      const next = await second.do<Granted>('acquire', 'bob', 1)
+      expect(next).toMatchObject({ ok: true, record: { holder: 'bob', term: 2 } })
+      expect(await second.do('release', next.record)).toMatchObject({ ok: true })
+      expect(await first.do('acquire', 'ada', 2)).toMatchObject({ ok: true, record: { term: 3 } })
 
-    const stranger = await User.start(mallory)
-    await stranger.do('open', { directory, shareWithGroup: true })
-    await expect(stranger.do('acquire', 'mallory', 3)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
-  })
+      const stranger = await User.start(mallory)
+      await stranger.do('open', { directory, shareWithGroup: true })
+      await expect(stranger.do('acquire', 'mallory', 3)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
+    },
+  )
 
-  test('who do not say that they share it are told of the option', async () => {
+  test('an error tells a group member without shareWithGroup to set it', async () => {
     const directory = await temporaryDirectory()
     await chown(directory, ada, group)
     await chmod(directory, 0o2770)
@@ -212,7 +218,7 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     })
   })
 
-  test('are not told of a chmod that would lock the others out', async () => {
+  test('a warning about a shared directory suggests no chmod that would lock other members out', async () => {
     const directory = await temporaryDirectory()
     await chown(directory, 0, group)
     await chmod(directory, 0o2770)
@@ -229,7 +235,7 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     }
   })
 
-  test('nor of one for what only root could change', async () => {
+  test('a warning suggests no chmod that only root could run', async () => {
     const directory = await temporaryDirectory()
     await chown(directory, 0, group)
     await chmod(directory, 0o770)
@@ -241,7 +247,7 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     ])
   })
 
-  test('are told of a shared directory that does not hand its group on, and how to mend what came of it', async () => {
+  test('an error tells group members how to repair a shared directory without the set-group-ID bit', async () => {
     const directory = await temporaryDirectory()
     await chown(directory, ada, group)
     await chmod(directory, 0o770)

@@ -8,7 +8,7 @@ const { signal } = new AbortController()
 const call = { signal, timeoutMs: 5_000 }
 const unavailable = { ok: false, error: 'BACKEND_UNAVAILABLE', message: 'The disk is full.' }
 
-/** An address at which nobody listens. */
+/** An address that refuses connections. */
 async function deadUrl(): Promise<string> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -18,7 +18,7 @@ async function deadUrl(): Promise<string> {
   return `http://127.0.0.1:${port}`
 }
 
-/** An address that takes connections and never says a word. */
+/** An address that accepts connections and never answers. */
 async function silentUrl(): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined)
@@ -35,8 +35,8 @@ async function timed<T>(promise: Promise<T>): Promise<{ value: T; tookMs: number
   return { value, tookMs: performance.now() - startedMs }
 }
 
-describe('of several addresses', () => {
-  test('the next one is asked when one cannot be reached, and asked first from then on', async () => {
+describe('several addresses', () => {
+  test('the next address is used when one is unreachable, and stays first from then on', async () => {
     const service = await fakeService(grant)
     const store = storeOf({ url: [await deadUrl(), service.url] })
     expect(await store.acquire(claim, call)).toMatchObject({ ok: true })
@@ -45,7 +45,7 @@ describe('of several addresses', () => {
     expect(service.asked).toHaveLength(2)
   })
 
-  test('one that hangs uses up its share of the deadline only', async () => {
+  test('an address that hangs uses only its share of the deadline', async () => {
     const service = await fakeService(grant)
     const store = storeOf({ url: [await silentUrl(), service.url] })
     const { value, tookMs } = await timed(store.acquire(claim, { signal, timeoutMs: 1_000 }))
@@ -55,7 +55,7 @@ describe('of several addresses', () => {
     expect((await timed(store.renew(held, call))).tookMs).toBeLessThan(400)
   })
 
-  test('all that hang keep to one deadline together', async () => {
+  test('all addresses that hang share one deadline', async () => {
     const store = storeOf({ url: [await silentUrl(), await silentUrl(), await silentUrl()] })
     const { value, tookMs } = await timed(
       store.renew(held, { signal, timeoutMs: 600 }).catch((error: unknown) => error),
@@ -65,7 +65,7 @@ describe('of several addresses', () => {
     expect(tookMs).toBeLessThan(1_500)
   })
 
-  test('the next one is asked when one is out of service', async () => {
+  test('the next address is used when one answers 503', async () => {
     const [broken, sound] = [await fakeService(json(503, unavailable)), await fakeService(grant)]
     const store = storeOf({ url: [broken.url, sound.url] })
     expect(await store.acquire(claim, call)).toMatchObject({ ok: true })
@@ -76,14 +76,14 @@ describe('of several addresses', () => {
     [401, { ok: false, error: 'UNAUTHORIZED', message: 'Who?' }],
     [400, { ok: false, error: 'INVALID_TTL', message: 'Too short.' }],
     [429, { ok: false, error: 'RATE_LIMITED', message: 'Too often.' }],
-  ])('none but the first is asked after a %s: the others would say the same', async (status, body) => {
+  ])('no other address is tried after a %s, because it would answer the same', async (status, body) => {
     const [first, second] = [await fakeService(json(status, body)), await fakeService(grant)]
     const store = storeOf({ url: [first.url, second.url] })
     await expect(store.acquire(claim, call)).rejects.toMatchObject({ status })
     expect(second.asked).toEqual([])
   })
 
-  test('an aborted call asks no other', async () => {
+  test('an aborted call tries no other address', async () => {
     const service = await fakeService(grant)
     const caller = new AbortController()
     const store = storeOf({ url: [await silentUrl(), service.url] })
@@ -93,7 +93,7 @@ describe('of several addresses', () => {
     expect(service.asked).toEqual([])
   })
 
-  test('each is asked once, however often it was named', async () => {
+  test('a duplicate address is tried only once', async () => {
     const service = await fakeService(json(503, unavailable))
     await expect(storeOf({ url: [service.url, `${service.url}/`] }).read('report', call)).rejects.toThrow(
       'disk is full',
@@ -102,10 +102,10 @@ describe('of several addresses', () => {
   })
 })
 
-describe('another cluster', () => {
+describe('an address of another cluster', () => {
   const strange = { 'tenure-cluster-id': 'cluster-two' }
 
-  test('behind the second address is neither believed nor taken for the first, which is still tried', async () => {
+  test('an answer of another cluster at the second address is rejected, and the first address is tried again', async () => {
     const right = await fakeService(grant)
     const wrong = await fakeService(grantAs(strange))
     const store = storeOf({ url: [right.url, wrong.url] })
@@ -121,7 +121,7 @@ describe('another cluster', () => {
     expect(await store.renew(held, call)).toMatchObject({ ok: true })
   })
 
-  test('is told whom it was asked for, so that it can refuse before it does anything', async () => {
+  test('each call sends the expected cluster id, so that another cluster can refuse it', async () => {
     const service = await fakeService(grant)
     const store = storeOf({ url: service.url })
     await store.read('report', call)
@@ -135,7 +135,7 @@ describe('another cluster', () => {
     [409, { ok: false, error: 'NOT_LEADER', message: 'no', current_leader: null, highest_term: 99 }],
     [400, { ok: false, error: 'INVALID_REQUEST', message: 'no' }],
     [401, { ok: false, error: 'UNAUTHORIZED', message: 'no' }],
-  ])('at the same address is refused, whatever it answers (%s)', async (status, body) => {
+  ])('an answer of another cluster at the same address is rejected, whatever it is (%s)', async (status, body) => {
     const service = await fakeService(grant)
     const store = storeOf({ url: service.url })
     await store.read('report', call)
@@ -143,7 +143,7 @@ describe('another cluster', () => {
     await expect(store.renew(held, call)).rejects.toMatchObject({ code: 'WRONG_CLUSTER' })
   })
 
-  test('is not settled on by an error, which anything on the way may answer', async () => {
+  test('an error does not set the cluster id, because any proxy may answer it', async () => {
     const service = await fakeService(json(503, unavailable, strange))
     const store = storeOf({ url: service.url })
     await expect(store.read('report', call)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
@@ -153,14 +153,14 @@ describe('another cluster', () => {
 })
 
 describe('connections', () => {
-  test('are kept', async () => {
+  test('connections are reused', async () => {
     const service = await fakeService(grant)
     const store = storeOf({ url: service.url })
     for (let turn = 0; turn < 5; turn++) await store.renew(held, call)
     expect(service.opened).toBe(1)
   })
 
-  test('that the service has closed meanwhile cost no call', async () => {
+  test('a connection that the service has closed does not fail the next call', async () => {
     const service = await fakeService(grant)
     const store = storeOf({ url: service.url })
     await store.acquire(claim, call)
@@ -171,7 +171,7 @@ describe('connections', () => {
 })
 
 describe('credentials', () => {
-  test('are asked for before each call', async () => {
+  test('the token function is called before each call', async () => {
     const service = await fakeService(grant)
     const tokens = ['one', 'two\n']
     const store = storeOf({ url: service.url, token: async () => tokens.shift() ?? '' })
@@ -181,10 +181,10 @@ describe('credentials', () => {
   })
 
   test.each<[string, ServiceStoreOptions['token']]>([
-    ['throw', () => Promise.reject(new Error('the vault is sealed'))],
-    ['give nothing', () => ''],
-    ['give what no header takes', () => 'secret\r\nx: y'],
-  ])('that %s let nothing be sent', async (_what, token) => {
+    ['throws', () => Promise.reject(new Error('the vault is sealed'))],
+    ['returns an empty text', () => ''],
+    ['returns text that is invalid in a header', () => 'secret\r\nx: y'],
+  ])('nothing is sent when the token function %s', async (_what, token) => {
     const service = await fakeService(grant)
     const asked = storeOf({ url: service.url, token }).read('report', call)
     const error = (await asked.catch((reason: unknown) => reason)) as Error
@@ -194,32 +194,32 @@ describe('credentials', () => {
     expect(service.asked).toEqual([])
   })
 
-  test('that never come end at the deadline', async () => {
+  test('a token function that never resolves ends at the deadline', async () => {
     const store = storeOf({ url: 'http://127.0.0.1:1', token: () => new Promise(() => undefined) })
     await expect(store.read('report', { signal, timeoutMs: 50 })).rejects.toMatchObject({ code: 'TIMEOUT' })
   })
 })
 
-describe('options', () => {
+describe('options of serviceStore', () => {
   const pem = '-----BEGIN CERTIFICATE-----'
   test.each<[string, unknown, RegExp]>([
-    ['no options', undefined, /"options"/],
-    ['no address', {}, /"url"/],
+    ['undefined options', undefined, /"options"/],
+    ['a missing URL', {}, /"url"/],
     ['an empty list', { url: [] }, /at least one/],
-    ['no URL', { url: 'elections' }, /http: or https:/],
+    ['text that is not a URL', { url: 'elections' }, /http: or https:/],
     ['another scheme', { url: 'ftp://elections' }, /http: or https:/],
     ['a query', { url: 'https://elections?token=x' }, /after its path/],
     ['a fragment', { url: 'https://elections#x' }, /after its path/],
-    ['a misspelt option', { url: 'https://elections', tokn: 'secret' }, /no option "tokn"\. Did you mean "token"\?$/],
+    ['a misspelled option', { url: 'https://elections', tokn: 'secret' }, /no option "tokn"\. Did you mean "token"\?$/],
     ['an empty token', { url: 'https://elections', token: '' }, /"token"/],
-    ['a token that is no text', { url: 'https://elections', token: 5 }, /"token"/],
+    ['a token that is not text', { url: 'https://elections', token: 5 }, /"token"/],
     ['a token in the clear', { url: 'http://elections', token: 'secret' }, /in the clear/],
     ['one address of two in the clear', { url: ['https://a', 'http://b'], token: 'secret' }, /in the clear/],
     ['a certificate without its key', { url: 'https://elections', cert: pem }, /"key"/],
     ['a key without its certificate', { url: 'https://elections', key: 'secret' }, /"cert"/],
     ['a certificate in the clear', { url: 'http://127.0.0.1', cert: pem, key: 'secret' }, /https:/],
-    ['a wrong clock', { url: 'https://elections', clock: {} }, /"clock"/],
-  ])('%s is refused', (_what, options, message) => {
+    ['an invalid clock', { url: 'https://elections', clock: {} }, /"clock"/],
+  ])('serviceStore rejects %s', (_what, options, message) => {
     const open = () => serviceStore(options as ServiceStoreOptions)
     expect(open).toThrow(TypeError)
     expect(open).toThrow(message)
@@ -227,7 +227,7 @@ describe('options', () => {
   })
 
   test.each(['https://user:password@elections', 'https://:password@elections'])(
-    '%s is refused, and not shown',
+    'serviceStore rejects %s without showing the password',
     (url) => {
       expect(() => serviceStore({ url })).toThrow(/"elections".*no password/)
       expect(() => serviceStore({ url })).not.toThrow(/user|:password/)
@@ -235,21 +235,21 @@ describe('options', () => {
   )
 
   test.each(['http://localhost:7070', 'http://127.0.0.1:7070', 'http://127.1.2.3', 'http://[::1]:7070'])(
-    'a token may go to %s, which is this machine',
+    'serviceStore accepts a token for %s, which is this machine',
     (url) => {
       expect(serviceStore({ url, token: 'secret' })).toMatchObject({ expiry: 'own-clock', terms: true })
     },
   )
 
   test.each(['http://127.0.0.1.example.com', 'http://localhost.example.com', 'http://10.0.0.1', 'http://[fe80::1]'])(
-    'a token may not go to %s, which is not',
+    'serviceStore rejects a token for %s, which is not this machine',
     (url) => {
       expect(() => serviceStore({ url, token: 'secret' })).toThrow(/in the clear/)
     },
   )
 })
 
-test('names that a group cannot have are hashed, others are not', async () => {
+test('election names that a group cannot have are hashed', async () => {
   const service = await fakeService(json(200, { leader: null, highest_term: 0 }, cluster))
   const store = storeOf({ url: service.url })
   for (const election of ['a.b:c@d-e_f', 'with blanks', '../../secrets', 'ü']) await store.read(election, call)

@@ -37,14 +37,14 @@ test('a standby of the library is shown as live for as long as it waits', async 
   standby.start()
   const patience = { timeout: 20_000, interval: 200 }
   const seenMs = (await vi.waitUntil(liveBob, patience)) ?? 0
-  // It sends nothing any more: only its open watch tells that it is there.
+  // The standby no longer sends requests. Only its open watch shows that it is alive.
   await vi.waitUntil(async () => ((await liveBob()) ?? 0) > seenMs + 2_000, patience)
   await standby.stop()
   await leader.stop()
   await store.close?.()
 }, 60_000)
 
-test('other routes are asked with the same addresses, and answer as they are', async () => {
+test('request() sends other routes to the same addresses and returns their answers unchanged', async () => {
   const store = serviceStore({ url: service.url })
   const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
   const path = '/v1/groups/asked-directly'
@@ -70,7 +70,7 @@ test('other routes are asked with the same addresses, and answer as they are', a
   await store.close?.()
 })
 
-test('a claim from far ahead of the service is an error that says so, and the group can be led afterwards', async () => {
+test("a claim far ahead of the service's terms is rejected, and the group can be led afterwards", async () => {
   const store = serviceStore({ url: service.url })
   const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
   const claim = { election: 'far-ahead', holder: 'a', attempt: '1', leaseDurationMs: 10_000, metadata: {} }
@@ -84,12 +84,12 @@ test('a claim from far ahead of the service is an error that says so, and the gr
   await store.close?.()
 })
 
-test('a claim that is outdated is refused with the lease that was given back', async () => {
+test('an outdated claim is refused with the released lease', async () => {
   const store = serviceStore({ url: service.url })
   const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
   const claim = { election: 'given-back', holder: 'a', attempt: '1', leaseDurationMs: 10_000, metadata: {} }
   const won = await store.acquire({ ...claim, afterTerm: 0 }, call)
-  if (!won.ok) throw new Error('It was not granted.')
+  if (!won.ok) throw new Error('The claim was not granted.')
   const { version } = won.record
   await store.release({ ...claim, term: 1, version }, call)
   const outcome = await store.acquire({ ...claim, attempt: '2', afterTerm: 0 }, call)
@@ -98,18 +98,18 @@ test('a claim that is outdated is refused with the lease that was given back', a
   await store.close?.()
 })
 
-/** What an administrator may do to a group that has a leader. */
+/** Deletes a group that has a leader, which an administrator may do. */
 async function deleteGroup(election: string): Promise<void> {
   const group = encodeName(election, /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/)
   const answer = await fetch(`${service.url}/v1/groups/${group}?force=true`, { method: 'DELETE' })
   if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`)
 }
 
-test('onlookers learn from the service why a term ended', async () => {
+test('observe gets the reason why a term ended from the service', async () => {
   const store = serviceStore({ url: service.url })
   const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
   const claim = { election: 'looked-on', holder: 'a', metadata: {} }
-  // Seen in its middle: it ends before it was seen for its whole duration.
+  // The term is first seen in the middle, so it ends before it was seen for its whole duration.
   await store.acquire({ ...claim, attempt: '1', leaseDurationMs: 1_000, afterTerm: 0 }, call)
   const changes: string[] = []
   for await (const { change, record, remainingMs } of observe(store, 'looked-on', { signal: call.signal })) {
@@ -129,7 +129,7 @@ test('onlookers learn from the service why a term ended', async () => {
   await store.close?.()
 })
 
-test('a listing passes over groups in which nobody has led, and names those whose election is not known', async () => {
+test('list skips groups that never had a leader, and reports groups whose election is unknown', async () => {
   const store = serviceStore({ url: service.url })
   const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
   await store.request({ method: 'POST', path: '/v1/groups', body: { group_id: 'listed-defined' } }, call)
@@ -138,7 +138,7 @@ test('a listing passes over groups in which nobody has led, and names those whos
   const records = []
   const problems = []
   for (let after: string | undefined; ;) {
-    const page = await (store.list?.({ after, limit: 1_000 }, call) ?? expect.fail('It can list.'))
+    const page = await (store.list?.({ after, limit: 1_000 }, call) ?? expect.fail('The store cannot list.'))
     records.push(...page.records.map(({ election }) => election))
     problems.push(...(page.problems ?? []))
     after = page.next

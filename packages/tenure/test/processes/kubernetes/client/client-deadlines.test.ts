@@ -8,7 +8,7 @@ const { signal } = new AbortController()
 const get = { method: 'GET', path: '/a' } as const
 const soon = { timeout: 5_000, interval: 5 }
 
-/** How long something takes to reject, and what with. */
+/** Returns the reason with which a promise rejects and how long that took. */
 async function failure(
   promise: Promise<unknown>,
   startedMs = performance.now(),
@@ -21,7 +21,7 @@ async function failure(
 }
 
 describe.each(Object.entries(hangingPlaces))('%s', (_name, hang) => {
-  test('ends at the deadline', async () => {
+  test('a request to a server that hangs ends at the deadline', async () => {
     const { connection, open } = await hang()
     const client = clientFor(connection)
     const startedMs = performance.now()
@@ -33,7 +33,7 @@ describe.each(Object.entries(hangingPlaces))('%s', (_name, hang) => {
     if (open) await vi.waitUntil(() => open() === 0, soon)
   })
 
-  test('ends at once when the caller aborts, with its reason', async () => {
+  test("a request to a server that hangs ends at once with the caller's reason when it is aborted", async () => {
     const { connection, reached, open } = await hang()
     const clock = fakeClock()
     const caller = new AbortController()
@@ -50,7 +50,7 @@ describe.each(Object.entries(hangingPlaces))('%s', (_name, hang) => {
     if (open) await vi.waitUntil(() => open() === 0, soon)
   })
 
-  test('ends a watch when the caller aborts, with its reason', async () => {
+  test("a watch of a server that hangs ends with the caller's reason when it is aborted", async () => {
     const { connection, reached, open } = await hang()
     const clock = fakeClock()
     const caller = new AbortController()
@@ -69,7 +69,7 @@ describe.each(Object.entries(hangingPlaces))('%s', (_name, hang) => {
   })
 })
 
-test('a call has ten seconds unless it is told otherwise', async () => {
+test('a request times out after ten seconds by default', async () => {
   const server = await serve(() => undefined)
   const clock = fakeClock()
   const failed = failure(clientFor(server.connection, clock).request({ ...get, signal }))
@@ -80,7 +80,7 @@ test('a call has ten seconds unless it is told otherwise', async () => {
   expect((await failed).reason).toMatchObject({ code: 'TIMEOUT' })
 })
 
-test('a watch that never opens ends after ten seconds', async () => {
+test('a watch that never opens times out after ten seconds', async () => {
   const server = await serve(() => undefined)
   const clock = fakeClock()
   const watch = clientFor(server.connection, clock).watch({ path: '/a', signal, silenceMs: () => 60_000 })
@@ -94,7 +94,7 @@ test('a watch that never opens ends after ten seconds', async () => {
 test('a request that the server does not read ends at the deadline', async () => {
   const server = await serve(() => undefined, { reads: false })
   const clock = fakeClock()
-  // More than the buffers on the way take.
+  // The body is larger than all buffers on the way.
   const body = { text: 'x'.repeat(2 ** 24) }
   const failed = failure(clientFor(server.connection, clock).request({ method: 'PUT', path: '/a', body, signal }))
   await vi.waitUntil(() => server.sockets.size === 1, soon)
@@ -107,7 +107,7 @@ test.each([
   ['an error', new Error('enough')],
   ['a text', 'enough'],
   ['null', null],
-])('a signal that was aborted before, with %s, lets nothing be sent', async (_what, reason) => {
+])('nothing is sent when the signal has already aborted with %s', async (_what, reason) => {
   const server = await serve(({ socket }) => socket.write(answerOf({})))
   const client = clientFor(server.connection)
   const aborted = AbortSignal.abort(reason)
@@ -118,7 +118,7 @@ test.each([
   expect(server.opened).toBe(0)
 })
 
-test('an abort after the answer does nothing: the connection is kept', async () => {
+test('an abort after the answer has no effect, and the connection is kept', async () => {
   const server = await serve(({ socket }) => socket.write(answerOf({})))
   const clock = fakeClock()
   const client = clientFor(server.connection, clock)
@@ -131,7 +131,7 @@ test('an abort after the answer does nothing: the connection is kept', async () 
   expect(server.opened).toBe(1)
 })
 
-test('a call that ends early takes no other with it', async () => {
+test('an aborted request does not affect other requests', async () => {
   const server = await serve(({ socket, line }) => {
     if (line === 'GET /hangs') return
     caller.abort()

@@ -15,14 +15,14 @@ import {
 const soon = { timeout: 5_000, interval: 5 }
 const unending = new AbortController().signal
 
-/** A server whose watches are written by the test. */
+/** A server that accepts watches. The test writes their events. */
 const serveWatches = () =>
   serve(({ socket, line }) => socket.write(line === 'GET /watch' ? chunkedHead : answerOf({ line })))
 
 async function write(server: TlsServer, ...pieces: readonly (string | Buffer)[]): Promise<void> {
   await vi.waitUntil(() => server.exchanges.length > 0, soon)
   const socket = server.exchanges.at(-1)?.socket
-  // Each piece in a packet of its own.
+  // Write each piece as a separate packet.
   for (const piece of pieces) await new Promise((resolve) => socket?.write(chunkOf(piece), resolve))
 }
 
@@ -36,8 +36,8 @@ async function take(watch: AsyncGenerator, count: number): Promise<unknown[]> {
   return taken
 }
 
-describe('lines', () => {
-  test('arrive whole, however the network cuts them', async () => {
+describe('lines of a watch', () => {
+  test('lines of a watch arrive whole, however the network splits them', async () => {
     const server = await serveWatches()
     const watch = watchOf(clientFor(server.connection))
     const events = [
@@ -47,13 +47,13 @@ describe('lines', () => {
     ]
     const bytes = Buffer.from(events.map((event) => `${JSON.stringify(event)}\n`).join(''))
     const taken = take(watch, events.length)
-    // Byte by byte, so that every line and every character of several bytes is cut.
+    // Write byte by byte, so that every line and every multi-byte character is split.
     await write(server, ...Array.from(bytes, (byte) => Buffer.from([byte])))
     expect(await taken).toEqual(events)
     await watch.return()
   })
 
-  test('arrive one by one when many come at once', async () => {
+  test('a watch yields many lines of one packet one by one', async () => {
     const server = await serveWatches()
     const watch = watchOf(clientFor(server.connection))
     const taken = take(watch, 100)
@@ -62,7 +62,7 @@ describe('lines', () => {
     await watch.return()
   })
 
-  test('that are no JSON objects come as undefined, and those after them as they are', async () => {
+  test('a watch yields undefined for lines that are not JSON objects, and continues', async () => {
     const server = await serveWatches()
     const watch = watchOf(clientFor(server.connection))
     const taken = take(watch, 5)
@@ -71,7 +71,7 @@ describe('lines', () => {
     await watch.return()
   })
 
-  test('that never end are given up', async () => {
+  test('a watch fails when a line never ends', async () => {
     const server = await serveWatches()
     const failed = expect(watchOf(clientFor(server.connection)).next()).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
@@ -84,7 +84,7 @@ describe('lines', () => {
 })
 
 describe('the end of a watch', () => {
-  test('by the server is an end, and the connection is kept', async () => {
+  test('a watch is done when the server ends it, and its connection is kept', async () => {
     const server = await serveWatches()
     const client = clientFor(server.connection)
     const caller = new AbortController()
@@ -97,7 +97,7 @@ describe('the end of a watch', () => {
     expect(server.opened).toBe(1)
   })
 
-  test.each(['reset', 'end'] as const)('by %s of the connection is an error', async (how) => {
+  test.each(['reset', 'end'] as const)('a watch fails when its connection breaks (%s)', async (how) => {
     const server = await serveWatches()
     const watch = watchOf(clientFor(server.connection))
     const first = watch.next()
@@ -109,7 +109,7 @@ describe('the end of a watch', () => {
     await expect(next).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE', retryable: true })
   })
 
-  test('by leaving the iteration closes the connection', async () => {
+  test('leaving the iteration of a watch closes its connection', async () => {
     const server = await serveWatches()
     const clock = fakeClock()
     const caller = new AbortController()
@@ -124,7 +124,7 @@ describe('the end of a watch', () => {
     await vi.waitUntil(() => server.sockets.size === 0, soon)
   })
 
-  test('by an error in the iteration closes the connection, and the error comes out', async () => {
+  test('an error in the iteration of a watch closes its connection and is rethrown', async () => {
     const server = await serveWatches()
     const mistake = new Error('a mistake of the caller')
     void write(server, '{"type":"ADDED"}\n')
@@ -138,7 +138,7 @@ describe('the end of a watch', () => {
     await vi.waitUntil(() => server.sockets.size === 0, soon)
   })
 
-  test('by a bound that cannot be told closes the connection too', async () => {
+  test('a watch closes its connection when silenceMs throws', async () => {
     const server = await serveWatches()
     const clock = fakeClock()
     const mistake = new TypeError('a mistake of the caller')
@@ -152,7 +152,7 @@ describe('the end of a watch', () => {
     await vi.waitUntil(() => server.sockets.size === 0, soon)
   })
 
-  test('by abort comes at once, with its reason, and the connection is closed', async () => {
+  test('an abort ends a watch at once with its reason and closes the connection', async () => {
     const server = await serveWatches()
     const caller = new AbortController()
     const watch = watchOf(clientFor(server.connection), { signal: caller.signal })
@@ -166,7 +166,7 @@ describe('the end of a watch', () => {
     await vi.waitUntil(() => server.sockets.size === 0, soon)
   })
 
-  test('by abort comes before lines that had already arrived', async () => {
+  test('an abort ends a watch before lines that have already arrived', async () => {
     const server = await serveWatches()
     const caller = new AbortController()
     const watch = watchOf(clientFor(server.connection), { signal: caller.signal })
@@ -177,7 +177,7 @@ describe('the end of a watch', () => {
     await expect(watch.next()).rejects.toBe(caller.signal.reason)
   })
 
-  test('never comes for one that was not begun: nothing is opened, nothing is left', async () => {
+  test('a watch that was never iterated opens no connection and leaves no listener', async () => {
     const server = await serveWatches()
     const caller = new AbortController()
     await watchOf(clientFor(server.connection), { signal: caller.signal }).return()
@@ -186,19 +186,19 @@ describe('the end of a watch', () => {
   })
 })
 
-describe('silence', () => {
-  test('is noticed, with the bound that holds after the line before it', async () => {
+describe('the timeout of a silent watch', () => {
+  test('a watch times out when silenceMs passes without a line', async () => {
     const server = await serveWatches()
     const clock = fakeClock()
     const bounds = [5_000, 300]
     const watch = watchOf(clientFor(server.connection, clock), { silenceMs: () => bounds.shift() ?? 1 })
     const first = watch.next()
-    // The head has come when the bound of ten seconds has made way for the one of silence.
+    // The response head has arrived once the timeout of ten seconds is replaced by the watch timeout.
     await vi.waitUntil(() => bounds.length === 1, soon)
     await clock.advance(4_999)
     await write(server, '{"type":"ADDED"}\n')
     expect(await first).toMatchObject({ value: { type: 'ADDED' } })
-    // While the caller is busy, nobody waits for the server.
+    // The watch timeout is not running while the caller is busy.
     await clock.advance(60_000)
     const failed = expect(watch.next()).rejects.toMatchObject({
       code: 'TIMEOUT',
@@ -212,7 +212,7 @@ describe('silence', () => {
     await vi.waitUntil(() => server.sockets.size === 0, soon)
   })
 
-  test('is not broken by bytes that make no line', async () => {
+  test('bytes without a line break do not reset the timeout of a watch', async () => {
     const server = await serve(({ socket }) => {
       socket.write(chunkedHead)
       const timer = setInterval(() => socket.write(chunkOf(' ')), 10)
@@ -224,7 +224,7 @@ describe('silence', () => {
   })
 })
 
-describe('a watch that is refused', () => {
+describe('a refused watch', () => {
   const status = (code: number, message: string) => ({ kind: 'Status', code, message, reason: 'Some' })
   test.each([
     [401, 'UNAUTHORIZED', false],
@@ -233,7 +233,7 @@ describe('a watch that is refused', () => {
     [410, 'BACKEND_UNAVAILABLE', true],
     [429, 'BACKEND_UNAVAILABLE', true],
     [500, 'BACKEND_UNAVAILABLE', true],
-  ])('with %i tells so', async (code, expected, retryable) => {
+  ])('a watch that is refused with %i fails with its code', async (code, expected, retryable) => {
     const text = answerOf(status(code, 'said so'), { status: `${code} Some` })
     const server = await serve(({ socket }) => socket.write(text))
     const client = clientFor(server.connection)
@@ -242,18 +242,18 @@ describe('a watch that is refused', () => {
       .catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(ApiError)
     expect(error).toMatchObject({ status: code, code: expected, retryable })
-    // It was an answer like any other: the connection is good for the next call.
+    // The refusal was a complete response, so the connection is reused for the next request.
     await client.request({ method: 'GET', path: '/a', signal: unending })
     expect(server.opened).toBe(1)
   })
 
-  test.each([204, 302, 206])('with a status of %i is no watch', async (code) => {
+  test.each([204, 302, 206])('a response with status %i is not accepted as a watch', async (code) => {
     const server = await serve(({ socket }) => socket.write(`HTTP/1.1 ${code} Some\r\ncontent-length: 0\r\n\r\n`))
     await expect(watchOf(clientFor(server.connection)).next()).rejects.toMatchObject({ status: code })
   })
 })
 
-test('a caller that is slow slows the server down: nothing piles up', async () => {
+test('a slow caller slows the server down instead of buffering events', async () => {
   const server = await serveWatches()
   const watch = watchOf(clientFor(server.connection))
   const first = watch.next()
@@ -269,7 +269,7 @@ test('a caller that is slow slows the server down: nothing piles up', async () =
   }
   send()
   let before = -1
-  // The kernel takes some megabytes; then the server has to wait.
+  // The kernel buffers a few megabytes. After that the server has to wait.
   await vi.waitUntil(
     () => {
       const stands = before === sentBytes

@@ -11,7 +11,7 @@ import { kubeConfig } from '../../../kubernetes/credentials/kube-config-file.ts'
 const dist = fileURLToPath(new URL('../../../../dist', import.meta.url))
 const server = 'https://10.0.0.1:6443'
 
-/** A project with the library as it is published, and a kubeconfig; without any other package. */
+/** A project that contains the library as published and a kubeconfig, but no other package. */
 async function projectOf(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tenure-yaml-'))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -41,7 +41,7 @@ async function run(folder: string, type: keyof typeof programs): Promise<unknown
 
 const types = ['module', 'commonjs'] as const
 
-test.each(types)('without the package yaml, a kubeconfig says what to install: %s', async (type) => {
+test.each(types)('reading a kubeconfig without the yaml package reports what to install: %s', async (type) => {
   expect(await run(await projectOf(), type)).toEqual({
     code: 'DRIVER_MISSING',
     message: expect.stringMatching(
@@ -50,7 +50,7 @@ test.each(types)('without the package yaml, a kubeconfig says what to install: %
   })
 })
 
-test.each(types)('the package yaml is found in the project in the working directory: %s', async (type) => {
+test.each(types)("the yaml package is found in the working directory's project: %s", async (type) => {
   const folder = await projectOf()
   const yaml = dirname(createRequire(import.meta.url).resolve('yaml/package.json'))
   await symlink(yaml, join(folder, 'node_modules/yaml'))
@@ -60,7 +60,7 @@ test.each(types)('the package yaml is found in the project in the working direct
 test.each([
   ['old', 'exports.parse = () => ({})', /it is older than version 2/],
   ['broken', 'throw new Error("half installed")', /half installed/],
-])('a package yaml that is %s is not used, nor another one in its place', async (_what, source, reason) => {
+])('a yaml package that is %s is rejected, and no other copy is used instead', async (_what, source, reason) => {
   const folder = await projectOf()
   const yaml = dirname(createRequire(import.meta.url).resolve('yaml/package.json'))
   await symlink(yaml, join(folder, 'node_modules/yaml'))

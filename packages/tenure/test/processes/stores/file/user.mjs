@@ -1,4 +1,5 @@
-// A process of another user of the machine, driven by messages. It loads all that it needs while it still may.
+// A process of another user of the machine, controlled by messages. It loads its modules before it drops its
+// privileges.
 import fs from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -6,14 +7,14 @@ import { join } from 'node:path'
 import { fileStore } from 'tenure/stores/file'
 
 const [user = '', group = ''] = process.argv.slice(2)
-// It has no types.
+// The module has no types.
 /** @type {string} */
 const lockModule = 'fs-native-extensions'
 /** @type {{ default: { tryLock(fd: number, options: { shared: boolean }): boolean } }} */
 const { default: locks } = await import(lockModule)
 const call = () => ({ signal: AbortSignal.timeout(20_000) })
 
-/** The store loads its lock when it first needs it, and another user may not be allowed to read where that is. */
+/** The store loads its lock module on first use, and another user may not be allowed to read that module. */
 async function warmUp() {
   const directory = fs.mkdtempSync(join(tmpdir(), 'tenure-user-'))
   const store = fileStore({ directory })
@@ -41,7 +42,7 @@ const commands = {
   acquire: (holder, afterTerm) => store.acquire(claimOf(holder, afterTerm), call()),
   renew: (record) => store.renew(record, call()),
   release: (record) => store.release(record, call()),
-  // What anybody can do who may read a file.
+  // Possible for anyone who may read the file.
   lockShared: (path) => locks.tryLock(fs.openSync(path, 'r'), { shared: true }),
   warnings: () => warnings,
   list: (path) => fs.readdirSync(path),

@@ -8,10 +8,10 @@ interface Reply {
   readonly error?: { readonly message: string; readonly code?: string }
 }
 
-/** Why no process of another user can be started, or nothing. */
+/** Why processes of other users cannot be started, or undefined if they can. */
 export const noOtherUsers = process.getuid?.() === 0 ? undefined : 'only root can start processes of other users'
 
-/** A process of another user of this machine, ended with the test. */
+/** A process of another user of this machine. It ends with the test. */
 export class User {
   readonly #process: ChildProcess
 
@@ -19,7 +19,7 @@ export class User {
     this.#process = child
   }
 
-  /** Without a group that anybody else is in, unless one is given. */
+  /** Starts the process in a group that it shares with nobody, unless a group is given. */
   static async start(user = 65_534, group = user): Promise<User> {
     const program = join(import.meta.dirname, 'user.mjs')
     const child = fork(program, [String(user), String(group)], { execArgv: [], stdio: 'inherit' })
