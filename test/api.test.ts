@@ -46,7 +46,7 @@ test('the shortest way in runs', async () => {
 test('Kubernetes needs a pod, and says so elsewhere', () => {
   vi.stubEnv('KUBERNETES_SERVICE_HOST', undefined)
   onTestFinished(() => void vi.unstubAllEnvs())
-  expect(api.onKubernetes).toThrow(/in a pod only.*fromKubeConfig/)
+  expect(api.onKubernetes).toThrow(/only in a pod.*fromKubeConfig/)
   vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1')
   vi.stubEnv('POD_NAME', 'my-app-0')
   vi.stubEnv('POD_NAMESPACE', 'payments')

@@ -71,10 +71,15 @@ test('a certificate lets its node take part', async () => {
 })
 
 test.for([
-  ['another node', () => ({ token: tokenFor('node-1') }), claimOf('node-2'), /forbids it \(403\)/],
-  ['another group', () => ({ token: tokenFor('node-1') }), claimOf('node-1', 'billing'), /forbids it \(403\)/],
-  ['nobody', () => ({}), claimOf('node-1'), /does not know who asks \(401\)/],
-  ['a forged token', () => ({ token: `${tokenFor('node-1')}x` }), claimOf('node-1'), /does not know who asks \(401\)/],
+  ['another node', () => ({ token: tokenFor('node-1') }), claimOf('node-2'), /denied the request \(403\)/],
+  ['another group', () => ({ token: tokenFor('node-1') }), claimOf('node-1', 'billing'), /denied the request \(403\)/],
+  ['nobody', () => ({}), claimOf('node-1'), /could not authenticate the caller \(401\)/],
+  [
+    'a forged token',
+    () => ({ token: `${tokenFor('node-1')}x` }),
+    claimOf('node-1'),
+    /could not authenticate the caller \(401\)/,
+  ],
   ['an unknown certificate', () => authority.issue({ names: [dns('no.example')] }), claimOf('node-1'), /\(40[13]\)/],
 ] as const)('%s is refused, and the error shows no secret', async ([, options, claim, message]) => {
   const given: Partial<ServiceStoreOptions> = options()

@@ -18,7 +18,7 @@ test('the number of warnings about election names is bounded', async () => {
     await expect(store.read(`tenant:${tenant}`, { signal: AbortSignal.abort() })).rejects.toThrow()
   }
   expect(messages()).toHaveLength(50)
-  expect(messages()[0]).toMatch(/^The election "tenant:0" is kept in the Lease "jobs\/h--/)
+  expect(messages()[0]).toMatch(/^The election "tenant:0" is stored in the Lease "jobs\/h--/)
 })
 
 const options = {

@@ -36,7 +36,7 @@ describe('an invalid option', () => {
 
   test('an option error without a value has a rule that follows the option name', async () => {
     const error = await openStore('postgres://host/database?tabel=x').catch((reason: unknown) => reason)
-    const rule = 'has a parameter "tabel", which nothing uses'
+    const rule = 'has a parameter "tabel", which is not supported'
     expect(error).toMatchObject({ option: 'store', rule, advice: 'Did you mean "table"?' })
     expect(String(error)).toBe(`TypeError: Option "store" ${rule}. Did you mean "table"?`)
   })

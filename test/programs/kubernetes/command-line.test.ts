@@ -120,7 +120,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     const KUBECONFIG = kubeConfigOf(cluster(), cluster().adminToken, cluster().namespace)
     const env = { KUBECONFIG, KUBERNETES_SERVICE_HOST: '', POD_NAMESPACE: '' }
     const { error } = await run(['leader', 'nobody-has-this-name', '--store', 'kubernetes://'], { env })
-    expect(error).toContain('Leases are kept in the namespace "default", and POD_NAMESPACE is not set.')
+    expect(error).toContain('Leases are kept in the namespace "default", because POD_NAMESPACE is not set.')
     expect(error).toContain(`(in a URL: kubernetes://${cluster().namespace})`)
     expect((await run(['leader', 'jobs', '--store', storeOf(cluster())], { env })).error).not.toContain('default')
   })
@@ -242,7 +242,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     const reader = { KUBECONFIG: kubeConfigOf(cluster(), tenant.token), KUBERNETES_SERVICE_HOST: '' }
     const args = ['run', 'jobs', '--store', `kubernetes://${tenant.namespace}`, '--ttl', '3s', '--store-timeout', '2s']
     const first = await run([...args, '--', 'true'], { env: reader })
-    expect(first).toMatchObject({ code: 69, error: expect.stringMatching(/forbids it \(403\)/) as string })
+    expect(first).toMatchObject({ code: 69, error: expect.stringMatching(/denied the request \(403\)/) as string })
     const leader = tenure([...args, '--identity', 'leader', '--', 'sleep', '60'], { env: admin() })
     await vi.waitUntil(() => leader.output.error.includes('in term 1'), { timeout: 20_000 })
     const standby = tenure([...args, '--', 'true'], { env: reader })

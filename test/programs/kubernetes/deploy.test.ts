@@ -133,10 +133,10 @@ describeWithCluster('the manifests, on a real API server', (cluster) => {
       await standby.stop()
       const [ofLeader, ofStandby] = [leader, standby].map(({ errors }) => errors.map(String).join('\n'))
       const found =
-        /^TenureError: "system:serviceaccount:.*" may not watch Lease ".*"\. The election works without: .*$/
+        /^TenureError: "system:serviceaccount:.*" may not watch Lease ".*"\. The election works without it, .*$/
       expect(ofLeader).toMatch(found)
       // Its watch was refused; unless the question for its rights was answered before.
-      const refused = /^\w+: A watch was not opened: .*cannot watch resource "leases".*$/
+      const refused = /^\w+: A watch could not be opened: .*cannot watch resource "leases".*$/
       expect(ofStandby).toMatch(new RegExp(`${found.source}|${refused.source}`))
     })
 

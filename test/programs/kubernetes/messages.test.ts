@@ -25,7 +25,7 @@ describeWithCluster('what others say in a message', (cluster) => {
     await expect(attempt({ namespace: 'nowhere' })).rejects.toThrow(
       'Cannot create Lease "nowhere/my-app": the API server answered 404, namespaces "nowhere" not found',
     )
-    await expect(attempt({ token: 'old' })).rejects.toThrow('the API server does not know the caller (401).')
+    await expect(attempt({ token: 'old' })).rejects.toThrow('the API server could not authenticate the caller (401).')
     await expect(attempt({ ca: '' })).rejects.toThrow('cannot be reached: self-signed certificate')
     await expect(attempt({ server: 'https://127.0.0.1:1' })).rejects.toThrow('cannot be reached: connect ECONNREFUSED')
   })

@@ -36,7 +36,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
     return String(findings(errors)[0])
   }
   const command = ({ namespace }: Tenant) =>
-    `Bind the Role of deploy/kubernetes to it in namespace "${namespace}", or: ` +
+    `Bind the Role from deploy/kubernetes to it in namespace "${namespace}", or run: ` +
     `kubectl create role tenure -n ${namespace} --verb=get,create,update,watch --resource=leases.coordination.k8s.io && ` +
     `kubectl create rolebinding tenure -n ${namespace} --role=tenure --serviceaccount=${namespace}:my-app`
 
@@ -48,7 +48,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       await lone.started
       expect(await finding(lone)).toContain(
         `"system:serviceaccount:${namespace}:my-app" may not update Lease "${namespace}/my-app". ` +
-          `It can neither renew nor take over: what it leads ends at the deadline. ${command(tenant)}`,
+          `It can neither renew nor take over: its leadership ends at the deadline. ${command(tenant)}`,
       )
       expect(lone.elector.isLeader()).toBe(true)
       expect(lone.errors, 'no renewal was due yet').toHaveLength(1)
@@ -58,7 +58,9 @@ describeWithCluster('rights on a real API server', (cluster) => {
       const tenant = await tenantWith(['get', 'update', 'watch'])
       const lone = candidate(cluster(), tenant, 'a')
       const text = await finding(lone)
-      expect(text).toContain(`:my-app" may not create Lease "${tenant.namespace}/my-app". It waits until somebody else`)
+      expect(text).toContain(
+        `:my-app" may not create Lease "${tenant.namespace}/my-app". It must wait until another program`,
+      )
       expect(text).toContain(command(tenant))
       await tenant.create(lease)
       expect(await lone.started).toMatchObject({ term: 1 })
@@ -81,7 +83,9 @@ describeWithCluster('rights on a real API server', (cluster) => {
         candidate(cluster(), tenant, 'a', short),
         candidate(cluster(), tenant, 'b', short),
       )
-      expect(await finding(leader)).toMatch(/may not watch Lease ".*"\. The election works without: standbys poll\./)
+      expect(await finding(leader)).toMatch(
+        /may not watch Lease ".*"\. The election works without it, but standbys poll\./,
+      )
       await expect.poll(() => standby.errors.length, { timeout: 10_000, interval: 10 }).toBe(1)
       await leader.renewed(1)
       expect([leader.errors.length, standby.errors.length]).toEqual([1, 1])
@@ -223,9 +227,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       front.answer = ({ path }) => (path.endsWith('/selfsubjectreviews') ? status(404, 'NotFound') : undefined)
       const store = kubernetesStore({ client: clientOf(tenant.token, front.port), namespace: tenant.namespace })
       const rights = await store.rights('my-app', { signal: AbortSignal.timeout(10_000) })
-      expect(rights?.missing?.message).toMatch(
-        /^The user that this program runs as may not update Lease .* --user=NAME$/,
-      )
+      expect(rights?.missing?.message).toMatch(/^The user of this program may not update Lease .* --user=NAME$/)
     })
   })
 
@@ -241,7 +243,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       const tenant = await newTenant(cluster())
       onTestFinished(tenant.remove)
       const lone = candidate(cluster(), tenant, 'a', short)
-      const [, commands = ''] = /, or: (.*)$/.exec(await finding(lone)) ?? []
+      const [, commands = ''] = /, or run: (.*)$/.exec(await finding(lone)) ?? []
       for (const line of commands.split(' && ')) await kubectl(line)
       expect(await lone.started).toMatchObject({ term: 1 })
       for (const verb of ['get', 'create', 'update', 'watch']) await tenant.hasRight(verb, 'leases')
@@ -261,14 +263,14 @@ describeWithCluster('rights on a real API server', (cluster) => {
       expect(body.status.phase).toBe('Terminating')
     }
     const terminating =
-      /because it is being terminated\. No right is missing: the namespace is being deleted\. Create it again when it is gone, or use another one\.$/
+      /because it is being terminated\. No permission is missing: the namespace is being deleted\. Recreate it once it is gone, or use another one\.$/
 
     test('in a namespace that is being deleted', async () => {
       const tenant = await tenantWith(['get', 'create', 'update', 'watch'])
       await remove(tenant)
       const lone = candidate(cluster(), tenant, 'a')
       const error = await lone.failed
-      expect(String(error)).toMatch(/Cannot create Lease ".*\/my-app": the API server forbids it \(403\)\./)
+      expect(String(error)).toMatch(/Cannot create Lease ".*\/my-app": the API server denied the request \(403\)\./)
       expect(String(error)).toMatch(terminating)
       expect(findings(lone.errors)).toEqual([])
     })
@@ -282,7 +284,9 @@ describeWithCluster('rights on a real API server', (cluster) => {
       await remove(tenant)
       const lone = candidate(cluster(), tenant, 'a', { recordEvents: true })
       await lone.started
-      expect(String(await lone.failed)).toMatch(/Cannot create an Event in ".*": the API server forbids it \(403\)\./)
+      expect(String(await lone.failed)).toMatch(
+        /Cannot create an Event in ".*": the API server denied the request \(403\)\./,
+      )
       expect(String(await lone.failed)).toMatch(terminating)
     })
 
@@ -291,7 +295,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
       const lone = candidate(cluster(), tenant, 'a', { recordEvents: true })
       await lone.started
       expect(String(await lone.failed)).toMatch(
-        /cannot create resource "events" .*\. The election goes on without Events\. Apply deploy\/kubernetes\/components\/events, or leave recordEvents off\.$/,
+        /cannot create resource "events" .*\. The election continues without Events\. Apply deploy\/kubernetes\/components\/events, or turn recordEvents off\.$/,
       )
     })
 
@@ -313,7 +317,7 @@ describeWithCluster('rights on a real API server', (cluster) => {
         metadata: {},
       }
       await expect(store.acquire(claim, { signal: AbortSignal.timeout(10_000) })).rejects.toThrow(
-        /exceeded quota: none.*\. No right is missing: an admission rule \(a quota, a policy or a webhook\) refuses it\./,
+        /exceeded quota: none.*\. No permission is missing: an admission rule \(a quota, a policy or a webhook\) denied it\./,
       )
     })
 
@@ -321,20 +325,20 @@ describeWithCluster('rights on a real API server', (cluster) => {
       const tenant = await newTenant(cluster())
       onTestFinished(tenant.remove)
       const question =
-        'Is the namespace "default" meant? POD_NAMESPACE is not set: set it by the downward API, or name the namespace.'
+        'The namespace is "default" because POD_NAMESPACE is not set. If another one is meant, set POD_NAMESPACE with the downward API, or pass the namespace.'
       expect(process.env['POD_NAMESPACE']).toBeUndefined()
       const call = { signal: AbortSignal.timeout(10_000) }
       const store = kubernetesStore({ client: clientOf(tenant.token) })
       await expect(store.read('my-app', call)).rejects.toThrow(
-        `Bind the Role of deploy/kubernetes to that user in namespace "default". ${question}`,
+        `Bind the Role from deploy/kubernetes to this user in namespace "default". ${question}`,
       )
       expect((await store.rights('my-app', call))?.missing?.message).toContain(question)
       // Who has named it has meant it.
       const meant = kubernetesStore({ client: clientOf(tenant.token), namespace: 'default' })
-      await expect(meant.read('my-app', call)).rejects.toThrow(/to that user in namespace "default"\.$/)
+      await expect(meant.read('my-app', call)).rejects.toThrow(/to this user in namespace "default"\.$/)
       expect((await meant.rights('my-app', call))?.missing?.message).not.toContain(question)
       const named = kubernetesStore({ client: clientOf(tenant.token), namespace: tenant.namespace })
-      await expect(named.read('my-app', call)).rejects.toThrow(/to that user in namespace "tenant-[\w-]+"\.$/)
+      await expect(named.read('my-app', call)).rejects.toThrow(/to this user in namespace "tenant-[\w-]+"\.$/)
     })
   })
 

@@ -176,12 +176,12 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       onTestFinished(() => store.close?.())
       await expect(store.read('job', call())).rejects.toMatchObject({
         code: 'UNAUTHORIZED',
-        message: expect.stringMatching(/forbids it \(403\)\..*Bind a Role of deploy\/multicluster/),
+        message: expect.stringMatching(/denied the request \(403\)\..*Bind a Role of deploy\/multicluster/),
       })
       const [missing] = (await store.examine?.('job', call())) ?? []
       expect(missing).toMatchObject({ code: 'MISSING_RIGHT' })
       expect(missing?.message).toContain(`may not get, create, patch or watch MultiClusterLease "${namespace}/job".`)
-      expect(missing?.message).toContain('Bind the Role of deploy/multicluster/candidate to it')
+      expect(missing?.message).toContain('Bind the Role from deploy/multicluster/candidate to it')
       expect(missing?.message).toContain('--verb=get,create,patch,watch --resource=multiclusterleases.tenure.dev')
     })
 

@@ -19,13 +19,13 @@ import {
   type TransactionAnswer,
 } from './messages.ts'
 
-/** What is presented to etcd. */
+/** The credentials for etcd. */
 export interface EtcdCredentials extends ProvidedTls {
   readonly user?: string | undefined
   readonly password?: Provided | undefined
 }
 
-/** Changes of all keys from `key` up to `rangeEnd`, from a revision on. */
+/** A watch of all keys from `key` up to `rangeEnd`, starting at a revision. */
 export interface EtcdWatch extends Pick<HttpStream, 'signal' | 'silenceMs'> {
   readonly key: string
   readonly rangeEnd: string
@@ -33,15 +33,15 @@ export interface EtcdWatch extends Pick<HttpStream, 'signal' | 'silenceMs'> {
 }
 
 /**
- * What is done about a cluster whose revision is lower than one that was seen: nothing is believed of it any more, or the
- * earlier history is used from then on, by a caller that knows what to do about what was lost.
+ * What to do if the cluster's revision is lower than one already seen. `refuse`: reject its answers from then on.
+ * `use`: continue with the earlier history, for a caller that can handle the lost writes.
  */
 export type ReplacedHistory = 'refuse' | 'use'
 
-/** Empty where etcd was asked for one and has authentication switched off. */
+/** Empty text if etcd has authentication disabled. */
 type Token = { readonly text: string }
 
-/** A call with a bound. */
+/** A call with a time limit. */
 type BoundedCall = CallOptions & { readonly timeoutMs: number }
 
 /** A client of etcd's JSON gateway: transactions and watches, on several members of one cluster. */
@@ -50,13 +50,13 @@ export class EtcdClient {
   readonly #credentials: EtcdCredentials
   readonly #clock: Clock
   #token: Token | undefined
-  /** Ends what no caller waits for any more. */
+  /** Cancels authentication that no caller waits for anymore. */
   #closing = new AbortController()
-  /** By member: one that hangs must not hold up those who ask another. */
+  /** Keyed by member: a member that hangs must not delay calls to another one. */
   readonly #authenticating = new Map<string, Promise<Token>>()
-  /** Of the first answer. From then on no other cluster is believed. */
+  /** Cluster id of the first answer. After that, answers of any other cluster are rejected. */
   #clusterId: string | undefined
-  /** The highest that a transaction was answered with, in the history that is believed. */
+  /** The highest revision in an answer to a transaction, within the current history. */
   #revision = 0n
   readonly #replaced: ReplacedHistory
   #replacements = 0
@@ -80,19 +80,20 @@ export class EtcdClient {
     this.#clock = clock
   }
 
-  /** Of the cluster that has answered; undefined before the first answer. */
+  /** Id of the cluster that answered. Undefined before the first answer. */
   get clusterId(): string | undefined {
     return this.#clusterId
   }
 
-  /** How often the history of the cluster was replaced by an earlier one, as after a restored backup. */
+  /** How often an earlier history replaced the cluster's history, for example after a restored backup. */
   get replacements(): number {
     return this.#replacements
   }
 
   /**
-   * One transaction, in one round trip. A member that does not answer may have carried it out all the same, and the next
-   * member is then asked again: a repetition finds its keys at other revisions, and gets what is there.
+   * Runs one transaction in one round trip. A member that does not answer may still have applied it, and the next
+   * member is then asked again. The repeated transaction finds its keys at other revisions and returns the current
+   * state.
    */
   async transact(transaction: Transaction, call: CallOptions): Promise<TransactionAnswer> {
     const body = encodeTransaction(transaction)
@@ -101,9 +102,9 @@ export class EtcdClient {
       return (answer) => {
         const taken = decodeTransaction(transaction, answer)
         const revision = BigInt(taken.revision)
-        // It may be of either history.
+        // The answer may belong to either history.
         if (replacements !== this.#replacements) throw historyChanged(name)
-        // Transactions are linearizable: one that was sent after that answer cannot be before it.
+        // Transactions are linearizable: one sent after that answer cannot have a lower revision.
         if (revision < before) throw this.#earlierHistory(name, revision, before)
         if (revision > this.#revision) this.#revision = revision
         return taken
@@ -115,10 +116,10 @@ export class EtcdClient {
     if (this.#replaced === 'refuse') return replacedHistory(name, found, known)
     this.#replacements += 1
     this.#revision = found
-    return historyChanged(name, `: it is at revision ${found}, and was at revision ${known} before`)
+    return historyChanged(name, `: it is at revision ${found} but was at revision ${known}`)
   }
 
-  /** The changes, by the answers in which etcd sends them. The first shows that the watch was created. */
+  /** Yields the changes of each response. The first response confirms that the watch was created. */
   async *watch({ key, rangeEnd, fromRevision, signal, silenceMs }: EtcdWatch): AsyncGenerator<readonly KeyEvent[]> {
     const body = {
       create_request: { key: base64(key), range_end: base64(rangeEnd), start_revision: fromRevision },
@@ -126,19 +127,19 @@ export class EtcdClient {
     yield* this.#endpoints.stream(signal, (endpoint) => this.#follow(endpoint, body, { signal, silenceMs }))
   }
 
-  /** Asks for something else, such as `/v3/maintenance/status`. Gives the answer as it came. */
+  /** Sends any other request, such as `/v3/maintenance/status`. Returns the answer unchanged. */
   async ask(path: string, body: object, call: CallOptions): Promise<Record<string, unknown>> {
     return this.#ask(path, body, call, () => (answer) => answer)
   }
 
-  /** Ends the connections that nobody uses now. */
+  /** Closes idle connections. */
   close(): void {
-    this.#closing.abort(new TenureError('STOPPED', 'The store was closed.'))
+    this.#closing.abort(new TenureError('STOPPED', 'The store is closed.'))
     this.#closing = new AbortController()
     this.#endpoints.close()
   }
 
-  /** `prepare` is called before each sending, and gives what makes something of the answer. */
+  /** Calls `prepare` before each send. The function that it returns processes the answer. */
   async #ask<T>(
     path: string,
     body: unknown,
@@ -161,7 +162,7 @@ export class EtcdClient {
     })
   }
 
-  /** The events of a watch, which begins a second time if its token is not accepted. */
+  /** The events of a watch. Restarts the watch once if its token is rejected. */
   async *#follow(
     endpoint: Endpoint,
     body: unknown,
@@ -188,7 +189,7 @@ export class EtcdClient {
     const lines = http.lines({
       method: 'POST',
       path: '/v3/watch',
-      // A member that has lost its leader ends the watch instead of showing nothing.
+      // Makes a member that has lost its leader end the watch, instead of staying silent.
       headers: { ...headersOf(token), 'grpc-metadata-hasleader': 'true' },
       body,
       signal,
@@ -209,13 +210,13 @@ export class EtcdClient {
     }
   }
 
-  /** What `take` makes of an answer that is of this cluster. */
+  /** Processes an answer with `take`, after checking that it comes from this cluster. */
   #understood<T>(
     { name }: Endpoint,
     body: Record<string, unknown> | undefined,
     take: (body: Record<string, unknown>) => T,
   ): T {
-    if (!body) throw misunderstood(name, 'it is not an object of JSON')
+    if (!body) throw misunderstood(name, 'it is not a JSON object')
     try {
       const clusterId = clusterOf(body)
       if (this.#clusterId !== undefined && clusterId !== this.#clusterId)
@@ -228,7 +229,7 @@ export class EtcdClient {
     }
   }
 
-  /** Sends with a token, and once more with a new one where etcd does not accept it. */
+  /** Sends with a token, and retries once with a new token if etcd rejects it. */
   async #withToken<T>(
     endpoint: Endpoint,
     left: () => BoundedCall,
@@ -245,14 +246,14 @@ export class EtcdClient {
     }
   }
 
-  /** Undefined without a user. */
+  /** Undefined if there is no user. */
   async #tokenOf(endpoint: Endpoint, call: BoundedCall): Promise<Token | undefined> {
     if (this.#credentials.user === undefined) return undefined
     if (this.#token) return this.#token
     let authenticating = this.#authenticating.get(endpoint.name)
     if (!authenticating) {
-      // etcd takes its time with passwords, and more of it the more often it is asked: all calls that need a token wait
-      // for the same one, each as long as it may, and it comes even when none of them waits any longer.
+      // etcd checks passwords slowly, and more slowly the more often it is asked. So all calls that need a token share
+      // one request. Each waits as long as it may, and the request continues even if no call waits anymore.
       const bound = { signal: this.#closing.signal, timeoutMs: tokenMs }
       const asked = this.#authenticate(endpoint, bound)
       authenticating = this.#within(bound, endpoint.name, asked).finally(() =>
@@ -273,11 +274,11 @@ export class EtcdClient {
       ...bound,
     })
     const token = answer.status === 200 ? objectOf(answer.text)?.['token'] : undefined
-    // One that a header cannot hold would fail every call from here on.
+    // A token that does not fit into a header would fail every later call.
     if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return (this.#token = { text: token })
     const error =
       answer.status === 200
-        ? misunderstood(name, 'there is no token that can be sent')
+        ? misunderstood(name, 'it contains no usable token')
         : errorOf(name, answer.status, answer.text)
     if (error.reason === 'auth-disabled') return (this.#token = { text: '' })
     throw error
@@ -299,15 +300,15 @@ export class EtcdClient {
   }
 }
 
-/** To a watch, whose first answer shows that it was created. */
+/** Time limit for the first answer to a watch, which confirms that it was created. */
 const firstAnswerMs = 10_000
 const tokenMs = 5_000
 
 function noToken(peer: string, ms: number): TenureError {
-  return new TenureError('TIMEOUT', `${peer} has given no token within ${Math.round(ms)} ms.`, { retryable: true })
+  return new TenureError('TIMEOUT', `${peer} did not provide a token within ${Math.round(ms)} ms.`, { retryable: true })
 }
 
-/** Another token may do better; so it may if something between refuses this one, in words of its own. */
+/** True if a new token may help. That includes a rejection in an unknown format, possibly from a proxy. */
 function isTokenError(error: unknown): boolean {
   return error instanceof EtcdError && (error.reason === 'token' || error.reason === 'strange')
 }
@@ -315,26 +316,26 @@ function isTokenError(error: unknown): boolean {
 function cancelled(peer: string, answer: Record<string, unknown>): EtcdError {
   const { compact_revision: compactRevision, cancel_reason: reason } = answer
   if (compactRevision !== undefined) return compacted(peer)
-  return complaintError(peer, { code: 2, message: typeof reason === 'string' ? reason : 'the watch was cancelled' })
+  return complaintError(peer, { code: 2, message: typeof reason === 'string' ? reason : 'the watch was canceled' })
 }
 
 function headersOf(token: Token | undefined): Record<string, string> {
   return token?.text ? { authorization: token.text } : {}
 }
 
-/** Fails closed: a lease in another cluster is held by nobody here. */
+/** Fails closed: a lease in another cluster does not count here. */
 function wrongCluster(peer: string, found: string, known: string): TenureError {
-  const text = `${peer} is a member of cluster ${found}, but this client has worked with cluster ${known} before. Nothing is believed of it. Name members of one cluster only; after its data were replaced on purpose, start this process again.`
+  const text = `${peer} is a member of cluster ${found}, but this client was using cluster ${known}, so it ignores that member. Configure members of one cluster only. If the data was replaced on purpose, restart this process.`
   return new TenureError('WRONG_CLUSTER', text)
 }
 
-/** The outcome of this one call is unknown. The next call is answered by the history that is there now. */
+/** The outcome of this call is unknown. The new history answers the next call. */
 function historyChanged(peer: string, how = ''): TenureError {
-  const text = `The history of ${peer} was replaced by an earlier one${how}. After a backup was restored on purpose, stop all replicas of the service and run "tenure restore" on this store once. A replica that was not restarted since makes good for what it knows to be lost: it skips terms, and grants nothing for the longest lease.`
+  const text = `The history of ${peer} was replaced by an earlier one${how}. If you restored a backup on purpose, stop all replicas of the service and run "tenure restore" on this store once. A replica that keeps running compensates for the writes that it knows to be lost: it skips terms, and grants nothing for the longest lease.`
   return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
 }
 
 function replacedHistory(peer: string, found: bigint, known: bigint): TenureError {
-  const text = `${peer} is at revision ${found}, but this client has seen revision ${known} before: its history was replaced. Nothing is believed of it. Do several clusters have the same id? After its data were replaced on purpose, start this process again.`
+  const text = `${peer} is at revision ${found}, but this client has already seen revision ${known}: its history was replaced, so the client ignores it. Check whether several clusters have the same id. If the data was replaced on purpose, restart this process.`
   return new TenureError('WRONG_CLUSTER', text)
 }

@@ -2,10 +2,10 @@ import { isObject } from '@tenure/internal/objects'
 import { TenureError } from '../errors.ts'
 import { objectOf } from '../http/body.ts'
 
-/** What kind of no it was, where somebody has to act on it. */
+/** The kind of failure, if a caller must react to it. */
 export type EtcdReason = 'token' | 'denied' | 'compacted' | 'auth-disabled' | 'strange' | 'other'
 
-/** etcd answered no, or something that is not an answer of etcd. */
+/** etcd reported an error, or the answer does not come from etcd. */
 export class EtcdError extends TenureError {
   override readonly name = 'EtcdError'
   readonly reason: EtcdReason
@@ -21,73 +21,74 @@ export class EtcdError extends TenureError {
   }
 }
 
-/** What etcd says of a call that it did not carry out. */
+/** An error message of etcd for a call that it did not apply. */
 interface Complaint {
   readonly code: number
   readonly message: string
 }
 
-/** An unsuccessful answer as an error. `peer` names who answered. */
+/** Converts an unsuccessful answer to an error. `peer` names the member. */
 export function errorOf(peer: string, status: number, text: string): EtcdError {
   const complaint = complaintOf(objectOf(text))
   if (complaint) return complaintError(peer, complaint)
   if (status === 404) {
-    const needed = 'It must be etcd 3.4 or newer, with its JSON gateway (--enable-grpc-gateway).'
-    return other(`${peer} answered 404: there is no /v3. ${needed}`, false)
+    const needed = 'Use etcd 3.4 or newer with its JSON gateway (--enable-grpc-gateway).'
+    return other(`${peer} answered 404: it has no /v3 API. ${needed}`, false)
   }
   const retryable = status === 429 || status >= 500
-  const said = `${peer} answered ${status}, which is not an answer of etcd. Is there a proxy in between?`
+  const said = `${peer} answered ${status}, but not in etcd's format. Check for a proxy in between.`
   return new EtcdError(retryable ? 'other' : 'strange', 'BACKEND_UNAVAILABLE', said, { retryable })
 }
 
-/** The error in a line of a stream, if it has one. */
+/** The error in a line of a stream. Undefined if it has none. */
 export function streamErrorOf(peer: string, line: Record<string, unknown>): EtcdError | undefined {
   if (line['error'] === undefined) return undefined
   return complaintError(peer, complaintOf(line['error']) ?? { code: 2, message: 'the watch failed' })
 }
 
-/** An answer that does not mean what was asked for. */
+/** The error for an answer that does not match the request. */
 export function misunderstood(peer: string, what: string): EtcdError {
-  return other(
-    `${peer} gave an answer that is not understood: ${what}. Does something else than etcd answer there?`,
-    false,
-  )
+  return other(`${peer} sent a malformed response: ${what}. Check that the address belongs to etcd.`, false)
 }
 
 const inUrl = 'in a URL as etcd://user:password@host, or in TENURE_STORE_USER and TENURE_STORE_PASSWORD'
 
-/** etcd names the reasons of its complaints in words, the same ones for many versions. */
+/** Recognizes errors by their text, which has been stable for many versions of etcd. */
 export function complaintError(peer: string, { code, message }: Complaint): EtcdError {
   const said = `${peer} answered: ${message.replace(/\.?$/, '.')}`
   if (/invalid auth token|auth revision in header is old/.test(message) || code === 16) {
-    return new EtcdError('token', 'UNAUTHORIZED', `${said} The token was not accepted, not even a new one.`)
+    return new EtcdError('token', 'UNAUTHORIZED', `${said} It rejected the token, even a new one.`)
   }
   if (/user name is empty/.test(message)) {
-    return new EtcdError('token', 'UNAUTHORIZED', `${said} This etcd wants a user and a password: give both, ${inUrl}.`)
+    return new EtcdError(
+      'token',
+      'UNAUTHORIZED',
+      `${said} This etcd requires a user and a password: set both, ${inUrl}.`,
+    )
   }
   if (/authentication is not enabled/.test(message)) return new EtcdError('auth-disabled', 'UNAUTHORIZED', said)
   if (/authentication failed/.test(message)) {
-    return new EtcdError('denied', 'UNAUTHORIZED', `${said} The user or its password is wrong.`)
+    return new EtcdError('denied', 'UNAUTHORIZED', `${said} The user name or the password is wrong.`)
   }
   if (/permission denied/.test(message) || code === 7) {
     const advice = 'Grant the user a role that may read and write all keys below the prefix.'
     return new EtcdError('denied', 'UNAUTHORIZED', `${said} ${advice}`)
   }
   if (/database space exceeded/.test(message)) {
-    return other(`${said} etcd is full and takes no writes: compact and defragment it, then disarm its alarm.`, true)
+    return other(`${said} etcd is full and refuses writes: compact and defragment it, then disarm its alarm.`, true)
   }
   if (/request is too large/.test(message)) return new EtcdError('other', 'TOO_LARGE', said)
   if (/required revision has been compacted/.test(message)) return compacted(peer)
   return other(said, unsettledCodes.has(code))
 }
 
-/** The watch asked for a part of the history that etcd has thrown away. */
+/** The watch requested a part of the history that etcd has compacted. */
 export function compacted(peer: string): EtcdError {
-  const text = `${peer} has compacted what the watch was to begin with.`
+  const text = `${peer} has compacted the revision at which the watch was to start.`
   return new EtcdError('compacted', 'BACKEND_UNAVAILABLE', text, { retryable: true })
 }
 
-/** Cancelled, unknown, deadline, exhausted, aborted, internal, unavailable: another try may do better. */
+/** Canceled, unknown, deadline, exhausted, aborted, internal, unavailable: a retry may succeed. */
 const unsettledCodes = new Set([1, 2, 4, 8, 10, 13, 14])
 
 function other(message: string, retryable: boolean): EtcdError {

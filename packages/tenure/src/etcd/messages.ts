@@ -1,13 +1,13 @@
 import { isObject } from '@tenure/internal/objects'
 
-/** What is sent to etcd's JSON gateway and what comes back. Keys and values are base64; 64-bit numbers are texts. */
+/** The messages of etcd's JSON gateway. Keys and values are base64, and 64-bit numbers are strings. */
 import { Nonsense } from '../http/body.ts'
 
 /** A key with its value, at the revision that wrote it. */
 export interface KeyValue {
   readonly key: string
   readonly value: string
-  /** Never zero. Compared by equality only: numbers of JavaScript do not hold all of them. */
+  /** Never zero. Compared only by equality, because a JavaScript number cannot hold every value. */
   readonly modRevision: string
 }
 
@@ -15,38 +15,38 @@ export interface KeyValue {
 export type Operation =
   | { readonly put: string; readonly value: string }
   | { readonly delete: string }
-  /** One key, or all from it up to `rangeEnd`, which is not among them. */
+  /** One key, or all keys from it up to but excluding `rangeEnd`. */
   | { readonly get: string; readonly rangeEnd?: string; readonly limit?: number; readonly keysOnly?: boolean }
 
-/** A key is at this revision, or has this value, which one that does not exist never has. */
+/** True if a key has this revision, or this value. A key that does not exist has no value. */
 export type Comparison =
   | { readonly key: string; readonly modRevision: string }
   | { readonly key: string; readonly value: string }
 
-/** Carried out as one: `success` if every comparison holds, `failure` if not. */
+/** Applied atomically: `success` if every comparison holds, otherwise `failure`. */
 export interface Transaction {
   readonly compare: readonly Comparison[]
   readonly success: readonly Operation[]
   readonly failure: readonly Operation[]
 }
 
-/** What a `get` found. */
+/** The result of a `get`. */
 export interface Range {
   readonly found: readonly KeyValue[]
-  /** There are more than the limit allowed. */
+  /** True if there are more keys than the limit. */
   readonly more: boolean
 }
 
-/** What became of a transaction. */
+/** The outcome of a transaction. */
 export interface TransactionAnswer {
   readonly succeeded: boolean
-  /** Of the store; of everything that was put, if something was. */
+  /** Revision of the store. If the transaction wrote something, the revision of that write. */
   readonly revision: string
-  /** One for each `get` of the part that was carried out. */
+  /** One for each `get` of the branch that was applied. */
   readonly ranges: readonly Range[]
 }
 
-/** Something that a watch shows. */
+/** One change that a watch reports. */
 export interface KeyEvent {
   readonly type: 'put' | 'delete'
   /** A deleted key has no value. */
@@ -54,8 +54,8 @@ export interface KeyEvent {
 }
 
 /**
- * A transaction as it is sent. A read is never answered from a member's own copy: `serializable` is left out. So is
- * `result`, which is EQUAL then: etcd's gateway takes long to read JSON.
+ * Encodes a transaction for the gateway. Omits `serializable`, so a member never answers a read from its own copy.
+ * Omits `result`, which defaults to EQUAL, because etcd's gateway parses JSON slowly.
  */
 export function encodeTransaction({ compare, success, failure }: Transaction): unknown {
   return {
@@ -77,20 +77,20 @@ function encodeOperation(operation: Operation): unknown {
   return { request_range: range }
 }
 
-/** What etcd answered to this transaction. Fields that are zero, false or empty are left out by etcd. */
+/** Decodes etcd's answer to a transaction. etcd omits fields that are zero, false or empty. */
 export function decodeTransaction(sent: Transaction, body: Record<string, unknown>): TransactionAnswer {
   const { succeeded = false, responses = [] } = body
-  if (typeof succeeded !== 'boolean') throw new Nonsense('"succeeded" is neither true nor false')
+  if (typeof succeeded !== 'boolean') throw new Nonsense('"succeeded" is not a boolean')
   const operations = succeeded ? sent.success : sent.failure
   if (!Array.isArray(responses) || responses.length !== operations.length) {
-    throw new Nonsense(`there are not ${operations.length} responses`)
+    throw new Nonsense(`it does not contain ${operations.length} responses`)
   }
   const ranges = operations.flatMap((operation, index) => {
     const response: unknown = responses[index]
     if (!isObject(response)) throw new Nonsense('a response is missing')
     const kind = 'put' in operation ? 'put' : 'delete' in operation ? 'delete_range' : 'range'
     const given = response[`response_${kind}`]
-    if (!isObject(given)) throw new Nonsense('a response belongs to something else')
+    if (!isObject(given)) throw new Nonsense('a response does not match its operation')
     return kind === 'range' ? decodeRange(given) : []
   })
   const { revision } = isObject(body['header']) ? body['header'] : {}
@@ -98,31 +98,31 @@ export function decodeTransaction(sent: Transaction, body: Record<string, unknow
 }
 
 function decodeRange({ kvs = [], more = false }: Record<string, unknown>): Range {
-  if (!Array.isArray(kvs)) throw new Nonsense('"kvs" is not a list')
+  if (!Array.isArray(kvs)) throw new Nonsense('"kvs" is not an array')
   return { found: kvs.map(decodeKeyValue), more: more === true }
 }
 
-/** The events of one answer of a watch. */
+/** Decodes the events in one response of a watch. */
 export function decodeEvents({ events = [] }: Record<string, unknown>): KeyEvent[] {
-  if (!Array.isArray(events)) throw new Nonsense('"events" is not a list')
+  if (!Array.isArray(events)) throw new Nonsense('"events" is not an array')
   return events.map((event: unknown) => {
     const { type = 'PUT', kv } = isObject(event) ? event : {}
-    if (type !== 'PUT' && type !== 'DELETE') throw new Nonsense('an event is of a kind that is not known')
+    if (type !== 'PUT' && type !== 'DELETE') throw new Nonsense('an event has an unknown type')
     return { type: type === 'PUT' ? 'put' : 'delete', keyValue: decodeKeyValue(kv) }
   })
 }
 
 function decodeKeyValue(value: unknown): KeyValue {
   const { key, value: content = '', mod_revision: modRevision } = isObject(value) ? value : {}
-  if (typeof key !== 'string' || typeof content !== 'string') throw new Nonsense('a key or its value is not a text')
+  if (typeof key !== 'string' || typeof content !== 'string') throw new Nonsense('a key or its value is not a string')
   return { key: textOf(key), value: textOf(content), modRevision: revisionOf(modRevision) }
 }
 
-/** The cluster that an answer comes from. */
+/** The id of the cluster that an answer comes from. */
 export function clusterOf({ header }: Record<string, unknown>): string {
   const clusterId = isObject(header) ? header['cluster_id'] : undefined
   if (typeof clusterId === 'string') return clusterId
-  throw new Nonsense('its header names no cluster')
+  throw new Nonsense('its header has no "cluster_id"')
 }
 
 function revisionOf(value: unknown): string {

@@ -6,33 +6,33 @@ import type { Transaction, TransactionAnswer } from './messages.ts'
 import { addressesOf, checkCredentials, prefixOf } from './options.ts'
 import { etcdAddressOf } from './url.ts'
 
-/** The keys of a cluster. */
+/** Access to the keys of a cluster. */
 export interface EtcdKeys {
-  /** Below which one's own keys are, without slashes around it. */
+  /** Prefix of the caller's own keys, without slashes around it. */
   readonly prefix: string
-  /** Of the cluster that has answered; undefined before the first answer. */
+  /** Id of the cluster that answered. Undefined before the first answer. */
   readonly clusterId: string | undefined
   /**
-   * How often the history of the cluster was replaced by an earlier one since the first answer, as after a restored
-   * backup. The call that finds it out rejects, and later ones are answered by that history.
+   * How often an earlier history has replaced the cluster's history since the first answer, for example after a
+   * restored backup. The call that detects it rejects. The earlier history answers later calls.
    */
   readonly replacements: number
-  /** What sends these. Leases on it share what is known of the history. */
+  /** The client that sends these calls. A lease store that shares it also shares its knowledge of the history. */
   readonly client: Pick<EtcdClient, 'transact' | 'watch' | 'close'>
   readonly addresses: readonly URL[]
   readonly credentials: EtcdCredentials
-  /** In one round trip. Rejects where nobody knows whether it was carried out, or will be. */
+  /** Runs a transaction in one round trip. Rejects if it is unknown whether the transaction was or will be applied. */
   transact(transaction: Transaction, call: CallOptions): Promise<TransactionAnswer>
-  /** Ends the connections that nobody uses now. */
+  /** Closes idle connections. */
   close(): void
 }
 
-/** Below which keys are where nobody says otherwise. */
+/** The default prefix of keys. */
 export const defaultPrefix = 'tenure'
 
 /**
- * The keys of the cluster that an `etcd:` or `etcds:` URL names, with the credentials of the environment; undefined if it
- * names none.
+ * Opens the cluster that an `etcd:` or `etcds:` URL names, with credentials from the environment. Undefined if the URL
+ * is invalid.
  *
  * @example
  * const keys = openEtcdKeys('etcd://10.0.0.1:2379/tenure', process.env, clock)

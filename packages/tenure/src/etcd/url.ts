@@ -1,19 +1,19 @@
 import { environmentFile, environmentTls, type Environment } from '../http/environment.ts'
 import type { EtcdCredentials } from './client.ts'
 
-/** What an address such as `etcd://user:password@host:2379,host:2379/prefix` names. */
+/** A parsed URL such as `etcd://user:password@host:2379,host:2379/prefix`. */
 export interface EtcdAddress extends EtcdCredentials {
   readonly endpoints: readonly string[]
   readonly prefix?: string | undefined
 }
 
-/** What is named where the address is wrong. */
+/** The required form of a URL. */
 export const etcdUrlRule =
-  'it must be "etcd://host:2379,host:2379/prefix", or "etcds://" for TLS, percent-encoded and without a query'
+  'it must be "etcd://host:2379,host:2379/prefix" ("etcds://" for TLS), percent-encoded and without a query'
 
 /**
- * Reads the address of a cluster; undefined if it is not one. User and password that it does not name are those of the
- * environment: TENURE_STORE_USER, and TENURE_STORE_PASSWORD or the file that TENURE_STORE_PASSWORD_FILE names.
+ * Parses the URL of a cluster. Undefined if it is invalid. If the URL has no user or password, they come from the
+ * environment: TENURE_STORE_USER, and TENURE_STORE_PASSWORD or the file in TENURE_STORE_PASSWORD_FILE.
  */
 export function etcdAddressOf(url: string, environment: Environment): EtcdAddress | undefined {
   const parts = /^etcd(s?):\/\/(?:([^@/]*)@)?([^/?#@]+)(?:\/([^?#@]*))?$/i.exec(url)
@@ -30,14 +30,14 @@ export function etcdAddressOf(url: string, environment: Environment): EtcdAddres
       ...(secure && environmentTls(environment)),
     }
   } catch {
-    // A percent sign that begins nothing.
+    // An incomplete percent-encoding.
     return undefined
   }
 }
 
 function withEnvironment({ user, password }: EtcdCredentials, environment: Environment): EtcdCredentials {
   const given = user ?? (environment['TENURE_STORE_USER'] || undefined)
-  // A password is of no use to a server that knows no users.
+  // Without a user, a password from the environment is ignored: the server has authentication disabled.
   if (given === undefined) return { password }
   const file = environmentFile(environment, 'TENURE_STORE_PASSWORD_FILE')
   const kept = environment['TENURE_STORE_PASSWORD'] || (file && (() => file().replace(/\r?\n$/, '')))

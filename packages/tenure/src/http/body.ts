@@ -3,13 +3,13 @@ import { isObject } from '@tenure/internal/objects'
 
 const longestBytes = 4 * 2 ** 20
 
-/** An answer that is not read to its end. */
+/** An answer that exceeds the size limit and is not read to its end. */
 export class AnswerTooLong extends Error {}
 
-/** An answer that makes no sense; its message says why. */
+/** A malformed response. The message says why. */
 export class Nonsense extends Error {}
 
-/** The whole body of an answer, as text. By events, which cost less than an iterator over the answer. */
+/** The whole body of an answer as text. Uses events, which are cheaper than an iterator. */
 export function textOf(response: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -36,14 +36,14 @@ export function textOf(response: IncomingMessage): Promise<string> {
   })
 }
 
-/** The body of an answer without end, line by line. What is after the last line break is not a line. */
+/** The body of an endless answer, line by line. Text after the last line break is not a line. */
 export async function* linesOf(response: IncomingMessage): AsyncGenerator<string, void, undefined> {
   response.setEncoding('utf8')
   let rest = ''
   for await (const chunk of response as AsyncIterable<string>) {
     const [first = '', ...more] = chunk.split('\n')
     rest += first
-    if (rest.length > longestBytes) throw new Error('a line of the watch is too long')
+    if (rest.length > longestBytes) throw new Error('a line of the watch exceeds the size limit')
     for (const next of more) {
       yield rest
       rest = next
@@ -51,7 +51,7 @@ export async function* linesOf(response: IncomingMessage): AsyncGenerator<string
   }
 }
 
-/** A text as a JSON object; undefined if it is not one. */
+/** Parses a JSON object. Undefined if the text is not one. */
 export function objectOf(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text)

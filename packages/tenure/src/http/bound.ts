@@ -1,7 +1,7 @@
-/** The end of a call, by its caller or by its deadline, wherever the call stands. */
+/** Ends a call when its caller aborts it or its deadline passes, whatever the call is waiting for. */
 export class Bound {
   reason: unknown
-  /** How long until the deadline. Undefined where there is none. */
+  /** Time left until the deadline. Undefined if there is no deadline. */
   readonly leftMs: (() => number) | undefined
   readonly #signal: AbortSignal
   readonly #listeners = new Set<(reason: Error) => void>()
@@ -29,7 +29,10 @@ export class Bound {
     else this.#listeners.add(listener)
   }
 
-  /** What a promise gives, unless the call ends before: nothing that hangs can hold it up. */
+  /**
+   * Resolves like the promise, but rejects when the call ends first, so that a promise that hangs cannot block the
+   * call.
+   */
   race<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.onEnd(reject)

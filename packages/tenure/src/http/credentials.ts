@@ -1,9 +1,9 @@
 import type { Agent, RequestOptions } from 'node:https'
 
-/** What one call presents. Calls with equal TLS options share connections. */
+/** The credentials of one call. Calls with equal TLS options share connections. */
 export interface Credentials {
   readonly authorization?: string | undefined
   readonly tls: Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'passphrase' | 'pfx' | 'rejectUnauthorized' | 'servername'>
-  /** Only where connections must go another way, through a proxy for one. */
+  /** Set only if connections must take another route, for example through a proxy. */
   readonly agent?: Agent | undefined
 }

@@ -4,7 +4,7 @@ import { HttpClient, type HttpCall, type Peer } from './http-client.ts'
 
 /** One of several addresses. */
 export interface Endpoint {
-  /** As messages name it. */
+  /** Name in messages. */
   readonly name: string
   readonly http: HttpClient
 }
@@ -15,18 +15,18 @@ interface Deadline extends Bounds {
 }
 
 const defaultTimeoutMs = 10_000
-/** Whatever else one address answers, the others would answer too. */
+/** Error codes that mean "no answer". For any other error, the other addresses would answer the same. */
 const unanswered = ['TIMEOUT', 'BACKEND_UNAVAILABLE']
 
-/** The addresses of one service: what one of them does not answer in time, the next is asked, too. */
+/** The addresses of one service. If one does not answer in time, the next is asked too. */
 export class Endpoints {
   readonly #endpoints: readonly Endpoint[]
   readonly #clock: Clock
   readonly #passing: ReadonlySet<string>
-  /** The one that answered last, or the one behind it if it was silent since. */
+  /** Index of the address that answered last, or of the next one if that has been silent since. */
   #current = 0
 
-  /** Beside errors that mean "no answer", those with a code of `passing` are a reason to ask the next one. */
+  /** Errors with a code in `passing` also lead to the next address, besides those that mean "no answer". */
   constructor(peers: readonly Peer[], clock: Clock, passing: readonly string[] = []) {
     this.#clock = clock
     this.#endpoints = peers.map((peer) => ({ name: peer.name, http: new HttpClient(peer, clock) }))
@@ -34,10 +34,10 @@ export class Endpoints {
   }
 
   /**
-   * Calls `ask` with one address after another, within one deadline for all, until one answers. One that has not answered
-   * for its share of the time is still listened to while the next is asked: one that hangs must not use up the time of
-   * those that would answer, and ones that are merely slow must have all of it. So several may carry a request out, at
-   * the same time or one after another: it must be safe to repeat.
+   * Calls `ask` with one address after another, within one deadline for all, until one answers. If an address
+   * has not answered after its share of the time, the next one is asked too, and either may answer. So an address that
+   * hangs cannot use up the time of the others, and a slow one still has all of it. Several addresses may apply a
+   * request, concurrently or in turn, so it must be safe to repeat.
    */
   async ask<T>(
     { signal, timeoutMs = defaultTimeoutMs }: Bounds,
@@ -65,7 +65,7 @@ export class Endpoints {
     }
   }
 
-  /** The parts of an answer without end. Another address is asked only if it cannot be opened. */
+  /** Yields the parts of an endless answer. Tries another address only if the stream cannot be opened. */
   async *stream<Part>(
     signal: AbortSignal,
     open: (endpoint: Endpoint) => AsyncGenerator<Part, void, undefined>,
@@ -83,14 +83,14 @@ export class Endpoints {
     }
   }
 
-  /** Ends the connections that nobody uses now. */
+  /** Closes idle connections. */
   close(): void {
     for (const { http } of this.#endpoints) http.close()
   }
 
   /**
-   * The first answer; the calls that are still under way are then ended. The next address is asked when one fails, or when
-   * it has had its share of the time.
+   * Resolves with the first answer and cancels the other calls in flight. The next address is asked when one fails, or
+   * when it has used its share of the time.
    */
   #race<T>(
     start: number,
@@ -108,7 +108,7 @@ export class Endpoints {
       const end = (settle: () => void) => {
         isOver = true
         timer?.cancel()
-        if (asked - failures.length > 1) ending.abort(new TenureError('STOPPED', 'Another address has answered.'))
+        if (asked - failures.length > 1) ending.abort(new TenureError('STOPPED', 'Another address answered first.'))
         settle()
       }
       const askNext = () => {
@@ -116,7 +116,7 @@ export class Endpoints {
         const leftMs = deadlineMs - this.#clock.monotonicMs()
         const index = this.#indexAt(start + asked)
         const endpoint = this.#endpoints[index]
-        // Too late to ask anybody: a process that was stopped for a while must not send what its caller has given up.
+        // Too late to ask anyone: a process that was paused must not send a call that its caller has already abandoned.
         if (asked === count || leftMs <= 0 || !endpoint) {
           if (failures.length === asked) end(() => reject(worstOf(failures) ?? tooLate(endpoint)))
           return
@@ -142,7 +142,7 @@ export class Endpoints {
     return place % this.#endpoints.length
   }
 
-  /** Another address may do better. */
+  /** True if another address may succeed. */
   #isPassing(signal: AbortSignal, error: unknown): boolean {
     return !signal.aborted && isTenureError(error) && this.#passing.has(error.code)
   }
@@ -172,12 +172,12 @@ export class Endpoints {
   }
 }
 
-/** That an address answered something must be reported, whatever the silent ones had. */
+/** Prefers an error that an address answered over one of an address that did not answer. */
 function worstOf(failures: readonly unknown[]): unknown {
   return failures.find((error) => isTenureError(error) && !unanswered.includes(error.code)) ?? failures.at(-1)
 }
 
 function tooLate(endpoint: Endpoint | undefined): TenureError {
-  const text = `${endpoint?.name ?? 'Nobody'} was not asked: no time was left for it.`
+  const text = `${endpoint?.name ?? 'No address'} was not asked: the deadline has passed.`
   return new TenureError('TIMEOUT', text, { retryable: true })
 }

@@ -2,10 +2,10 @@ import { messageOf } from '@tenure/internal/message'
 import { credentialFile } from './credential-file.ts'
 import { unavailable, type ProvidedTls } from './provided.ts'
 
-/** Variables of a process. */
+/** Environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** What is in the file that a variable names, read again at each call; undefined if the variable names none. */
+/** Returns a function that reads the file in a variable again at each call. Undefined if the variable is not set. */
 export function environmentFile(environment: Environment, variable: string): (() => string) | undefined {
   const path = environment[variable]
   if (!path) return undefined
@@ -13,11 +13,11 @@ export function environmentFile(environment: Environment, variable: string): (()
     const isRead = cause instanceof Error && !('code' in cause)
     const rule = isRead ? 'is empty' : `cannot be read: ${messageOf(cause)}`
     const details = { option: variable, value: path, rule }
-    return unavailable(`The file ${path}, which ${variable} names, ${rule}.`, cause, details)
+    return unavailable(`The file ${path} (${variable}) ${rule}.`, cause, details)
   })
 }
 
-/** The certificates for every store that speaks TLS. */
+/** The certificates from the environment, for every store that uses TLS. */
 export function environmentTls(environment: Environment): ProvidedTls {
   return {
     ca: environmentFile(environment, 'TENURE_CA_FILE'),

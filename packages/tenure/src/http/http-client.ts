@@ -7,13 +7,13 @@ import { linesOf, textOf } from './body.ts'
 import { Bound } from './bound.ts'
 import type { Credentials } from './credentials.ts'
 
-/** The other end of an {@link HttpClient}. */
+/** The server that an {@link HttpClient} calls. */
 export interface Peer {
-  /** As messages name it, such as `The API server at https://10.0.0.1`. */
+  /** Name in messages, such as `The API server at https://10.0.0.1`. */
   readonly name: string
-  /** Perhaps with a path below which everything lies. */
+  /** May contain a path, to which the paths of calls are appended. */
   readonly base: URL
-  /** Asked for before each call, because tokens and certificates are replaced while a process runs. */
+  /** Called before each call, because tokens and certificates are replaced while a process runs. */
   credentials(): Credentials | Promise<Credentials>
 }
 
@@ -21,12 +21,12 @@ export interface Peer {
 export interface HttpCall {
   /** The body of a PATCH is a JSON merge patch (RFC 7386). */
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** With the query, below the peer's address. */
+  /** Path with query, relative to the peer's base URL. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly body?: unknown
   readonly signal: AbortSignal
-  /** Covers everything from the look-up of the name to the last byte of the answer. Default: 10 s. */
+  /** Covers everything from the DNS lookup to the last byte of the answer. Default: 10 s. */
   readonly timeoutMs?: number | undefined
 }
 
@@ -41,20 +41,20 @@ export interface HttpAnswer extends Head {
   readonly text: string
 }
 
-/** A request whose answer has no end. */
+/** A request with an endless answer. */
 export interface HttpStream extends Pick<HttpCall, 'path' | 'headers' | 'body' | 'signal'> {
-  /** GET unless given. */
+  /** Default: GET. */
   readonly method?: HttpCall['method'] | undefined
-  /** After how long without a line the connection counts as dead. Asked again after each line. */
+  /** How long the stream may be silent before the connection counts as dead. Called again after each line. */
   silenceMs(): number
-  /** Looks at the answer's beginning. What it throws ends the stream; `text` reads the body of a refusal. */
+  /** Checks the head of the answer. An error that it throws ends the stream. `text` reads the body of a refusal. */
   admit(head: Head, text: () => Promise<string>): void | Promise<void>
 }
 
 const defaultTimeoutMs = 10_000
 const idleSocketMs = 60_000
 
-/** A small HTTP client: kept-alive connections, a deadline on each call, and streams that notice silence. */
+/** A small HTTP client with keep-alive connections, a deadline for each call, and streams that detect silence. */
 export class HttpClient {
   readonly #peer: Peer
   readonly #clock: Clock
@@ -67,21 +67,21 @@ export class HttpClient {
     this.#agent = peer.base.protocol === 'https:' ? new Agent(options) : new PlainAgent(options)
   }
 
-  /** Sends one request. Rejects if its outcome is not known; every answer resolves. */
+  /** Sends one request. Rejects if the outcome is unknown. Resolves for every answer, whatever its status. */
   async request(call: HttpCall): Promise<HttpAnswer> {
     const { timeoutMs = defaultTimeoutMs } = call
     const bound = new Bound(call.signal)
     const timer = this.#clock.setTimer(timeoutMs, () =>
-      bound.end(this.#late(`has not answered ${call.method}`, timeoutMs)),
+      bound.end(this.#late(`did not answer ${call.method}`, timeoutMs)),
     )
     try {
       const response = await this.#open(call, bound)
       const text = await textOf(response)
-      // Ending a request throws away what is still to come of its answer.
+      // Ending a request discards the rest of its answer.
       if (bound.ended) throw bound.reason
       return { ...headOf(response), text }
     } catch (error) {
-      // A connection that fell silent may not be the only one: what comes next is to use a fresh one (half-open peers).
+      // If one connection went silent, others may be half open too. The next call must use a new one.
       this.close()
       throw this.#failure(bound, error)
     } finally {
@@ -90,11 +90,10 @@ export class HttpClient {
     }
   }
 
-  /** The lines of an answer without end. It ends when the peer ends it. */
+  /** The lines of an endless answer. Ends when the peer ends it. */
   async *lines(stream: HttpStream): AsyncGenerator<string, void, undefined> {
     const bound = new Bound(stream.signal)
-    const within = (ms: number) =>
-      this.#clock.setTimer(ms, () => bound.end(this.#late('has sent nothing to a watch', ms)))
+    const within = (ms: number) => this.#clock.setTimer(ms, () => bound.end(this.#late('sent nothing to a watch', ms)))
     let timer = within(defaultTimeoutMs)
     try {
       const response = await this.#open({ ...stream, method: stream.method ?? 'GET' }, bound)
@@ -103,25 +102,25 @@ export class HttpClient {
       timer = within(stream.silenceMs())
       for await (const line of linesOf(response)) {
         timer.cancel()
-        // Lines come in bunches, of which the caller may not want the rest.
+        // Several lines arrive at once, and the caller may have stopped after an earlier one.
         if (bound.ended) throw bound.reason
         yield line
         timer = within(stream.silenceMs())
       }
     } catch (error) {
-      // Not when the caller has had enough, nor after a refusal: what is called next is to find its connection.
+      // Keep idle connections if the caller stopped the stream or the peer refused it: the next call can reuse them.
       const refused = error instanceof TenureError && !bound.ended
       if (!stream.signal.aborted && !refused) this.close()
       throw this.#failure(bound, error)
     } finally {
       timer.cancel()
-      // The connection ends with its stream: nothing else can use it while an answer is under way.
-      bound.end(new TenureError('STOPPED', 'The watch was left.'))
+      // The connection ends with its stream: nothing else can use it while an answer is in progress.
+      bound.end(new TenureError('STOPPED', 'The watch was closed by its reader.'))
       bound.forget()
     }
   }
 
-  /** Ends the connections that nobody uses now. Calls under way go on, and later ones open new connections. */
+  /** Closes idle connections. Calls in flight continue, and later calls open new connections. */
   close(): void {
     for (const socket of Object.values(this.#agent.freeSockets).flat()) socket?.destroy()
   }
@@ -132,8 +131,9 @@ export class HttpClient {
     const credentials = given instanceof Promise ? await bound.race(given) : given
     const send = () => bound.race(this.#send(call, payload, credentials, bound))
     return send().catch((error: unknown) => {
-      // The peer had closed a kept connection. What it read of the request is unknown, as after any lost answer;
-      // the caller copes with that, so a second try saves it the wait. What closed one has closed the others too.
+      // The peer had closed a keep-alive connection. How much of the request it read is unknown, as after any lost
+      // answer. The caller handles that, so retrying here only saves time. Whatever closed this connection has probably
+      // closed the other idle ones too.
       if (!(error instanceof StaleConnection) || bound.ended) throw error
       this.close()
       return send()
@@ -167,7 +167,7 @@ export class HttpClient {
         },
       }
       const request = secure ? tlsRequest({ ...tls, ...options }) : plainRequest(options)
-      // Not the request's own `signal` option: Node hands it on to the socket, which outlives the request.
+      // Does not use the request's own `signal` option: Node passes it on to the socket, which outlives the request.
       bound.onEnd((reason) => request.destroy(reason))
       let isAnswered = false
       request.on('response', (response) => {
@@ -176,9 +176,9 @@ export class HttpClient {
       })
       request.on('error', (error: NodeJS.ErrnoException) => {
         const stale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
-        reject(stale ? new StaleConnection('A kept connection was closed.', { cause: error }) : error)
+        reject(stale ? new StaleConnection('A keep-alive connection was closed.', { cause: error }) : error)
       })
-      // An answer that changes the protocol ends in neither of the two.
+      // An answer that switches protocols triggers neither event.
       request.on('close', () => {
         if (!isAnswered) reject(new Error('the connection was closed without an answer'))
       })
@@ -198,7 +198,7 @@ export class HttpClient {
   }
 }
 
-/** A connection of the pool that the peer had closed before the request reached it, or while it did. */
+/** The peer closed a pooled connection before or while the request reached it. */
 class StaleConnection extends Error {}
 
 function headOf({ statusCode = 0, headers }: IncomingMessage): Head {

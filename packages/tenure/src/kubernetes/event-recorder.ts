@@ -5,10 +5,10 @@ import { postEvent } from './post-event.ts'
 
 const timeoutMs = 5_000
 const advice =
-  'The election goes on without Events. Apply deploy/kubernetes/components/events, or leave recordEvents off.'
+  'The election continues without Events. Apply deploy/kubernetes/components/events, or turn recordEvents off.'
 const messages: Partial<Record<ElectionEvent['type'], string>> = { elected: 'became leader', lost: 'stopped leading' }
 
-/** An observer that writes Kubernetes Events about Leases, in the words of client-go. */
+/** An observer that writes Kubernetes Events about Leases, with the same messages as client-go. */
 export class EventRecorder implements Observer {
   readonly #client: KubernetesClient
   readonly #clock: Clock
@@ -25,11 +25,11 @@ export class EventRecorder implements Observer {
     const what = messages[event.type]
     if (what === undefined) return
     const wallMs = this.#clock.wallMs()
-    // One after the other, so that they arrive in order; each has a deadline, so that none delays the rest for long.
+    // Sent one after another, so that they arrive in order. Each has a deadline, so that none delays the rest for long.
     this.#sent = this.#sent.then(() => this.#post(event, what, wallMs)).catch((error: unknown) => this.#report(error))
   }
 
-  /** Resolves when every Event has been written or given up. */
+  /** Resolves once every Event has been written or abandoned. */
   settled(): Promise<void> {
     return this.#sent
   }

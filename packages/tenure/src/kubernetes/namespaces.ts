@@ -3,15 +3,15 @@ import { adviseOnce } from '../advice.ts'
 import { reasonOf } from './client/api-error.ts'
 import type { KubernetesClient } from './client/client.ts'
 
-/** Where Leases are kept by default. */
+/** The default namespace for Leases. */
 export const defaultNamespace = 'default'
 
-/** Clients that were examined: an elector does so by its own option, and then its store does. */
+/** Clients that were already checked: an elector checks its own option, and then its store would check again. */
 const advised = new WeakSet<KubernetesClient>()
 
 /**
- * Warns once if Leases are kept in `default` although the pod or the context is in another namespace. With rights in the
- * whole cluster nothing else would show it: programs of two namespaces would share a Lease of the same name.
+ * Warns once if Leases are kept in `default` although the pod or the context is in another namespace. With cluster-wide
+ * permissions, nothing else would reveal it: programs in two namespaces would share a Lease of the same name.
  */
 export function adviseOnNamespace(
   client: KubernetesClient,
@@ -23,17 +23,17 @@ export function adviseOnNamespace(
   advised.add(client)
   const home = client.home?.()
   if (!home || home.namespace === defaultNamespace) return
-  const kept = `${across}Leases are kept in the namespace "default", and POD_NAMESPACE is not set.`
-  const danger = `With rights in the whole cluster, equal names of two namespaces would share one ${across}Lease.`
+  const kept = `${across}Leases are kept in the namespace "default", because POD_NAMESPACE is not set.`
+  const danger = `With cluster-wide permissions, elections with the same name in two namespaces would share one ${across}Lease.`
   const byUrl = option === 'namespace' ? ` (in a URL: ${scheme}://${home.namespace})` : ''
   const passed = `${option}: ${JSON.stringify(home.namespace)}${byUrl}`
   adviseOnce(
     'INVALID_OPTION',
-    `${kept} ${home.said} ${danger} Set POD_NAMESPACE, in a pod by the downward API, or pass ${passed}.`,
+    `${kept} ${home.said} ${danger} Set POD_NAMESPACE (in a pod with the downward API), or pass ${passed}.`,
   )
 }
 
-/** Whether that namespace exists; undefined if the caller may not ask. */
+/** Whether the namespace exists. Undefined if the caller may not ask. */
 export async function namespaceExists(
   client: KubernetesClient,
   namespace: string,

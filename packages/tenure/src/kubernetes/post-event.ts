@@ -4,7 +4,7 @@ import type { KubernetesClient } from './client/client.ts'
 
 /** An Event, as `kubectl get events` and `kubectl describe` show it. */
 export interface KubernetesEvent {
-  /** The object that it is about. */
+  /** The object that the Event is about. */
   readonly about: {
     readonly apiVersion: string
     readonly kind: string
@@ -16,11 +16,11 @@ export interface KubernetesEvent {
   /** In CamelCase. */
   readonly reason: string
   readonly message: string
-  /** The program that reports it, and which of its replicas. */
+  /** The program that reports the Event, and which of its replicas. */
   readonly component: string
   readonly host: string
   readonly wallMs: number
-  /** What to do if the caller may not write it. */
+  /** What to do if the caller may not write Events. */
   readonly advice: string
 }
 

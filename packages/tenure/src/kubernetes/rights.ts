@@ -5,15 +5,15 @@ import type { ApiAnswer } from './client/api-error.ts'
 import type { KubernetesClient } from './client/client.ts'
 import { asText } from './codec/lease.ts'
 
-/** A kind of object that elections are kept in. */
+/** A kind of object that stores elections. */
 export interface ElectionKind<Write extends string = string> {
   readonly group: string
   readonly version: string
   readonly plural: string
   readonly kind: string
-  /** The right that renewals and take-overs need. */
+  /** The verb that renewals and takeovers need. */
   readonly write: Write
-  /** The folder with a Role. */
+  /** The directory with a Role. */
   readonly manifests: string
 }
 
@@ -26,14 +26,16 @@ const leases: ElectionKind<'update'> = {
   manifests: 'deploy/kubernetes',
 }
 
-/** A right that an elector uses. */
+/** A verb that an elector uses. */
 type Verb<Write extends string = string> = 'get' | 'create' | 'watch' | Write
 
-/** What a caller may do with the object of one election, as the API server says itself. */
+/** What a caller may do with the object of one election, according to the API server. */
 export type Rights<Write extends string> = Readonly<Record<Verb<Write>, boolean>> & {
-  /** Whether an elector works with these. It does without `watch`, and without `create` once the object exists. */
+  /** Whether an elector works with these. It works without `watch`, and without `create` once the object exists. */
   readonly enough: boolean
-  /** The user, the missing right, the object, the effect and what to apply; undefined if nothing is missing. */
+  /**
+   * Names the user, the missing permission, the object, the effect and what to apply. Undefined if nothing is missing.
+   */
   readonly missing: TenureError | undefined
 }
 
@@ -47,15 +49,18 @@ interface Place {
 
 const reviewPath = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
 const selfPath = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
-/** For each question. */
+/** Timeout for each request. */
 const patienceMs = 5_000
-/** The last question of each client: electors that share a client ask in turn, over one connection more. */
+/**
+ * The last check of each client. Electors that share a client check in turn, so that they open only one more
+ * connection.
+ */
 const turns = new WeakMap<KubernetesClient, Promise<unknown>>()
 
 /**
- * Asks which rights the caller has, without using them: four requests, at most six if one is missing. Undefined if that
- * cannot be found out: the question is forbidden, unknown to the server, not answered, or answered with an error.
- * `question` is added to the message about a missing right.
+ * Asks which permissions the caller has, without using them: four requests, or up to six if one is missing. Undefined
+ * if that cannot be determined: the request is forbidden, unknown to the server, unanswered, or fails. `question` is
+ * added to the message about a missing permission.
  */
 export function askRights(
   client: KubernetesClient,
@@ -66,7 +71,7 @@ export function askRights(
   return askRightsOn(leases, client, place, question, call)
 }
 
-/** The same for another kind of object. */
+/** Like {@link askRights}, for another kind of object. */
 export function askRightsOn<Write extends string>(
   kind: ElectionKind<Write>,
   client: KubernetesClient,
@@ -92,14 +97,14 @@ async function ask<Write extends string>(
   const allowed = Object.fromEntries(verbs.map((verb) => [verb, false])) as Record<Verb<Write>, boolean>
   let remark = ''
   try {
-    // The right to write comes first: without this question, its lack would show only at the first renewal.
+    // Check write access first: without this check, its lack would show only at the first renewal.
     for (const verb of [kind.write, 'get', 'create', 'watch'] as const) {
       const status = statusOf(await request('POST', reviewPath, reviewOf(kind, verb, place)))
       if (typeof status?.['allowed'] !== 'boolean') return undefined
-      // An authorizer failed, such as a webhook: it may allow this when it is back.
+      // An authorizer failed, for example a webhook. It may allow this once it is back.
       if (!status['allowed'] && asText(status['evaluationError']) !== '') return undefined
       allowed[verb] = status['allowed']
-      // For instance, a Role that is bound and does not exist.
+      // For example, a bound Role that does not exist.
       if (!status['allowed']) remark ||= asText(status['reason'])
     }
     const lacks = verbs.filter((verb) => !allowed[verb])
@@ -111,7 +116,7 @@ async function ask<Write extends string>(
     const user = userOf(await request('POST', selfPath, selfReview))
     return { ...allowed, enough, missing: inWords(kind, missing, place, { user, remark, question }) }
   } catch {
-    // The election asks the same server, and reports what is wrong with it.
+    // The election uses the same server and reports its errors.
     return undefined
   }
 }
@@ -120,7 +125,7 @@ type Ask = (method: 'GET' | 'POST', path: string, body?: object) => Promise<ApiA
 
 const selfReview = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
 
-/** A Role may be limited to one object by its name, but the right to create is decided before the name is known. */
+/** A Role may be limited to one object by its name, but "create" is authorized before the name is known. */
 function reviewOf({ group, plural }: ElectionKind, verb: Verb, { namespace, name }: Place): object {
   const named = verb === 'create' ? {} : { name }
   return {
@@ -143,7 +148,7 @@ async function exists(
   return (await request('GET', `/apis/${group}/${version}/namespaces/${namespace}/${plural}/${name}`)).status === 200
 }
 
-/** Undefined before Kubernetes 1.28, which does not know the question. */
+/** Undefined before Kubernetes 1.28, which does not support this review. */
 function userOf(answer: ApiAnswer): string | undefined {
   const info = statusOf(answer)?.['userInfo']
   return (isObject(info) && asText(info['username'])) || undefined
@@ -155,7 +160,7 @@ function inWords(
   { namespace, name }: Place,
   { user, remark, question }: { readonly user: string | undefined; readonly remark: string; readonly question: string },
 ): TenureError {
-  const who = user === undefined ? 'The user that this program runs as' : `"${user}"`
+  const who = user === undefined ? 'The user of this program' : `"${user}"`
   const what = missing.length < 2 ? missing.join('') : `${missing.slice(0, -1).join(', ')} or ${missing.at(-1)}`
   const added = remark === '' ? '' : ` The API server adds: ${remark.replace(/\.?$/, '.')}`
   const text = `${who} may not ${what} ${kind.kind} "${namespace}/${name}".${added} ${effectOf(kind, missing)}`
@@ -165,9 +170,9 @@ function inWords(
 
 function effectOf({ kind, write }: ElectionKind, missing: readonly Verb[]): string {
   if (missing.includes('get')) return 'It cannot take part in the election.'
-  if (missing.includes(write)) return 'It can neither renew nor take over: what it leads ends at the deadline.'
-  if (missing.includes('create')) return `It waits until somebody else has created the ${kind}.`
-  return 'The election works without: standbys poll. Add "watch" to its Role for speed.'
+  if (missing.includes(write)) return 'It can neither renew nor take over: its leadership ends at the deadline.'
+  if (missing.includes('create')) return `It must wait until another program creates the ${kind}.`
+  return 'The election works without it, but standbys poll. Add "watch" to its Role for faster takeovers.'
 }
 
 function toApply({ group, plural, write, manifests }: ElectionKind, user = 'NAME', namespace: string): string {
@@ -175,16 +180,16 @@ function toApply({ group, plural, write, manifests }: ElectionKind, user = 'NAME
   const subject = account === undefined ? `--user=${asWord(user)}` : `--serviceaccount=${account}`
   const role = `kubectl create role tenure -n ${namespace} --verb=get,create,${write},watch --resource=${plural}.${group}`
   const binding = `kubectl create rolebinding tenure -n ${namespace} --role=tenure ${subject}`
-  return `Bind the Role of ${manifests} to it in namespace "${namespace}", or: ${role} && ${binding}`
+  return `Bind the Role from ${manifests} to it in namespace "${namespace}", or run: ${role} && ${binding}`
 }
 
-/** Quoted, so that a shell reads it as one word. */
+/** Quotes a text, so that a shell reads it as one word. */
 function asWord(text: string): string {
   return /^[\w.:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** A question for the reader, if the namespace may not be the intended one. */
+/** A hint for errors, if the default namespace may not be the intended one. */
 export function aboutDefault(namespace: string): string {
   if (namespace !== 'default' || process.env['POD_NAMESPACE']) return ''
-  return ' Is the namespace "default" meant? POD_NAMESPACE is not set: set it by the downward API, or name the namespace.'
+  return ' The namespace is "default" because POD_NAMESPACE is not set. If another one is meant, set POD_NAMESPACE with the downward API, or pass the namespace.'
 }

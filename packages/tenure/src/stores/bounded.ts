@@ -5,8 +5,8 @@ import { Bound } from '../http/bound.ts'
 import type { CallOptions } from '../lease-store.ts'
 
 /**
- * A call within its own deadline, whatever the client does. `service` is what has to answer. The signal that `action` gets
- * ends what it has sent, as far as the client heeds it.
+ * Runs a call within its own deadline, even if the client ignores the timeout. `service` names the server in errors.
+ * The signal that `action` gets cancels its requests, if the client supports that.
  */
 export function bounded<T>(
   clock: Clock,
@@ -16,14 +16,14 @@ export function bounded<T>(
 ): Promise<T> {
   return withBound(clock, service, call, (bound) => {
     const ending = new AbortController()
-    // A listing reads many objects at once, and clients do not always stop listening.
+    // A listing reads many objects at once, and some clients do not remove their listeners.
     setMaxListeners(0, ending.signal)
     bound.onEnd((reason) => ending.abort(reason))
     return bound.race(action(ending.signal))
   })
 }
 
-/** The same for an action that heeds the bound by itself. */
+/** Like {@link bounded}, for an action that observes the bound itself. */
 export async function withBound<T>(
   clock: Clock,
   service: string,
@@ -44,7 +44,7 @@ export async function withBound<T>(
   }
 }
 
-/** The error for an answer that did not come in time. */
+/** The error for an answer that did not arrive in time. */
 export function lateAnswer(service: string, timeoutMs: number): TenureError {
   const text = `${service} did not answer within ${Math.round(timeoutMs)} ms.`
   return new TenureError('TIMEOUT', text, { retryable: true })

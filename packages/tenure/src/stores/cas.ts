@@ -8,19 +8,19 @@ import { decodeRecord, encodeRecord, recordOf, unusable } from './record.ts'
 import { termInRecord, type Current, type Draft } from './rules.ts'
 import { swapStore, type Swapped, type SwapServer } from './swap.ts'
 
-/** A value and the backend's own version of it, which must differ after every write. */
+/** A value and the version that the backend assigned to it. Every write must change the version. */
 export interface VersionedValue {
   readonly value: string
   readonly version: string
 }
 
-/** What `casStore` needs of a backend: a linearizable read and a conditional write of one text per election. */
+/** What `casStore` needs from a backend: a linearizable read and a conditional write of one text per election. */
 export interface CompareAndSwap {
-  /** The newest value, never one from a cache or a lagging replica. */
+  /** The newest value, never from a cache or a lagging replica. */
   get(election: string, options: CallOptions): Promise<VersionedValue | undefined>
   /**
-   * Writes only if the version is still `version` (undefined: only if there is no value). Gives the new version, or
-   * undefined if the condition did not hold. When the outcome is not known for sure, it must throw.
+   * Writes only if the version is still `version` (undefined: only if there is no value). Returns the new version, or
+   * undefined if the condition did not hold. If the outcome is uncertain, it must throw.
    */
   putIfVersion(
     election: string,
@@ -29,14 +29,15 @@ export interface CompareAndSwap {
     options: CallOptions,
   ): Promise<string | undefined>
   /**
-   * Removes the value only if the version is still `version`. Gives whether it did. When the outcome is not known for
-   * sure, it must throw. With it, the store can forget elections, together with their terms.
+   * Removes the value only if the version is still `version`. Returns whether it did. If the outcome is uncertain, it
+   * must throw. Without this method, the store cannot forget elections. With it, forgetting an election forgets its
+   * term too.
    */
   removeIfVersion?(election: string, version: string, options: CallOptions): Promise<boolean>
   watch?(election: string, options: CallOptions): AsyncIterable<VersionedValue | undefined>
   /**
-   * A page of all values, at most `limit` of them, in any order that goes on from `after`, the `next` of the page before
-   * (undefined: from the beginning). No `next` means that there are no more.
+   * A page of at most `limit` values, in any order that continues after `after`, the `next` of the previous page
+   * (undefined: from the beginning). Without `next`, the page is the last one.
    */
   list?(
     page: { readonly after: string | undefined; readonly limit: number },
@@ -46,7 +47,7 @@ export interface CompareAndSwap {
 }
 
 /**
- * Makes a lease store of anything that can compare and swap. Expiry is observed by the candidates.
+ * Builds a lease store from anything that supports compare-and-swap. The candidates observe expiry.
  *
  * @example
  * const store = casStore({
@@ -79,7 +80,7 @@ class CasServer implements SwapServer<Current> {
     if (removeIfVersion) {
       this.remove = async (election, { record }, withTerm, call) => {
         if (!withTerm) throw termInRecord(election)
-        // Nothing but true counts: a client may answer with something else for a condition that did not hold.
+        // Only `true` counts: a client may return another truthy value when the condition did not hold.
         const removed: unknown = record && (await removeIfVersion.call(backend, election, record.version, call))
         return removed === true
       }
@@ -110,18 +111,20 @@ class CasServer implements SwapServer<Current> {
   }
 }
 
-/** Opened when it is first read, so that what goes wrong reaches the reader. */
+/** Opens the watch when it is first read, so that errors reach the reader. */
 async function* statesOf(election: string, open: () => AsyncIterable<VersionedValue | undefined>) {
   for await (const found of open()) yield foundOf(election, found)
 }
 
-/** Only a text is a version. Many clients say null for nothing, and nothing must never look like a grant. */
+/**
+ * Accepts only a string as a version. Many clients return null for "not written", which must never look like a grant.
+ */
 function writtenVersion(answer: unknown): string | undefined {
   if (answer === undefined || answer === null) return undefined
   if (typeof answer === 'string' && answer !== '') return answer
   throw new TenureError(
     'RECORD_INVALID',
-    `putIfVersion gave ${typeOf(answer)}; it must give the new version as a text that is not empty, or undefined if the condition did not hold.`,
+    `putIfVersion returned ${typeOf(answer)}. It must return the new version as a non-empty string, or undefined if the condition did not hold.`,
   )
 }
 
@@ -130,8 +133,8 @@ function foundOf(election: string, found: VersionedValue | null | undefined): Cu
   for (const field of ['value', 'version'] as const) {
     const given: unknown = found[field]
     if (typeof given === 'string' && (given !== '' || field === 'value')) continue
-    const rule = 'get must give { value, version }, both texts and the version not empty'
-    throw unusable(election, `${rule}, and its ${field} is ${typeOf(given)}`)
+    const rule = 'get must return { value, version }, two strings with a non-empty version'
+    throw unusable(election, `${rule}, but its ${field} is ${typeOf(given)}`)
   }
   const record = recordOf(election, found.value, found.version)
   return { record, highestTerm: record.term, remainingMs: undefined }
@@ -139,6 +142,6 @@ function foundOf(election: string, found: VersionedValue | null | undefined): Cu
 
 function typeOf(value: unknown): string {
   if (value === undefined || value === null) return 'missing'
-  if (value === '') return 'an empty text'
+  if (value === '') return 'an empty string'
   return `${typeof value === 'object' ? 'an' : 'a'} ${typeof value}`
 }

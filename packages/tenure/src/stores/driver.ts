@@ -4,8 +4,8 @@ import { messageOf } from '@tenure/internal/message'
 import { TenureError } from '../errors.ts'
 
 /**
- * Loads a client that users install themselves: the one beside this library or, where the library is installed
- * elsewhere, as a command is, the one of the project in the working directory.
+ * Loads a client package that users install themselves. Looks next to this library first, then in the working
+ * directory's project, because the library may be installed globally as a command.
  */
 export async function loadDriver(name: string): Promise<object> {
   try {
@@ -22,8 +22,8 @@ export async function loadDriver(name: string): Promise<object> {
 }
 
 /**
- * The same at once, for a function that refuses what is wrong before it returns. `need` says what the package is needed
- * for, `instead` what works without it.
+ * Synchronous {@link loadDriver}, for functions that must report errors before they return. `need` says why the package
+ * is needed, and `instead` says what works without it.
  */
 export function loadDriverNow(name: string, need: string, instead: string): object {
   let cause: unknown
@@ -38,26 +38,26 @@ export function loadDriverNow(name: string, need: string, instead: string): obje
   throw new TenureError('DRIVER_MISSING', `${need}: npm install ${name} (${where}). ${instead}`, { cause })
 }
 
-const where = 'in the folder of your project, with --global where the command "tenure" was installed so'
+const where = 'in the directory of your project, or with --global if the "tenure" command was installed with --global'
 
-/** What is to be installed, and where it is found. */
+/** The error for a package that is not installed. It says what to install, and where. */
 export function missing(needed: string, name: string, cause?: unknown): TenureError {
   return new TenureError('DRIVER_MISSING', `This store needs ${needed}: npm install ${name} (${where})`, { cause })
 }
 
-/** Packages of both module systems, alike. */
+/** Returns a package's exports for both ES modules and CommonJS. */
 function unwrapped(loaded: object): object {
   const inner: unknown = Reflect.get(loaded, 'default')
   return typeof inner === 'object' || typeof inner === 'function' ? (inner ?? loaded) : loaded
 }
 
-/** Whether it is this package that is not there, and not one that it needs. */
+/** True if this package itself is missing. False if a package that it depends on is missing. */
 function isMissing(cause: unknown, name: string): boolean {
   const code: unknown = cause instanceof Error && Reflect.get(cause, 'code')
   return /^(ERR_)?MODULE_NOT_FOUND$/.test(String(code)) && messageOf(cause).includes(`'${name}'`)
 }
 
 function broken(name: string, cause: unknown): TenureError {
-  const text = `The package "${name}" cannot be loaded: ${messageOf(cause)}. Install it again: npm install ${name}`
+  const text = `The package "${name}" cannot be loaded: ${messageOf(cause)}. Reinstall it: npm install ${name}`
   return new TenureError('DRIVER_MISSING', text, { cause })
 }

@@ -1,5 +1,6 @@
 /**
- * Elections in DynamoDB: two items each, the record and the highest term, written only over the version that was read.
+ * Keeps elections in DynamoDB. Each election has two items, the record and the highest term, which are overwritten only
+ * at the version that was read.
  *
  * @module
  */
@@ -22,11 +23,13 @@ export type { AwsClient } from './aws/client.ts'
 export type { DynamoDBApi } from './dynamodb/api.ts'
 export type { InspectableStore } from './finding.ts'
 
-/** What {@link dynamodbStore} takes. */
+/** Options of {@link dynamodbStore}. */
 export interface DynamoDBStoreOptions {
-  /** A `DynamoDB` or a `DynamoDBClient` of `@aws-sdk/client-dynamodb` 3. It stays yours: the store closes nothing. */
+  /**
+   * A `DynamoDB` or a `DynamoDBClient` of `@aws-sdk/client-dynamodb` 3. The caller owns it: the store never closes it.
+   */
   readonly client: DynamoDBApi | AwsClient
-  /** A table whose partition key is a text named `id`, without a sort key. */
+  /** A table with a string partition key named `id` and no sort key. */
   readonly table: string
   readonly clock?: Clock | undefined
 }
@@ -34,7 +37,7 @@ export interface DynamoDBStoreOptions {
 const names: OptionNames<DynamoDBStoreOptions> = { client: true, table: true, clock: true }
 
 /**
- * Keeps elections in a table of DynamoDB, through the client that a program has already.
+ * Keeps elections in a DynamoDB table, using a client that the program already has.
  *
  * @example
  * const store = dynamodbStore({ client: new DynamoDB({}), table: 'leases' })
@@ -64,7 +67,7 @@ class DynamoDBTable implements ObjectPlace {
   get(election: string, kind: Kind, call: CallOptions): Promise<VersionedValue | undefined> {
     return this.#bounded(call, async (signal) => {
       const key = { id: { S: idOf(election, kind) } }
-      // Without it a replica answers that may lag behind.
+      // Without ConsistentRead, a lagging replica may answer.
       const input = { TableName: this.#table, Key: key, ConsistentRead: true }
       const { Item: item } = await this.#call('getItem', input, signal)
       return item && valueOf(item)
@@ -123,7 +126,7 @@ class DynamoDBTable implements ObjectPlace {
     return `the item "${idOf(election, kind)}" of the table ${this.#table}`
   }
 
-  /** What is wrong with the table's settings. */
+  /** Problems with the table's settings. */
   inspect(call: CallOptions): Promise<readonly Finding[]> {
     return this.#bounded(call, (signal) => inspectTable(this.#call, this.#table, signal))
   }
@@ -146,7 +149,7 @@ function isAt(version: string) {
   }
 }
 
-/** The condition did not hold, or another write was under way: nothing was written, for certain. */
+/** True if the condition did not hold or another write was in progress. In both cases nothing was written. */
 function isOvertaken(error: unknown): boolean {
   return /^(ConditionalCheckFailed|TransactionConflict)Exception$/.test(awsNameOf(error))
 }
@@ -155,11 +158,11 @@ function idOf(election: string, kind: Kind): string {
   return `${kind}/${election}`
 }
 
-/** What another program wrote has no content that could be read, or no version. */
+/** An item that another program wrote may lack the content or the version. */
 function valueOf({ content, version }: DynamoDBItem): VersionedValue {
   return { value: content?.S ?? '', version: version?.S ?? '' }
 }
 
 function missing(table: string): string {
-  return `There is no such table in this region and account. Create it: aws dynamodb create-table --table-name ${table} --attribute-definitions AttributeName=id,AttributeType=S --key-schema AttributeName=id,KeyType=HASH --billing-mode PAY_PER_REQUEST`
+  return `The table does not exist in this region and account. Create it: aws dynamodb create-table --table-name ${table} --attribute-definitions AttributeName=id,AttributeType=S --key-schema AttributeName=id,KeyType=HASH --billing-mode PAY_PER_REQUEST`
 }

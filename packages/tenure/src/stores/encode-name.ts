@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 const hashedName = /^h--[0-9a-f]{64}$/
 
 /**
- * A name for a store with narrower names than ours: valid ones verbatim, others hashed. Names that look hashed are
- * hashed themselves, so no two names meet; the record keeps the original.
+ * Encodes a name for a store that allows fewer characters. Valid names stay as they are; others are hashed. A name that
+ * looks like a hash is hashed too, so no two names collide. The record keeps the original name.
  */
 export function encodeName(name: string, valid: RegExp): string {
   if (valid.test(name) && !hashedName.test(name)) return name

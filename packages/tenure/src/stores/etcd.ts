@@ -23,23 +23,23 @@ import { Watches } from './watches.ts'
 
 export type { Provided } from '../http/provided.ts'
 
-// What the election service keeps its data with; no candidate needs it.
+// Used by the election service for its own data. Candidates do not need it.
 export type { KeyValue, Operation, Transaction, TransactionAnswer } from '../etcd/messages.ts'
 export { openEtcdKeys, type EtcdKeys } from '../etcd/open.ts'
 
-/** What {@link etcdStore} takes. */
+/** Options of {@link etcdStore}. */
 export interface EtcdStoreOptions extends EtcdCredentials {
-  /** Addresses of members of one cluster, such as `http://10.0.0.1:2379`. Name all of them. */
+  /** URLs of the members of one cluster, such as `http://10.0.0.1:2379`. List all members. */
   readonly endpoints: string | readonly string[]
-  /** Below which the keys are kept. Default: `tenure`. */
+  /** Prefix of all keys. Default: `tenure`. */
   readonly prefix?: string | undefined
-  /** With `password`, where etcd has authentication switched on. */
+  /** User name, if etcd has authentication enabled. Requires `password`. */
   readonly user?: string | undefined
-  /** Asked for again whenever a new token is needed. */
+  /** A function is called again whenever a new token is needed. */
   readonly password?: Provided | undefined
-  /** Certificates of authorities to trust, as PEM text. Default: those that Node trusts. */
+  /** CA certificates to trust, as PEM text. Default: those that Node trusts. */
   readonly ca?: Provided | undefined
-  /** A certificate for the connection, as PEM text; with `key`. It does not name a user of etcd. */
+  /** A client certificate for the connection, as PEM text. Requires `key`. It does not identify an etcd user. */
   readonly cert?: Provided | undefined
   readonly key?: Provided | undefined
   readonly clock?: Clock | undefined
@@ -55,14 +55,14 @@ const names: OptionNames<EtcdStoreOptions> = {
   key: true,
   clock: true,
 }
-/** A watch that lasted this long may be resumed at once; one that ends sooner is left to the engine to pace. */
+/** A watch that lasted this long may be resumed immediately. If it ends sooner, the engine decides when to retry. */
 const settledMs = 5_000
-/** This many fit into an answer, however large each record is, and into a transaction (`--max-txn-ops`). */
+/** This many records fit into an answer, regardless of their size, and into a transaction (`--max-txn-ops`). */
 const mostOnPage = 100
 
 /**
- * Keeps each election in two keys of etcd 3.4 or newer, over its JSON gateway. Expiry is observed by the candidates:
- * leases of etcd are not used, since a member that has lost its cluster may confirm them.
+ * Keeps each election in two keys of etcd 3.4 or newer, using its JSON gateway. The candidates observe expiry. The
+ * store does not use etcd leases, because a member that has lost its cluster may still confirm them.
  *
  * @example
  * const store = etcdStore({ endpoints: ['http://10.0.0.1:2379', 'http://10.0.0.2:2379', 'http://10.0.0.3:2379'] })
@@ -80,7 +80,7 @@ export function etcdStore(options: EtcdStoreOptions): InspectableStore {
 }
 
 /**
- * Leases on the client of keys that are open already, below another prefix.
+ * A lease store on an already open etcd client, below another prefix.
  *
  * @example
  * const leases = leasesOn(keys, `${keys.prefix}/leases`, clock)
@@ -97,9 +97,9 @@ export function leasesOn(
   }
 }
 
-/** What the two keys of an election say. */
+/** The decoded state of an election's two keys. */
 interface FoundKeys extends Current {
-  /** What the key with the highest term says. */
+  /** Content of the key with the highest term. */
   readonly kept: KeptTerm | undefined
   /** What the next transaction compares. */
   readonly pair: Pair
@@ -137,7 +137,7 @@ class EtcdServer implements SwapServer<FoundKeys> {
   async swap(election: string, over: FoundKeys, draft: Draft, call: CallOptions): Promise<Swapped<FoundKeys>> {
     const keys = this.#keysOf(election)
     const kept = { term: Math.max(over.highestTerm, draft.term), leaseDurationMs: draft.leaseDurationMs }
-    // Most renewals leave it as it is.
+    // Most renewals leave the term key unchanged.
     const isKept = over.kept?.term === kept.term && over.kept.leaseDurationMs === kept.leaseDurationMs
     const text = encodeRecord(draft, () => this.#clock.randomId())
     const termText = isKept ? '' : encodeTerm(election, kept, this.#clock.randomId())
@@ -178,7 +178,7 @@ class EtcdServer implements SwapServer<FoundKeys> {
   async list({ after = '', limit }: Page, call: CallOptions): Promise<ListPage> {
     const folder = `${this.#prefix}/`
     const most = Math.min(limit, mostOnPage)
-    // Keys alone at first, a record and a term for each: what other programs keep there may be of any size.
+    // Read only the keys first, a record and a term per election: values of other programs may have any size.
     const range = { get: folder + after, rangeEnd: `${folder}\x7f`, limit: 2 * most, keysOnly: true }
     const { ranges } = await this.#get([range], call)
     const { found = [], more = false } = ranges[0] ?? {}
@@ -212,12 +212,15 @@ class EtcdServer implements SwapServer<FoundKeys> {
     return { ...pair, revision, found: foundOf(election, keys, pair) }
   }
 
-  /** Without a comparison it always succeeds. It is linearizable, because it does not ask for less. */
+  /**
+   * Without a comparison, the transaction always succeeds. It is linearizable because it does not request serializable
+   * reads.
+   */
   async #get(gets: readonly Operation[], call: CallOptions): Promise<TransactionAnswer> {
     return this.#client.transact({ compare: [], success: gets, failure: [] }, call)
   }
 
-  /** The state as it is, then each change; resumed where it broke off, on another member perhaps. */
+  /** Yields the current state, then each change. Resumes after an interruption, possibly on another member. */
   async *#follow(election: string, signal: AbortSignal): AsyncGenerator<FoundKeys, void, undefined> {
     const keys = this.#keysOf(election)
     let readMs = -Infinity
@@ -233,11 +236,12 @@ class EtcdServer implements SwapServer<FoundKeys> {
         if (this.#clock.monotonicMs() - openedMs < settledMs) return
       } catch (error) {
         const nowMs = this.#clock.monotonicMs()
-        // The history up to there is gone: what is there now takes its place. Once; then the engine paces it.
+        // The history up to this revision was compacted, so read the current state instead. Only once: after that, the
+        // engine decides when to retry.
         const gone = error instanceof EtcdError && error.reason === 'compacted' && nowMs - readMs >= settledMs
         const cut = isTenureError(error) && error.retryable && nowMs - openedMs >= settledMs
         if (!gone && !cut) throw error
-        // Silence can mean that the revisions are not ours any more, as after a restored backup.
+        // Silence can mean that the revisions have restarted, for example after a restored backup.
         if (gone || error.code === 'TIMEOUT') seen = undefined
       }
     }
@@ -258,7 +262,7 @@ class EtcdServer implements SwapServer<FoundKeys> {
       silenceMs: () => silenceOf(seen.found.record),
     })
     for await (const answer of answers) {
-      // Keys of a fleet whose prefix is below this election may be in between.
+      // If another prefix is below this election's keys, its keys may be in the range too.
       const events = answer.filter(({ keyValue: { key } }) => key === keys.record || key === keys.term)
       for (const [index, event] of events.entries()) {
         const { type, keyValue } = event
@@ -266,7 +270,7 @@ class EtcdServer implements SwapServer<FoundKeys> {
         const value = type === 'put' ? keyValue : undefined
         const { record, term } = seen
         const pair = { record: key === keys.record ? value : record, term: key === keys.term ? value : term }
-        // What one transaction wrote is shown as one.
+        // Changes of one transaction are yielded together.
         const isWhole = events[index + 1]?.keyValue.modRevision !== revision
         seen = { ...pair, revision, found: isWhole ? foundOf(election, keys, pair) : seen.found }
         if (isWhole) yield seen
@@ -274,14 +278,14 @@ class EtcdServer implements SwapServer<FoundKeys> {
     }
   }
 
-  /** Names hold no slash once they are encoded, so that no key of one election or prefix is a key of another. */
+  /** Encoded names contain no slash, so no key of one election or prefix is a key of another. */
   #keysOf(election: string): Keys {
     const folder = `${this.#prefix}/${encodeURIComponent(election)}/`
     return { record: `${folder}record`, term: `${folder}term` }
   }
 }
 
-/** The two keys as etcd has them. */
+/** The two keys as etcd stores them. */
 interface Pair {
   readonly record: KeyValue | undefined
   readonly term: KeyValue | undefined
@@ -306,8 +310,8 @@ function samePair(keys: Keys, pair: Pair): Comparison[] {
 }
 
 /**
- * By revision and by content. Revisions begin again when the data of a server are replaced, so that one that was seen
- * before can be another value's now; and no two values that are written here are alike.
+ * Compares by revision and by content. Revisions restart when a server's data is replaced, so a revision that was seen
+ * before may belong to another value. The content is unique for every write.
  */
 function sameRecord({ record: key }: Keys, { record }: Pair): Comparison[] {
   if (!record) return [isAbsent(key)]
@@ -318,7 +322,10 @@ function sameRecord({ record: key }: Keys, { record }: Pair): Comparison[] {
   ]
 }
 
-/** By content alone, whose nonce belongs to one history: a value that is there again means what it meant. */
+/**
+ * Compares by content alone. Its nonce belongs to one history, so if the same value exists again, it has the same
+ * meaning.
+ */
 function sameTerm({ term: key }: Keys, { term }: Pair): Comparison {
   return term ? { key, value: term.value } : isAbsent(key)
 }
@@ -347,7 +354,7 @@ function currentOf(record: LeaseRecord | undefined, kept: KeptTerm | undefined) 
   return { record, highestTerm, remainingMs: undefined, lastDurationMs: kept?.leaseDurationMs, kept }
 }
 
-/** The election whose record has this key; undefined for other keys, those of other programs among them. */
+/** The election whose record has this key. Undefined for other keys, including those of other programs. */
 function electionIn(key: string): string | undefined {
   const name = /^([^/]+)\/record$/.exec(key)?.[1]
   try {
@@ -359,5 +366,5 @@ function electionIn(key: string): string | undefined {
 }
 
 function readKey<T>(key: string, read: () => T): T {
-  return readAt(`the key "${key}" of etcd`, 'prefix', read)
+  return readAt(`the etcd key "${key}"`, 'prefix', read)
 }

@@ -33,27 +33,28 @@ export type { SignOfLife } from './file/sign-of-life.ts'
 
 /** Options of {@link fileStore}. Exactly one of `directory` and `path` must be given. */
 export interface FileStoreOptions {
-  /** Where the files of any number of elections are kept. It is created when a lease is first asked for. */
+  /** Directory for the files of any number of elections. Created on the first call that asks for a lease. */
   readonly directory?: string | undefined
-  /** The file of one election. Two more, with the endings `.lock` and `.term`, are kept beside it. */
+  /** The file of a single election. Two more files, with the suffixes `.lock` and `.term`, are kept next to it. */
   readonly path?: string | undefined
   readonly clock?: Clock | undefined
   /** Accepts a directory on a network or FUSE file system, where a lock may be local to one host. Default: false. */
   readonly allowNetworkFilesystem?: boolean | undefined
   /**
-   * Lets the users of one group take part: the directory gets mode 2770 if it is made, and the files 0660. Each of them
-   * can then elect itself, end a leadership or keep everybody out. Default: false, and only this user takes part.
+   * Lets all users of a group take part: a directory that the store creates gets mode 2770, and files get 0660. Each of
+   * these users can elect itself, end a leadership, or block everyone else. Default: false, only this user takes part.
    */
   readonly shareWithGroup?: boolean | undefined
   /**
-   * Whether others may take over as soon as this process is dead. Default: true. Choose false for work that starts
-   * subprocesses: those may outlive it, so others should wait for the lease to expire.
+   * Whether another candidate may take over as soon as this process is dead. Default: true. Set it to false for work
+   * that starts subprocesses: they may outlive this process, so other candidates should wait for the lease to expire.
    */
   readonly fastTakeover?: boolean | undefined
   /**
-   * Lets another process serve the sign of life: its socket must stay open as long as the work may run. At `path`, in
-   * the leases' directory, the next leader clears it away if it is left behind; it is undefined where none can be. It
-   * is called under the election's lock, so it should answer fast; with undefined, others wait for the lease to expire.
+   * Lets another process serve the liveness socket, which must stay open as long as the work may run. `path` is a
+   * suitable path in the directory of the leases, where the next leader removes a leftover socket. It is undefined if
+   * no socket can be created there. The function is called while the store holds the election's lock, so it should
+   * return quickly. If it returns undefined, other candidates wait for the lease to expire.
    */
   readonly signOfLife?: OpenSign | undefined
 }
@@ -69,7 +70,7 @@ const names: OptionNames<FileStoreOptions> = {
 }
 
 /**
- * Holds leases in files of a local directory, for processes of one machine. Needs the package `fs-native-extensions`.
+ * Keeps leases in files of a local directory, for processes on one machine. Needs the package `fs-native-extensions`.
  *
  * @example
  * const store = fileStore({ directory: './leases' })
@@ -83,8 +84,8 @@ export function fileStore(options: FileStoreOptions): LeaseStore {
 }
 
 /**
- * Not on the seam for servers that compare and swap: a claim is judged under the election's kernel lock, on exactly what
- * the write goes over, so that there is nothing to compare.
+ * Does not use the compare-and-swap store: a claim is judged under the election's kernel lock, against exactly the
+ * state that the write replaces, so there is nothing to compare.
  */
 class FilePlace implements JudgedPlace {
   readonly expiry = 'own-clock'
@@ -95,7 +96,7 @@ class FilePlace implements JudgedPlace {
   readonly #watches = new Set<LeaseFileWatch>()
   readonly #allowNetworkFilesystem: boolean
   #prepared: Promise<void> | undefined
-  /** Whether a call that only looks has seen the directory. */
+  /** Whether a read-only call has seen the directory. */
   #isThere = false
   #closed = false
 
@@ -132,7 +133,7 @@ class FilePlace implements JudgedPlace {
   ): Promise<Outcome> {
     const verdictOn = async (state: LeaseState) => judge(await this.#currentFor(claim, state))
     return this.#call(signal, async () => {
-      // Most claims to acquire are refused, and for that one look at the record is enough: standbys need no lock.
+      // Most acquire claims are refused, and reading the record is enough for that: standbys need no lock.
       const lease = isHeld(claim) ? undefined : this.#loadLease(claim.election)
       const verdict = lease && (await verdictOn({ lease, mark: undefined }))
       if (verdict && 'answer' in verdict && !verdict.answer.ok) return verdict.answer
@@ -169,7 +170,7 @@ class FilePlace implements JudgedPlace {
         clock: this.#clock,
         reach: (lease) => this.#reach(lease),
         listen: async (listener) => {
-          // Opened outside the call: an abort in its last moment would lose the way to close it.
+          // Opened outside the bounded call: an abort at its last moment would lose the function that closes it.
           const isThere = await this.#look(signal, async () => true)
           return isThere ? this.#listen(election, listener) : undefined
         },
@@ -191,7 +192,7 @@ class FilePlace implements JudgedPlace {
     await this.#signs.close()
   }
 
-  /** The read-modify-write that every change is. */
+  /** The locked read-modify-write that every change uses. */
   #changeLocked(
     claim: { readonly election: string; readonly leaseDurationMs: number },
     signal: AbortSignal,
@@ -211,8 +212,9 @@ class FilePlace implements JudgedPlace {
   }
 
   /**
-   * A new term is durable before the record that carries it can be read, so that no power cut brings it back after
-   * someone saw it. Its file names the socket before that is opened, so that none is left behind for good.
+   * A new term is made durable before the record that contains it becomes readable, so that after a power failure no
+   * term that someone saw is granted again. The term file names the socket before the socket is opened, so that no
+   * socket is left behind forever.
    */
   async #write({ lease, mark }: LeaseState, draft: Draft): Promise<LeaseRecord> {
     const isGrant = draft.attempt !== lease?.record.attempt
@@ -224,7 +226,8 @@ class FilePlace implements JudgedPlace {
 
     if (!record.released) await this.#files.saveMark({ election, highestTerm, leaseDurationMs, socket, clock }, isGrant)
     const signOfLife = isGrant ? await this.#signs.open(record, socket) : lease.signOfLife
-    // A power cut may undo a renewal or a release: that only makes others wait. A grant or a carry must not be undone.
+    // A power failure may undo a renewal or a release, which only makes others wait. It must not undo a grant or a
+    // checkpoint.
     const durable = isGrant || record.carry !== lease.record.carry
     await this.#files.saveLease({ record, clock, signOfLife }, durable)
 
@@ -232,7 +235,9 @@ class FilePlace implements JudgedPlace {
     return record
   }
 
-  /** Whether the holder is dead matters only to a claim of another attempt, and finding that out takes a while. */
+  /**
+   * Checks whether the holder is dead only for a claim of another attempt: nobody else needs it, and the check is slow.
+   */
   async #currentFor(claim: AcquireClaim | HeldClaim, state: LeaseState): Promise<Current> {
     const current = await this.#currentOf(state)
     const { lease } = state
@@ -274,7 +279,7 @@ class FilePlace implements JudgedPlace {
     return reach(this.#files.directory, signOfLife)
   }
 
-  /** For a change: the directory is made if it is missing. */
+  /** For a change: creates the directory if it is missing. */
   #call<T>(signal: AbortSignal, action: () => Promise<T>): Promise<T> {
     return this.#bounded(signal, async () => {
       await this.#prepare()
@@ -283,7 +288,7 @@ class FilePlace implements JudgedPlace {
     })
   }
 
-  /** For a call that only looks: where there is no directory, none is made, and there is nothing to see. */
+  /** For a read-only call: does not create the directory. Returns undefined if the directory does not exist. */
   #look<T>(signal: AbortSignal, action: () => Promise<T>): Promise<T | undefined> {
     return this.#bounded(signal, async () => {
       if (this.#prepared) await this.#prepare()
@@ -293,11 +298,11 @@ class FilePlace implements JudgedPlace {
     })
   }
 
-  /** Bounds a call by its signal. What was begun goes on behind it, and lets go of the lock by itself. */
+  /** Bounds a call by its signal. Work that has begun continues in the background and releases the lock by itself. */
   async #bounded<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
     const { access, directory } = this.#files
     signal.throwIfAborted()
-    if (this.#closed) throw new TenureError('STOPPED', `The file store of "${directory}" was closed.`)
+    if (this.#closed) throw new TenureError('STOPPED', `The file store of "${directory}" is closed.`)
     let abort = (): void => {}
     const aborted = new Promise<never>((_, reject) => {
       abort = () => reject(signal.reason)
@@ -332,7 +337,10 @@ class FilePlace implements JudgedPlace {
   }
 }
 
-/** As a file has times. A lease is never written shorter than its holder counts with. */
+/**
+ * Rounds to whole milliseconds, as the file format requires. The duration is rounded up, so that the lease is never
+ * written shorter than its holder assumes.
+ */
 function inWholeMs({ leaseDurationMs, acquiredAt, renewedAt }: Draft) {
   return {
     leaseDurationMs: Math.ceil(leaseDurationMs),
@@ -342,8 +350,8 @@ function inWholeMs({ leaseDurationMs, acquiredAt, renewedAt }: Draft) {
 }
 
 /**
- * The term, a count within its grant, and a part of the grant's own attempt: unique even when the count starts again after
- * a file was deleted, and the term after it was forgotten.
+ * Builds a version from the term, a count within the grant, and a hash of the grant's attempt. The version stays unique
+ * even if the count restarts after the record file was deleted, or the term restarts after it was forgotten.
  */
 function nextVersion({ term, attempt }: Draft, lease: StoredLease | undefined): string {
   const before = lease?.record.attempt === attempt ? Number(lease.record.version.split('.')[1]) : 0
@@ -369,10 +377,13 @@ function checkValues(options: FileStoreOptions): void {
   }
   if (signOfLife === undefined) return
   if (typeof signOfLife !== 'function') throw invalidOption('signOfLife', signOfLife, 'it must be a function')
-  if (fastTakeover === false) throw invalidOption('fastTakeover', false, 'with "signOfLife" it must not be')
+  if (fastTakeover === false) throw invalidOption('fastTakeover', false, 'it must not be false if "signOfLife" is set')
 }
 
-/** By what only such a claim has: a caller may hand in more than a claim needs. */
+/**
+ * Distinguishes claims by a field that only a held claim has: a caller may pass more fields than an acquire claim
+ * needs.
+ */
 function isHeld(claim: AcquireClaim | HeldClaim): claim is HeldClaim {
   return 'term' in claim
 }

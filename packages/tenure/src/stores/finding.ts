@@ -1,16 +1,19 @@
 import type { CallOptions, LeaseStore } from '../lease-store.ts'
 
-/** Something about a server's settings that a program which relies on it should know: what it is, and what to do. */
+/** A problem with a server's settings: what is wrong, and what to do about it. */
 export interface Finding {
-  /** `unsafe`: two could lead, or a term come back. `tight`: it works, and could fail less. */
+  /**
+   * `unsafe`: two candidates could lead at once, or a term could be granted twice. `tight`: the setting works, but
+   * makes failures more likely.
+   */
   readonly risk: 'unsafe' | 'tight'
   readonly text: string
 }
 
-/** A store whose server has settings that matter. `tenure doctor` asks for them. */
+/** A store whose server has settings that affect safety. `tenure doctor` calls `inspect`. */
 export interface InspectableStore extends LeaseStore {
-  /** What is wrong with the server's settings, the worst first; nothing if all is well. */
+  /** Problems with the server's settings, worst first. Empty if there are none. */
   inspect(options: CallOptions): Promise<readonly Finding[]>
-  /** Ends the connections that it opened itself. */
+  /** Closes the connections that the store opened itself. */
   close(): Promise<void>
 }

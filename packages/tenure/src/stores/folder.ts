@@ -3,15 +3,15 @@ import type { VersionedValue } from './cas.ts'
 import { encodeName } from './encode-name.ts'
 import type { Kind } from './objects.ts'
 
-/** How many objects a page of a listing reads, at most, and how many at the same time. */
+/** The maximum number of objects that a page of a listing reads, and how many of them are read concurrently. */
 export const mostOnPage = 100
 const atOnce = 16
-/** Without a slash, a dot at the beginning, or a percent sign: what every bucket and every tool leaves as it is. */
+/** No slash, no leading dot, no percent sign: names that every bucket and tool leaves unchanged. */
 const plainName = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/
 
-/** A prefix of names of objects, with a slash at its end: no object of one prefix is one of another. */
+/** Validates a prefix of object names and ends it with a slash, so that no prefix matches the objects of another. */
 export function folderOf(prefix: unknown): string {
-  const rule = 'it must be text such as "tenure" or "my-app/leases", of at most 512 bytes'
+  const rule = 'it must be a string such as "tenure" or "my-app/leases", of at most 512 bytes'
   if (typeof prefix !== 'string') throw invalidOption('prefix', prefix, rule)
   const folder = prefix.replace(/\/?$/, '/')
   const isUsual = folder
@@ -22,12 +22,12 @@ export function folderOf(prefix: unknown): string {
   return folder
 }
 
-/** An object of an election. Names that end alike are those of different elections. */
+/** The name of an election's object. The kind is a suffix, so objects of different elections never share a name. */
 export function objectOf(folder: string, election: string, kind: Kind): string {
   return `${folder}${encodeName(election, plainName)}.${kind}`
 }
 
-/** What is in those of the objects that are records. What was deleted meanwhile is left out. */
+/** Reads those of the objects that are records. Objects that were deleted in the meantime are left out. */
 export async function valuesOf(
   folder: string,
   objects: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Elections in Google Cloud Storage: two objects each, the record and the highest term, written only over the generation
- * that was read.
+ * Keeps elections in Google Cloud Storage. Each election has two objects, the record and the highest term, which are
+ * overwritten only at the generation that was read.
  *
  * @module
  */
@@ -26,21 +26,21 @@ import { parseObject } from './record.ts'
 export type { InspectableStore } from './finding.ts'
 export type { GcsFetch } from './gcs/fetch.ts'
 
-/** What {@link gcsStore} takes. */
+/** Options of {@link gcsStore}. */
 export interface GcsStoreOptions {
   readonly bucket: string
-  /** Below which the objects are kept. Default: `tenure`. */
+  /** Prefix of the object names. Default: `tenure`. */
   readonly prefix?: string | undefined
   /**
-   * Sends each request with a header that identifies the caller. Default: with the token of the machine's or the pod's service
-   * account, from its metadata server.
+   * Sends each request with a header that identifies the caller. Default: uses the token of the machine's or pod's
+   * service account, from its metadata server.
    */
   readonly fetch?: GcsFetch | undefined
-  /** Another address of the service. Default: `https://storage.googleapis.com`. */
+  /** Another address for the service. Default: `https://storage.googleapis.com`. */
   readonly endpoint?: string | undefined
   /**
-   * How far writes of one object are apart, at least: Google takes one per second. A lease must last three of them.
-   * Default: 1,100 ms.
+   * Minimum time between two writes of one object, because Google accepts one per second. A lease must last at least
+   * three such intervals. Default: 1,100 ms.
    */
   readonly writeIntervalMs?: number | undefined
   readonly clock?: Clock | undefined
@@ -87,7 +87,7 @@ export function gcsStore(options: GcsStoreOptions): InspectableStore {
     ...store,
     acquire: async (claim, call) => {
       if (claim.leaseDurationMs >= 3 * writeIntervalMs) return store.acquire(claim, call)
-      const text = `A lease of ${claim.leaseDurationMs} ms is too short for Google Cloud Storage, which takes one write per second and object: it is renewed three times as often as it lasts. Use 10 s or more.`
+      const text = `A lease of ${claim.leaseDurationMs} ms is too short for Google Cloud Storage, which accepts one write per second and object: a lease must allow three renewals. Use 10 s or more.`
       throw new TenureError('INVALID_TTL', text)
     },
     inspect: (call) => server.inspect(call),
@@ -98,7 +98,7 @@ function baseOf(endpoint: unknown): string {
   const url = typeof endpoint === 'string' && URL.canParse(endpoint) ? new URL(endpoint) : undefined
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopbackHost(url.hostname))
   if (!url || !isSafe || url.search || url.hash || url.username) {
-    throw invalidOption('endpoint', endpoint, 'it must be an https: address, or an http: one of this machine')
+    throw invalidOption('endpoint', endpoint, 'it must be an https: URL, or an http: URL of this machine')
   }
   return url.href.replace(/\/$/, '')
 }
@@ -141,11 +141,11 @@ class GcsBucket implements ObjectPlace {
       const { folder, clock } = this.#parts
       const name = objectOf(folder, election, kind)
       const notWritten = await this.#pace.turn(name, call.timeoutMs, signal)
-      // Generation 0 is none: written only if nothing is there.
+      // Generation 0 means that the object must not exist.
       const condition = { ifGenerationMatch: version ?? '0' }
       const query = new URLSearchParams({ uploadType: 'multipart', ...condition, fields: 'generation' })
       const boundary = `tenure-${clock.randomId()}`
-      // Never from a cache, even where the bucket is public.
+      // Never serve it from a cache, even if the bucket is public.
       const metadata = { name, contentType: 'application/json', cacheControl: 'no-store' }
       const part = (text: string) => `--${boundary}\r\ncontent-type: application/json; charset=utf-8\r\n\r\n${text}\r\n`
       const body = `${part(JSON.stringify(metadata))}${part(content)}--${boundary}--\r\n`
@@ -170,7 +170,7 @@ class GcsBucket implements ObjectPlace {
       const { folder } = this.#parts
       const query = new URLSearchParams({
         prefix: folder,
-        // What is in folders below belongs to others.
+        // Objects in subfolders do not belong to this store.
         delimiter: '/',
         maxResults: String(Math.min(limit, mostOnPage)),
         fields: 'items(name),nextPageToken',
@@ -188,7 +188,7 @@ class GcsBucket implements ObjectPlace {
     return `gs://${this.#parts.bucket}/${objectOf(this.#parts.folder, election, kind)}`
   }
 
-  /** What is wrong with the bucket's settings; nothing if the caller may not read them. */
+  /** Problems with the bucket's settings. Empty if the caller may not read them. */
   inspect(call: CallOptions): Promise<readonly Finding[]> {
     return this.#bounded(call, async (signal) => {
       const { bucket, folder } = this.#parts
@@ -207,7 +207,7 @@ class GcsBucket implements ObjectPlace {
     throw gcsFailure(response.status, text, this.#place)
   }
 
-  /** Below the bucket's own address. */
+  /** Sends a GET to a path below the bucket's URL. */
   #get(path: string, signal: AbortSignal): Promise<Answer> {
     return this.#ask(`${this.#path}${path}`, { method: 'GET', headers: {}, signal })
   }
@@ -241,8 +241,8 @@ class GcsBucket implements ObjectPlace {
 function generationIn(text: string): string {
   const { generation } = parseObject(text)
   if (typeof generation === 'string' && /^[1-9]\d*$/.test(generation)) return generation
-  // What became of it is found out by a read.
-  throw new TenureError('RECORD_INVALID', 'Google Cloud Storage gave no generation for what was written.')
+  // The outcome is unknown here. The next read shows it.
+  throw new TenureError('RECORD_INVALID', 'Google Cloud Storage returned no generation for a write.')
 }
 
 function namesOf(items: unknown): string[] {

@@ -26,23 +26,24 @@ export {
 } from './rules.ts'
 export { ttlStore, type TtlStorage } from './ttl.ts'
 
-// One for the whole process: two electors that each had their own would both lead.
+// One store for the whole process: if each elector had its own, they would all lead.
 let sharedMemory: MemoryStore | undefined
 
-/** What {@link openStore} takes beside the URL. */
+/** What {@link openStore} takes besides the URL. */
 export interface OpenStoreOptions {
-  /** Where credentials are looked for. Default: `process.env`. */
+  /** Where to look for credentials. Default: `process.env`. */
   readonly environment?: Environment | undefined
-  /** What a file store takes beside its directory; other stores leave it aside. */
+  /** Options of a file store besides its directory. Other stores ignore them. */
   readonly file?: Pick<FileStoreOptions, 'fastTakeover' | 'shareWithGroup' | 'signOfLife'> | undefined
 }
 
 type Opener = (url: string, environment: Environment, options: OpenStoreOptions) => LeaseStore | Promise<LeaseStore>
 
-/** Every scheme, and who opens it. What a store needs beside Node it imports itself, when it is opened. */
+/** Maps every scheme to its opener. A store's dependencies besides Node are imported only when the store is opened. */
 const openers: Readonly<Record<string, Opener>> = {
   memory(url) {
-    if (url !== 'memory:') throw refusedUrl(url, 'nothing may follow "memory:"; all callers share one store')
+    if (url !== 'memory:')
+      throw refusedUrl(url, 'it must be exactly "memory:", because all callers in the process share one store')
     return (sharedMemory ??= memoryStore())
   },
   async file(url, _environment, options) {
@@ -81,14 +82,14 @@ const openers: Readonly<Record<string, Opener>> = {
   https: openService,
 }
 
-/** A password with a slash that is not encoded: its first part would be taken for the port, or be shown as the host. */
+/** Matches a password with an unencoded slash: its first part would be parsed as the port, or shown as the host. */
 const misplacedLogin = /^(?:etcds?|postgres(?:ql)?|rediss?|https?):\/\/[^/?#]*[/?#].*@/is
 
-/** As kubectl does it: the pod's own account, or the user's configuration. */
+/** Uses the pod's service account in a cluster and the user's kubeconfig elsewhere, as kubectl does. */
 async function clusterOf(url: string, environment: Environment) {
   const namespace = /^\w+:\/\/([^/?#@:]*)\/?$/.exec(url)?.[1]
   if (namespace === undefined) {
-    throw refusedUrl(url, `it must be "${url.split(':')[0]}://" with a namespace, or without`)
+    throw refusedUrl(url, `it must be "${url.split(':')[0]}://", optionally followed by a namespace`)
   }
   const { fromKubeConfig } = await import('../kubernetes/credentials/kube-config.ts')
   const client = environment['KUBERNETES_SERVICE_HOST'] ? undefined : fromKubeConfig()
@@ -113,7 +114,8 @@ async function openRedisUrl(url: string, environment: Environment): Promise<Leas
 async function openService(urls: string, environment: Environment): Promise<LeaseStore> {
   const { serviceStore } = await import('./service.ts')
   const { environmentCredentials } = await import('./service/environment.ts')
-  // No password belongs there: one with a comma must be refused as a whole, or its first part would be shown.
+  // The URL must not contain a password. A URL with "@" is not split at commas, so that it is refused as a whole:
+  // otherwise the error would show the first part of a password with a comma.
   return serviceStore({ url: urls.includes('@') ? urls : urls.split(','), ...environmentCredentials(environment) })
 }
 
@@ -128,9 +130,10 @@ async function openEtcd(url: string, environment: Environment): Promise<LeaseSto
 
 /**
  * Opens the store that a URL names: `memory:`, `file:///dir`, `kubernetes://namespace`, `multicluster://namespace`,
- * `etcd://host:2379/prefix` (`etcds:` with TLS), `postgres://user@host/database`, `redis://host:6379`, `dynamodb://table`,
- * `s3://bucket/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. Its own code is loaded only
- * then. Users of one group share `file:///dir?shareWithGroup=true`.
+ * `etcd://host:2379/prefix` (`etcds:` with TLS), `postgres://user@host/database`, `redis://host:6379`,
+ * `dynamodb://table`, `s3://bucket/prefix`, `gs://bucket/prefix`, or the `https://host` of an election service. The
+ * store's code is loaded only when its URL is opened. To share a directory among the users of a group, use
+ * `file:///dir?shareWithGroup=true`.
  *
  * @example
  * const store = await openStore(process.env.TENURE_STORE ?? 'file:///var/lib/my-app/leases')
@@ -153,15 +156,15 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
   const near = /^(k8s|kube)$/.test(scheme) ? 'kubernetes' : nearest(scheme, known)
   throw new TenureError(
     'UNKNOWN_STORE',
-    // The scheme alone: the rest may hold a password.
-    `There is no store for "${scheme}:".${near ? ` Did you mean "${near}:"?` : ''} Known are ${known.map((name) => `"${name}:"`).join(', ')}.`,
+    // Show only the scheme: the rest may contain a password.
+    `There is no store for "${scheme}:".${near ? ` Did you mean "${near}:"?` : ''} Known schemes: ${known.map((name) => `"${name}:"`).join(', ')}.`,
   )
 }
 
 function pathOf(url: string): string {
   const rule =
-    'it must be "file:///" with an absolute path, percent-encoded, and at most "?shareWithGroup=true" after it'
-  // A relative path would be taken for one below the root.
+    'it must be "file:///" with an absolute path, percent-encoded, optionally followed by "?shareWithGroup=true"'
+  // A relative path would be resolved against the root.
   if (!/^file:\/\/\/[^?#]*(\?shareWithGroup=true)?$/i.test(url)) throw refusedUrl(url, rule)
   try {
     return fileURLToPath(url)
@@ -174,22 +177,24 @@ function refuse(url: string, rule: string): never {
   throw refusedUrl(url, rule)
 }
 
-/** Certificates are set, and the scheme is without TLS: the user may believe that the store is encrypted. */
+/**
+ * Warns if certificates are set but the scheme does not use TLS: the user may believe that the connection is encrypted.
+ */
 function adviseOnTls(url: string, environment: Environment): void {
   const scheme = /^(redis|etcd):/i.exec(url)?.[1]?.toLowerCase()
   const set = ['TENURE_CA_FILE', 'TENURE_CERT_FILE', 'TENURE_KEY_FILE'].filter((name) => environment[name])
   if (scheme === undefined || set.length === 0) return
-  const text = `${set.join(', ')} is set, but "${scheme}:" is sent in the clear, passwords too: "${scheme}s:" is TLS.`
+  const text = `${set.join(', ')} is set, but "${scheme}:" sends everything unencrypted, including passwords. Use "${scheme}s:" for TLS.`
   adviseOnce('INVALID_OPTION', text)
 }
 
 function notUrl(url: unknown): TypeError {
-  const question = url === undefined ? ': is the variable that should hold it set?' : '.'
-  const text = `openStore() takes a URL such as "file:///var/lib/leases", and got ${show(url)}${question}`
+  const question = url === undefined ? '. Is the environment variable that should contain it set?' : '.'
+  const text = `openStore() takes a URL such as "file:///var/lib/leases", but got ${show(url)}${question}`
   return optionError({ option: 'url' }, text)
 }
 
-/** One of several hosts that are refused may be a login whose "@" is missing, with a number for a password. */
+/** Redacts a host list: what looks like several hosts may be credentials without their "@", with a numeric password. */
 function refusedUrl(url: string, rule: string): TypeError {
   const shown = redactedUrl(url).replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#@]*,[^/?#@]*(?=[/?#]|$)/i, '$1***')
   return invalidOption('store', shown, rule)

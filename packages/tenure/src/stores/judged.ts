@@ -1,8 +1,9 @@
 /**
- * How a store is built. A class is the store's own side of it: where records are, and how they change. One function makes
- * the store of it, a plain object that a program can spread to wrap it: `swapStore` for a server that compares and swaps,
- * `judgedStore` where other writes are kept out in another way, `plainStore` where claims are judged elsewhere. A factory
- * such as `memoryStore()` checks the options, and adds what that store alone can do.
+ * How a store is built. A class implements the store's own part: where records are, and how they change. One function
+ * turns it into a store, a plain object that a program can spread to wrap it: `swapStore` for a server with
+ * compare-and-swap, `judgedStore` if a lock or another mechanism excludes concurrent writes, `plainStore` if the store
+ * does not use the shared rules. A factory such as `memoryStore()` checks the options and adds what only that store can
+ * do.
  */
 import type { Clock } from '../clock.ts'
 import type {
@@ -30,26 +31,29 @@ import {
   type Verdict,
 } from './rules.ts'
 
-/** What a store says of the place where its records are, if the rules judge the claims. */
+/** What a store implements if the shared rules judge its claims. */
 export interface JudgedPlace {
   readonly expiry: LeaseStore['expiry']
-  /** The newest state. It is shown, and nothing is decided by it. */
+  /** The newest state, for display only: no decision is based on it. */
   find(election: string, call: CallOptions): Promise<Current>
   /**
-   * Finds the state, lets `judge` decide, and writes what that decides. No other write may come in between: a lock keeps
-   * it out, or the write compares.
+   * Finds the state, calls `judge`, and writes what it decides. No other write may happen in between: hold a lock, or
+   * make the write conditional.
    */
   change(claim: AcquireClaim | HeldClaim, call: CallOptions, judge: (current: Current) => Verdict): Promise<Outcome>
-  /** Removes the record unless `judge` refuses, and the highest term if the claim asks for it. Otherwise as `change`. */
+  /**
+   * Removes the record unless `judge` refuses, and the highest term if the claim asks for it. Excludes other writes as
+   * `change` does.
+   */
   forget?(claim: ForgetClaim, call: CallOptions, judge: (current: Current) => Refused | undefined): Promise<Forgotten>
-  /** The state as it is, then each change. */
+  /** The current state, then each change. */
   watch?(election: string, call: CallOptions): AsyncIterable<LeaseRecord | undefined>
-  /** A page of all records, as `LeaseStore.list` promises it. */
+  /** A page of all records, as defined by `LeaseStore.list`. */
   list?(page: Page, call: CallOptions): Promise<ListPage>
   close?(): Promise<void>
 }
 
-/** Makes a lease store of a place whose claims the rules judge. */
+/** Builds a lease store from an implementation whose claims the shared rules judge. */
 export function judgedStore(place: JudgedPlace, clock: Clock): LeaseStore {
   const { forget, watch, list, close } = place
   return {

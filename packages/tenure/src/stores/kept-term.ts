@@ -1,22 +1,22 @@
-/** The highest term of an election, kept apart from its record, as text. */
+/** The highest term of an election as text, stored separately from its record. */
 import { messageOf } from '@tenure/internal/message'
 import { numberField, parseObject, textField, unusable } from './record.ts'
 
-/** Outlives the record. */
+/** Survives the deletion of the record. */
 export interface KeptTerm {
   readonly term: number
-  /** Of the newest lease: how long a candidate waits after the record was deleted. */
+  /** Duration of the newest lease: how long a candidate waits after the record was deleted. */
   readonly leaseDurationMs: number
 }
 
 const format = 1
 
-/** No two are alike, since a version may be a hash of it. */
+/** Encodes a term record. The nonce makes every text unique, since the version may be a hash of it. */
 export function encodeTerm(election: string, kept: KeptTerm, nonce: string): string {
   return JSON.stringify({ format, election, ...kept, nonce })
 }
 
-/** The inverse. `more` reads what one store keeps beside the rest. */
+/** Decodes what {@link encodeTerm} wrote. `more` reads a store's additional fields. */
 export function decodeTerm<More extends object>(
   election: string,
   text: string,

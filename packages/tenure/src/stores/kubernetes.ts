@@ -28,33 +28,33 @@ import { Watches } from './watches.ts'
 
 export type { LeaseRights }
 
-/** What {@link kubernetesStore} takes. In a pod nothing is needed. */
+/** Options of {@link kubernetesStore}. None is needed in a pod. */
 export interface KubernetesStoreOptions {
   /** Default: `inCluster()`. */
   readonly client?: AnyClient | undefined
-  /** Where the Leases are kept. Default: the variable POD_NAMESPACE, else `default`. */
+  /** Namespace of the Leases. Default: the environment variable POD_NAMESPACE, or `default` if it is not set. */
   readonly namespace?: string | undefined
   readonly clock?: Clock | undefined
 }
 
-/** A store of Leases, all in one namespace. */
+/** A store that keeps its elections in Leases of one namespace. */
 export interface KubernetesStore extends LeaseStore {
   readonly namespace: string
-  /** Throws if an election of this name would not be kept in the Lease of that name. @internal */
+  /** Throws if an election of this name would not be kept in the Lease of the same name. @internal */
   checkLeaseName(option: string, name: string): void
-  /** Whether that namespace exists; undefined if the caller may not ask. */
+  /** Whether the namespace exists. Undefined if the caller may not ask. */
   namespaceExists(options: CallOptions): Promise<boolean | undefined>
-  /** What the caller may do with an election's Lease; undefined if the API server does not say. */
+  /** What the caller may do with an election's Lease. Undefined if the API server does not say. */
   rights(election: string, options: CallOptions): Promise<LeaseRights | undefined>
 }
 
 const names: OptionNames<KubernetesStoreOptions> = { client: true, namespace: true, clock: true }
 const forbiddenMs = 300_000
-/** A process that campaigns for one election after another does not ask for its rights each time. */
+/** Limits how many elections a process checks its rights for, in case it campaigns for many elections in turn. */
 const mostExamined = 10
 
 /**
- * Keeps each election in a Lease, as client-go does: the two can share one. Expiry is observed by the candidates.
+ * Keeps each election in a Lease, as client-go does, so that both can share an election. The candidates observe expiry.
  *
  * @example
  * const store = kubernetesStore()
@@ -84,10 +84,13 @@ class LeaseServer implements SwapServer<FoundLease> {
   readonly #namespace: string
   readonly #client: KubernetesClient
   readonly #clock: Clock
-  /** Asks the reader whether this default namespace is the intended one. A Lease that can be read there answers it. */
+  /**
+   * A hint for errors that asks whether the default namespace is the intended one. Cleared once a Lease could be read
+   * there.
+   */
   #question: string
   readonly #watches = new Watches()
-  /** Until when an election is not watched, because the right to is missing. */
+  /** Until when an election is not watched, because the permission is missing. */
   readonly #forbidden = new Map<string, number>()
   readonly #examined = new Set<string>()
 
@@ -102,7 +105,7 @@ class LeaseServer implements SwapServer<FoundLease> {
     return this.#get(this.#keyOf(election), behindSignal(call))
   }
 
-  /** Writes over one version, or over nothing at all. */
+  /** Overwrites one version, or creates the Lease if there is none. */
   async swap(election: string, over: FoundLease, draft: Draft, call: CallOptions): Promise<Swapped<FoundLease>> {
     const { lease } = over
     const key = this.#keyOf(election)
@@ -118,7 +121,7 @@ class LeaseServer implements SwapServer<FoundLease> {
     throw this.#failed(lease ? 'update' : 'create', key, answer)
   }
 
-  /** The term is in the Lease, and goes with it. */
+  /** Deletes the Lease, which also contains the term. */
   async remove(election: string, { lease }: FoundLease, withTerm: boolean, call: CallOptions): Promise<boolean> {
     if (!withTerm) throw termInRecord(election)
     const key = this.#keyOf(election)
@@ -132,7 +135,7 @@ class LeaseServer implements SwapServer<FoundLease> {
   }
 
   async *watch(election: string, { signal }: CallOptions): AsyncGenerator<FoundLease, void, undefined> {
-    // Without the right to watch, the engine polls. Asking for it again each time would double the requests.
+    // Without the permission to watch, the engine polls. Trying a watch each time would double the requests.
     if (signal.aborted || this.#clock.monotonicMs() < (this.#forbidden.get(election) ?? -Infinity)) return
     this.#forbidden.delete(election)
     yield* this.#watches.run(signal, (ending) => this.#follow(this.#keyOf(election), ending))
@@ -147,13 +150,13 @@ class LeaseServer implements SwapServer<FoundLease> {
     this.#examined.add(election)
     const { missing, enough } = (await this.rights(election, call)) ?? {}
     if (!missing) return []
-    // If "watch" alone is missing, either this is reported or the refusal of the watch itself, whichever comes first.
+    // If only "watch" is missing, it is reported once: here or by the refused watch, whichever comes first.
     if (enough && this.#forbidden.has(election)) return []
     if (enough) this.#forbid(election)
     return [missing]
   }
 
-  /** Every Lease of the namespace is an election, of any program. */
+  /** Every Lease of the namespace counts as an election, whichever program created it. */
   async list({ after, limit }: Page, call: CallOptions): Promise<ListPage> {
     const query = new URLSearchParams({ limit: String(limit), ...(after !== undefined && { continue: after }) })
     const path = `${collectionOf(this.#namespace)}?${query.toString()}`
@@ -163,9 +166,9 @@ class LeaseServer implements SwapServer<FoundLease> {
       throw new ApiError(`Cannot list Leases in namespace "${this.#namespace}"`, answer, advice)
     }
     const { items, metadata } = isObject(answer.body) ? answer.body : {}
-    if (!Array.isArray(items)) throw new ApiError('The API server answered with something that is not a list', answer)
+    if (!Array.isArray(items)) throw new ApiError('The API server did not answer with a list', answer)
     const next = isObject(metadata) && typeof metadata['continue'] === 'string' ? metadata['continue'] : ''
-    // The items of a list have no kind of their own.
+    // The items of a list have no "kind".
     const recordOf = (item: unknown) => decodeLease({ ...(isObject(item) ? item : {}), kind: 'Lease' }).record
     return listPage(items, next || undefined, recordOf)
   }
@@ -183,7 +186,7 @@ class LeaseServer implements SwapServer<FoundLease> {
     return decodeLease(answer.body, key.election)
   }
 
-  /** The state as it is, then each change. */
+  /** The current state, then each change. */
   async *#follow(key: LeaseKey, signal: AbortSignal): AsyncGenerator<FoundLease, void, undefined> {
     let shown: LeaseRecord | undefined
     let hasLooked = false
@@ -206,7 +209,7 @@ class LeaseServer implements SwapServer<FoundLease> {
       }
     } catch (error) {
       if (hasLooked && error instanceof ApiError && error.status === 403) {
-        // The examination was first to report it.
+        // The rights check has already reported it.
         if (this.#forbidden.has(key.election)) return
         this.#forbid(key.election)
       }
@@ -219,7 +222,7 @@ class LeaseServer implements SwapServer<FoundLease> {
   }
 
   #failed(verb: string, { namespace, name }: LeaseKey, answer: ApiAnswer): ApiError {
-    const advice = `Bind the Role of deploy/kubernetes to that user in namespace "${namespace}".${this.#question}`
+    const advice = `Bind the Role from deploy/kubernetes to this user in namespace "${namespace}".${this.#question}`
     return new ApiError(`Cannot ${verb} Lease "${namespace}/${name}"`, answer, advice)
   }
 
@@ -227,8 +230,8 @@ class LeaseServer implements SwapServer<FoundLease> {
     const namespace = this.#namespace
     const name = leaseNameOf(election)
     if (name !== election) {
-      const advice = 'Programs that share the election must use that Lease.'
-      const text = `The election ${JSON.stringify(election)} is kept in the Lease "${namespace}/${name}": ${leaseNameRule}. ${advice}`
+      const advice = 'Other programs that take part in this election must use this Lease.'
+      const text = `The election ${JSON.stringify(election)} is stored in the Lease "${namespace}/${name}": ${leaseNameRule}. ${advice}`
       adviseOnce('INVALID_OPTION', text)
     }
     return { namespace, name, election }
@@ -237,7 +240,7 @@ class LeaseServer implements SwapServer<FoundLease> {
 
 type WatchEvent = Exclude<Followed<unknown>, { type: 'all' }>
 
-/** The version after an event; undefined after a deletion. */
+/** The version after an event. Undefined after a deletion. */
 function versionIn({ type, object }: WatchEvent): string | undefined {
   return type === 'deleted' ? undefined : versionOf(object)
 }
@@ -251,8 +254,8 @@ function foundIn(key: LeaseKey, { type, object }: WatchEvent): FoundLease {
 const longestGraceMs = 1_000
 
 /**
- * The caller's signal ends a call at its bound, for the caller's reason. The client's own deadline is a
- * tenth later, so that the two do not race: it is for callers whose signal never aborts.
+ * Sets the client's own deadline a tenth later than the caller's bound. The caller's signal ends a call at its bound,
+ * with the caller's reason, and the two must not race. The client's deadline is for callers whose signal never aborts.
  */
 function behindSignal({ signal, timeoutMs }: CallOptions): CallOptions {
   if (timeoutMs === undefined) return { signal }

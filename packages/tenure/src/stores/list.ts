@@ -6,13 +6,13 @@ import { checkOptions } from '../options/check-options.ts'
 const mostRecords = 1000
 const usualRecords = 100
 
-/** A page that was asked for, checked. */
+/** A validated page request. */
 export interface Page {
   readonly after: string | undefined
   readonly limit: number
 }
 
-/** Checks what `list` was given, and fills in what it was not. */
+/** Validates the options of `list` and fills in the defaults. */
 export function pageOf(options: ListOptions): Page {
   checkOptions('list()', options, { after: true, limit: true })
   const { after, limit = usualRecords } = options
@@ -20,19 +20,22 @@ export function pageOf(options: ListOptions): Page {
     throw invalidOption('limit', limit, `it must be a whole number from 1 to ${mostRecords}`)
   }
   if (after !== undefined && (typeof after !== 'string' || after === '')) {
-    throw invalidOption('after', after, 'it must be the "next" of the page before')
+    throw invalidOption('after', after, 'it must be the "next" value of the previous page')
   }
   return { after, limit }
 }
 
-/** The part of sorted keys that belongs on a page, and where the next one begins. */
+/** Returns the slice of the sorted keys for one page, and the key after which the next page begins. */
 export function keysOn<Key extends string>({ after, limit }: Page, sorted: readonly Key[]) {
   const rest = after === undefined ? sorted : sorted.filter((key) => key > after)
   const keys = rest.slice(0, limit)
   return { keys, next: rest.length > limit ? keys.at(-1) : undefined }
 }
 
-/** A page of whatever is there. What cannot be read as a record hides no other; what is gone by now is left out. */
+/**
+ * Builds a page from entries. An entry that cannot be decoded becomes a problem and does not hide the others. An entry
+ * whose record no longer exists is left out.
+ */
 export function listPage<Entry>(
   entries: readonly Entry[],
   next: string | undefined,

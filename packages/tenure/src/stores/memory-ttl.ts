@@ -4,7 +4,7 @@ import { checkOptions } from '../options/check-options.ts'
 import type { TtlStorage } from './ttl.ts'
 
 /**
- * A TTL storage in this process's memory, for tests. Values are compared with `Object.is`.
+ * A TTL storage in this process's memory, for tests. Compares values with `Object.is`.
  *
  * @example
  * const clock = fakeClock()

@@ -17,7 +17,7 @@ import { granted, type Current, type Draft, type Verdict } from './rules.ts'
 
 interface Entry {
   record: LeaseRecord | undefined
-  // Kept apart from the record: they outlive its deletion, so that no term and no version ever returns.
+  // Kept outside the record: these survive its deletion, so that no term or version is ever reused.
   highestTerm: number
   writes: number
   expiresAtMs: number
@@ -26,12 +26,12 @@ interface Entry {
 
 /** A store in this process's memory. */
 export interface MemoryStore extends LeaseStore {
-  /** Deletes a record the way an operator would, behind the electors' backs. Its highest term stays. */
+  /** Deletes a record as an operator would, without the electors' knowledge. The highest term is kept. */
   delete(election: string): void
 }
 
 /**
- * Holds leases in this process: for tests, and for electing among the parts of one program.
+ * Keeps leases in this process's memory. For tests, and for elections within one program.
  *
  * @example
  * const store = memoryStore()
@@ -45,7 +45,10 @@ export function memoryStore(options: { clock?: Clock | undefined } = {}): Memory
   return { ...judgedStore(place, clock), delete: (election) => place.delete(election) }
 }
 
-/** Not on the seam for servers: it judges and writes in one go, so that nothing has to be compared or remembered. */
+/**
+ * Does not use the compare-and-swap store: it decides and writes in one synchronous step, so there is nothing to
+ * compare.
+ */
 class MemoryPlace implements JudgedPlace {
   readonly expiry = 'own-clock'
   readonly #clock: Clock
@@ -79,7 +82,7 @@ class MemoryPlace implements JudgedPlace {
     const refusal = judge(this.#currentOf(entry))
     if (refusal) return refusal
     this.delete(election)
-    // The count of writes stays: no version returns.
+    // The write count stays, so that no version is ever reused.
     if (withTerm) this.#entryOf(election).highestTerm = 0
     return { ok: true }
   }
@@ -146,7 +149,7 @@ function notify(entry: Entry): void {
   for (const watcher of entry.watchers ?? []) watcher.show(entry.record)
 }
 
-/** Holds the newest state only: a slow reader skips states instead of filling the memory. */
+/** Holds only the newest state: a slow reader skips states instead of filling the memory. */
 class Watcher implements AsyncIterator<LeaseRecord | undefined> {
   #news: { record: LeaseRecord | undefined } | undefined
   #wake: (() => void) | undefined

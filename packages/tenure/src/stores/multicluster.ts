@@ -18,7 +18,7 @@ import { checkOptions, type OptionNames } from '../options/check-options.ts'
 import type { Finding, InspectableStore } from './finding.ts'
 import { listPage, pageOf } from './list.ts'
 
-// What a controller of these resources needs; no candidate does.
+// For controllers of these resources. Candidates do not need these exports.
 export { clientOf } from '../kubernetes/credentials/any-client.ts'
 export { postEvent, type KubernetesEvent } from '../kubernetes/post-event.ts'
 export { keepWatching, type KeepWatchingOptions } from '../multicluster/keep-watching.ts'
@@ -46,11 +46,14 @@ export type {
   StatusPatch,
 } from '../multicluster/resources.ts'
 
-/** What {@link multiclusterStore} takes. In a pod nothing is needed. */
+/** Options of {@link multiclusterStore}. None is needed in a pod. */
 export interface MulticlusterStoreOptions {
-  /** Of this cluster's API server. Default: `inCluster()`. */
+  /** Client of this cluster's API server. Default: `inCluster()`. */
   readonly client?: AnyClient | undefined
-  /** Where the MultiClusterLeases are kept. Default: the variable POD_NAMESPACE, else `default`. */
+  /**
+   * Namespace of the MultiClusterLeases. Default: the environment variable POD_NAMESPACE, or `default` if it is not
+   * set.
+   */
   readonly namespace?: string | undefined
   readonly clock?: Clock | undefined
 }
@@ -58,24 +61,24 @@ export interface MulticlusterStoreOptions {
 /** What a caller may do with the MultiClusterLease of one election. */
 export type MulticlusterRights = Rights<'patch'>
 
-/** A store whose elections span clusters, by the MultiClusterLeases of one namespace in each. */
+/** A store whose elections span clusters, using the MultiClusterLeases of one namespace in each cluster. */
 export interface MulticlusterStore extends InspectableStore {
   readonly namespace: string
-  /** Whether there is that namespace; undefined where the caller may not ask. */
+  /** Whether the namespace exists. Undefined if the caller may not ask. */
   namespaceExists(options: CallOptions): Promise<boolean | undefined>
-  /** What the API server lets the caller do with an election's MultiClusterLease; undefined where it does not say. */
+  /** What the API server lets the caller do with an election's MultiClusterLease. Undefined if it does not say. */
   rights(election: string, options: CallOptions): Promise<MulticlusterRights | undefined>
 }
 
 const names: OptionNames<MulticlusterStoreOptions> = { client: true, namespace: true, clock: true }
 const kind: ElectionKind<'patch'> = { ...resourceType, write: 'patch', manifests: 'deploy/multicluster/candidate' }
-/** A process that campaigns for one election after another does not ask for its rights each time. */
+/** Limits how many elections a process checks its rights for, in case it campaigns for many elections in turn. */
 const mostExamined = 10
 
 /**
- * One leader across clusters: each call is written into a MultiClusterLease of this cluster, a controller
- * (`tenure controller`) carries it out on the global store, and the call returns with what that answered. The program
- * needs no access to the global store, and no client of it.
+ * Elects one leader across clusters. The store writes each call into a MultiClusterLease of this cluster, a controller
+ * (`tenure controller`) carries it out on the global store, and the call returns the global store's answer. The program
+ * needs neither access to the global store nor a client for it.
  *
  * @example
  * const store = multiclusterStore({ namespace: 'jobs' })
@@ -113,7 +116,7 @@ export function multiclusterStore(options: MulticlusterStoreOptions = {}): Multi
   }
 }
 
-/** What the elections of this namespace look like from this cluster, as its controller saw them last. */
+/** Lists the elections of this namespace as the controller of this cluster last saw them. */
 async function listResources(
   client: KubernetesClient,
   namespace: string,
@@ -137,12 +140,12 @@ async function listResources(
   })
 }
 
-/** What a controller says of an election that works, or could work better. */
+/** The unhealthy conditions that a controller reports for an election. */
 function findingsIn({ name, election = name, status }: MultiClusterLease): Finding[] {
   return (status.conditions ?? [])
     .filter((one) => (one.type === 'BackendHealthy' || one.type === 'Ready') && one.status === 'False')
     .map(({ reason, message }) => ({
       risk: 'tight',
-      text: `The controller says of election "${election}": ${reason}: ${message}`,
+      text: `The controller reports for election "${election}": ${reason}: ${message}`,
     }))
 }

@@ -1,15 +1,17 @@
 /**
- * Two objects for each election, in a place that compares and swaps one object at a time: the record, and the highest
- * term, which outlives a record that somebody deletes.
+ * Keeps two objects per election, for storage that can compare-and-swap one object at a time: the record, and the
+ * highest term, which survives if someone deletes the record.
  *
- * The record is written first, and a grant is answered or shown when the term's object has it too. So at every moment
+ * The record is written first. A grant is answered or shown only once the term object contains its term too. So at
+ * every moment:
  *
- * 1. each term that somebody may believe in is in the term's object: a record whose term is above the kept one was
- *    shown to nobody as a grant yet, and a process that finds it keeps its term first. A process that may not write
- *    terms gets an error instead, or, if it only reads, no record: its own attempt could be the one in the record;
- * 2. the kept term never runs ahead of the records. A record below it, or of another attempt in the same term, was
- *    claimed for an empty place and arrived late, after another grant was deleted there. Nobody was granted it, and
- *    nobody gets to see it: the place counts as one whose record has vanished.
+ * 1. Each term that a candidate may believe in is in the term object. A record whose term is above the recorded one has
+ *    not been shown to anyone as a grant yet, and a process that finds it records its term first. A process that may
+ *    not write terms gets an error instead or, if it only reads, no record: its own attempt could be the one in the
+ *    record.
+ * 2. The recorded term is never ahead of the records. A record below it, or of another attempt in the same term, was
+ *    claimed while there was no record and arrived late, after another grant was deleted there. It was granted to
+ *    nobody and is shown to nobody: the election counts as one whose record was deleted.
  */
 import type { Clock } from '../clock.ts'
 import { isTenureError, TenureError } from '../errors.ts'
@@ -21,16 +23,16 @@ import { decodeRecord, encodeRecord, readAt, recordOf, textField, unusable } fro
 import type { Current, Draft } from './rules.ts'
 import { swapStore, type ClosableStore, type Swapped, type SwapServer } from './swap.ts'
 
-/** Which of an election's two objects. */
+/** Names one of an election's two objects. */
 export type Kind = 'record' | 'term'
 
-/** What a place for objects must do. */
+/** What the storage for the two objects must implement. */
 export interface ObjectPlace {
-  /** The newest content, never one from a cache or a lagging replica. */
+  /** The newest content, never from a cache or a lagging replica. */
   get(election: string, kind: Kind, call: CallOptions): Promise<VersionedValue | undefined>
   /**
-   * Writes only if the version is still `version` (undefined: only if there is no such object). Gives the new version,
-   * or undefined if the condition did not hold. When the outcome is not known for sure, it must throw.
+   * Writes only if the version is still `version` (undefined: only if there is no such object). Returns the new
+   * version, or undefined if the condition did not hold. If the outcome is uncertain, it must throw.
    */
   put(
     election: string,
@@ -40,32 +42,32 @@ export interface ObjectPlace {
     call: CallOptions,
   ): Promise<string | undefined>
   /**
-   * Removes an object only if its version is still `version`; gives whether it did, or throws as `put` does. Left out
-   * where the server does not judge conditions of removals: then nothing can be forgotten.
+   * Removes an object only if its version is still `version`. Returns whether it did, or throws as `put` does. Omitted
+   * if the server does not support conditional removal: then elections cannot be forgotten.
    */
   remove?(election: string, kind: Kind, version: string, call: CallOptions): Promise<boolean>
-  /** A page of records, at most `limit` of them, from `after`, the `next` of the page before. */
+  /** A page of at most `limit` records after `after`, the `next` of the previous page. */
   list(
     page: Page,
     call: CallOptions,
   ): Promise<{ readonly values: readonly VersionedValue[]; readonly next?: string | undefined }>
-  /** How people call the place of an object, in errors. */
+  /** The location of an object, for error messages. */
   nameOf(election: string, kind: Kind): string
 }
 
 interface AttemptedTerm extends KeptTerm {
-  /** Whose grant it was. */
+  /** The attempt that was granted the term. */
   readonly attempt: string
 }
 
 interface Found extends Current {
-  /** Of the record's object, even where its record is not shown. */
+  /** Version of the record's object, even if its record is not shown. */
   readonly recordVersion: string | undefined
   readonly kept: AttemptedTerm | undefined
   readonly keptVersion: string | undefined
 }
 
-/** Makes a lease store of a place for objects. Expiry is observed by the candidates. */
+/** Builds a lease store from storage for objects. The candidates observe expiry. */
 export function objectStore(place: ObjectPlace, clock: Clock): ClosableStore {
   const store = swapStore(new ObjectServer(place, clock), clock)
   return {
@@ -74,7 +76,7 @@ export function objectStore(place: ObjectPlace, clock: Clock): ClosableStore {
       try {
         return await store.read(election, call)
       } catch (error) {
-        // A role that may only read sees every grant, because a grant's term is kept.
+        // A read-only role still sees every grant, because the term of a grant is already recorded.
         if (error instanceof TermDenied) return undefined
         throw error
       }
@@ -82,12 +84,12 @@ export function objectStore(place: ObjectPlace, clock: Clock): ClosableStore {
   }
 }
 
-/** The term of a record that was found could not be kept, because the caller may not write it. */
+/** The term of a found record could not be recorded, because the caller may not write it. */
 class TermDenied extends TenureError {}
 
 function termDenied(error: unknown): never {
   if (!isTenureError(error) || error.code !== 'UNAUTHORIZED') throw error
-  throw new TermDenied(error.code, `A grant counts once its term is kept, and that failed. ${error.message}`, {
+  throw new TermDenied(error.code, `A grant counts once its term is recorded, which failed. ${error.message}`, {
     cause: error,
   })
 }
@@ -105,11 +107,11 @@ class ObjectServer implements SwapServer<Found> {
     if (!remove) return
     this.remove = async (election, { record, recordVersion = '', keptVersion }, withTerm, call) => {
       const removeTerm = (version = '') => remove.call(place, election, 'term', version, call)
-      // The term first: a call that breaks off in between can be repeated, because the record is still there.
+      // Remove the term first: if the call fails in between, it can be repeated, because the record is still there.
       if (withTerm && !(await removeTerm(keptVersion))) return false
       const isRemoved = await remove.call(place, election, 'record', recordVersion, call)
-      // A process that found the record in between has kept its term again. The term of a grant that came after the
-      // removal stays, although it may be as low: without it, that grant's term would be granted twice.
+      // A process that found the record in between has recorded its term again: remove that too. The term of a grant
+      // made after the removal stays, even if it is as low. Without it, that term would be granted twice.
       const again = isRemoved && withTerm ? await this.#kept(election, call) : undefined
       if (again && again.value.attempt === record?.attempt) await removeTerm(again.version)
       return isRemoved
@@ -118,10 +120,10 @@ class ObjectServer implements SwapServer<Found> {
 
   async find(election: string, call: CallOptions): Promise<Found> {
     for (;;) {
-      // One after the other: a record that is read later is never the older of the two.
+      // Read the term first, then the record, so that the record is never the older of the two.
       const kept = await this.#kept(election, call)
       const record = await this.#record(election, call)
-      // Another duration in the same term is the holder's to keep: this record may be an old one by now.
+      // If only the duration differs within the same term, leave it to the holder: this record may already be outdated.
       if (!record || (kept && record.term <= kept.value.term)) return foundOf(record, kept)
       const raised = await this.#raise(election, kept, record, call).catch(termDenied)
       if (raised) return foundOf(record, raised)
@@ -142,12 +144,12 @@ class ObjectServer implements SwapServer<Found> {
     return listPage(values, next, ({ value, version }) => ({ ...decodeRecord(value), version }))
   }
 
-  /** Keeps the term of a record that was just written. Undefined if that was one that arrived late. */
+  /** Records the term of a record that was just written. Returns undefined if the record arrived late (2). */
   async #keep(election: string, over: Found, record: LeaseRecord, call: CallOptions): Promise<Kept | undefined> {
     const { term, leaseDurationMs } = record
     for (let kept = keptOf(over); ;) {
       if (isLate(record, kept?.value)) return undefined
-      // Most renewals leave it as it is.
+      // Most renewals leave the term object unchanged.
       if (kept?.value.term === term && kept.value.leaseDurationMs === leaseDurationMs) return kept
       const raised = await this.#raise(election, kept, record, call)
       if (raised) return raised
@@ -155,7 +157,10 @@ class ObjectServer implements SwapServer<Found> {
     }
   }
 
-  /** Writes the term of a record over the kept one. Undefined if that has changed. */
+  /**
+   * Overwrites the recorded term with a record's term. Returns undefined if the term object has changed in the
+   * meantime.
+   */
   async #raise(
     election: string,
     kept: Kept | undefined,
@@ -185,7 +190,7 @@ class ObjectServer implements SwapServer<Found> {
     const found = await this.#place.get(election, kind, call)
     if (!found) return undefined
     return readAt(this.#place.nameOf(election, kind), 'place', () => {
-      if (found.version === '') throw unusable(election, 'it came without a version')
+      if (found.version === '') throw unusable(election, 'the server returned it without a version')
       return decode(found)
     })
   }
@@ -200,7 +205,7 @@ function keptOf({ kept, keptVersion }: Found): Kept | undefined {
   return kept && keptVersion !== undefined ? { value: kept, version: keptVersion } : undefined
 }
 
-/** Whether a record arrived after a grant that was deleted since (2). */
+/** True if a record arrived after another grant that has been deleted since (2). */
 function isLate(record: LeaseRecord | undefined, kept: AttemptedTerm | undefined): boolean {
   if (!record || !kept) return false
   return record.term < kept.term || (record.term === kept.term && record.attempt !== kept.attempt)

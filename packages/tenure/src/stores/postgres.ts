@@ -1,5 +1,5 @@
 /**
- * Elections in PostgreSQL: one row each, beside it the highest term, and a sequence for the versions.
+ * Keeps elections in PostgreSQL: one row per election, another row with its highest term, and a sequence for versions.
  *
  * @module
  */
@@ -36,27 +36,31 @@ export type {
   PostgresRows,
   PostgresSqlClient,
 } from './postgres/client.ts'
-// What the election service keeps its data with; no candidate needs it.
+// Used by the election service for its own data. Candidates do not need it.
 export { openPostgresStatements, type PostgresStatements } from './postgres/run-statements.ts'
 export { postgresSchema, type PostgresSchemaOptions } from './postgres/schema.ts'
 export type { PostgresConnection, PostgresListeningSql, PostgresNotifyingClient } from './postgres/session.ts'
 
-/** What {@link postgresStore} takes: `client`, `connect`, or both. */
+/** Options of {@link postgresStore}. `client`, `connect`, or both are required. */
 export interface PostgresStoreOptions {
   /** A `Pool` or `Client` of `pg`, the `sql` of `postgres`, or anything with `query(text, values)`. */
   readonly client?: PostgresClient | undefined
   /**
-   * Opens a connection for this store alone. With it changes are notified, and no renewal waits for a pool that is
-   * drained. Without it standbys poll.
+   * Opens a connection for this store alone. With it, the store receives notifications, and no renewal waits for an
+   * exhausted pool. Without it, standbys poll.
    */
   readonly connect?: (() => PromiseLike<PostgresConnection>) | undefined
-  /** Where the records are kept: `table`, which is in schema `public`, or `schema.table`. Default: `tenure_leases`. */
+  /** The table for the records: `table`, which is in schema `public`, or `schema.table`. Default: `tenure_leases`. */
   readonly table?: string | undefined
-  /** Whether a claim creates missing tables; reading never does. Default: true. `postgresSchema()` gives the statements for a migration. */
+  /**
+   * Whether a claim creates missing tables. Reads never do. Default: true. `postgresSchema()` returns the statements
+   * for a migration.
+   */
   readonly createTable?: boolean | undefined
   /**
-   * Let the server's clock judge that a lease ran out, for a faster first take-over after a start. A clock that is set
-   * forward while somebody leads then makes two leaders. Default: false, the candidates observe.
+   * Lets the server's clock judge whether a lease has expired, for a faster first takeover after a start. If that clock
+   * is then set forward while a candidate leads, two candidates lead at once. Default: false, the candidates observe
+   * expiry.
    */
   readonly trustServerClock?: boolean | undefined
   readonly clock?: Clock | undefined
@@ -78,11 +82,11 @@ const lookMs = 10_000
 
 const longestLockMs = 1_000
 
-/** How often a watch looks for tables that nobody has created yet. */
+/** How often a watch checks for tables that do not exist yet. */
 const absentMs = 1_000
 
 /**
- * Keeps elections in PostgreSQL 13 or newer, through the client that a program has already.
+ * Keeps elections in PostgreSQL 13 or newer, using a client that the program already has.
  *
  * @example
  * const pool = new Pool({ connectionString: process.env.DATABASE_URL })
@@ -115,14 +119,14 @@ interface Parts {
   readonly trustServerClock: boolean
 }
 
-/** The highest term as it is kept beside the record, and the duration of its lease. */
+/** The term record: the highest term and the duration of its lease. */
 interface Kept {
   readonly term: number
   readonly leaseMs: number
 }
 
 interface Found extends Current {
-  /** Undefined even where there is one, if a notification showed the record alone. */
+  /** Undefined if the state comes from a notification, which contains only the record. */
   readonly kept: Kept | undefined
 }
 
@@ -134,8 +138,8 @@ class PostgresServer implements SwapServer<Found> {
   readonly #statements: Statements
   #channel: string | undefined
   /**
-   * Elections for which a write has no answer that stands. Where the server waits for a standby, such a write may be there
-   * and lost by a failover: its record proves a grant only once something that was written after it is confirmed.
+   * Elections with a write whose outcome is not confirmed. If the server waits for a standby, such a write may be
+   * visible and still be lost in a failover. Its record proves a grant only once a later write is confirmed.
    */
   readonly #unsettled = new Set<string>()
   /** Watches that wait for the tables. */
@@ -211,7 +215,7 @@ class PostgresServer implements SwapServer<Found> {
     })
   }
 
-  /** What is wrong with the server's settings. */
+  /** Problems with the server's settings. */
   inspect(call: CallOptions): Promise<readonly Finding[]> {
     return this.#bounded(call, async (bound) => {
       const [row] = await this.#parts.run(prepared(inspection), [], bound)
@@ -246,7 +250,7 @@ class PostgresServer implements SwapServer<Found> {
       end = await this.#bounded(look, (within) => session.listen(known, (payload) => mailbox.put(payload), within))
       let found = await this.find(election, look)
       if (!wasMissing || found.record) yield found
-      // Tables that were dropped and created again have a new channel: then another watch has to begin.
+      // Tables that were dropped and recreated have a new channel. The watch ends then, so that a new one begins.
       while (this.#channel === channel) {
         const news = await mailbox.next(silenceOf(found.record), clock)
         if (news === 'closed') return
@@ -267,7 +271,7 @@ class PostgresServer implements SwapServer<Found> {
     }
   }
 
-  /** What a notification shows. How long a lease still lasts on the server it cannot. */
+  /** The state that a notification contains. It cannot show how much of the lease is left on the server. */
   #heard(election: string, { version, text }: { version: string; text: string }): Found {
     const record = recordOf(election, text, versionOf(version, text))
     const remainingMs = this.#parts.trustServerClock ? (record.released ? 0 : record.leaseDurationMs) : undefined
@@ -283,17 +287,18 @@ class PostgresServer implements SwapServer<Found> {
 
   async #find(election: string, bound: Bound): Promise<PostgresRow> {
     const [row] = await this.#run(this.#statements.find, { election }, bound, ([found]) => {
-      if (!found) throw new TenureError('RECORD_INVALID', 'PostgreSQL gave no row where it always gives one.')
+      if (!found)
+        throw new TenureError('RECORD_INVALID', 'PostgreSQL returned no row for a query that always returns one.')
       if (found['replica'] !== 'false') throw isReplica()
       if (found['sync'] === 'off') throw isNotDurable()
     })
-    // Another one if somebody dropped the tables and somebody else made new ones.
+    // The channel changes if someone dropped the tables and they were recreated.
     const isThere = row?.['channel'] !== null && row?.['channel'] !== undefined
     this.#channel = isThere ? channelIn(row, this.#parts.names) : undefined
     return row ?? {}
   }
 
-  /** False: something else is there by now. */
+  /** Confirms a record that was read. False if the record has changed in the meantime. */
   async #confirm({ election, version }: LeaseRecord, bound: Bound): Promise<boolean> {
     const seen = { election, version: counterOf(version), unique: uniqueIn(version) }
     const isConfirmed = (await this.#run(this.#statements.confirm, seen, bound)).length === 1
@@ -328,22 +333,22 @@ class PostgresServer implements SwapServer<Found> {
     }
   }
 
-  /** Before anything is written: creates what is missing. Gives the channel. */
+  /** Call before a write. Creates missing tables and returns the channel. */
   async #prepared(bound: Bound): Promise<string> {
     this.#channel ??= (await this.#lookNow(bound)) ?? (await this.#create(bound))
     return this.#channel
   }
 
-  /** Before anything is read: gives the channel, or undefined where there are no records yet. */
+  /** Call before a read. Returns the channel, or undefined if there are no tables yet. */
   async #look(bound: Bound): Promise<string | undefined> {
     let channel = this.#channel ?? (await this.#lookNow(bound))
     if (channel === undefined && (await this.#exists(bound))) {
-      // All are created in one step: since the first look, or something is missing that was there.
+      // All tables are created in one step. So they were created since the first check, or one of them was dropped.
       channel = await this.#lookNow(bound)
-      // Where only another table is missing, nobody can say that nobody leads.
+      // If only another table is missing, the store cannot know whether the election has a leader.
       if (channel === undefined) throw isIncomplete(this.#parts.names.table)
     }
-    // Meanwhile another call may have created them.
+    // Another call may have created the tables in the meantime.
     return (this.#channel ??= channel)
   }
 
@@ -352,7 +357,7 @@ class PostgresServer implements SwapServer<Found> {
     return row?.['exists'] !== 'false'
   }
 
-  /** The channel, or undefined where something is missing that may be created. */
+  /** Returns the channel, or undefined if something is missing that may be created. */
   async #lookNow(bound: Bound): Promise<string | undefined> {
     const { run, names, createTable } = this.#parts
     try {
@@ -383,7 +388,7 @@ class PostgresServer implements SwapServer<Found> {
     return channel
   }
 
-  /** A call within its own deadline, whatever the client does, and with errors in our words. */
+  /** Runs a call within its own deadline, even if the client ignores it, and converts errors. */
   #bounded<T>(call: CallOptions, action: (bound: Bound) => Promise<T>): Promise<T> {
     return withBound(this.#parts.clock, 'PostgreSQL', call, async (bound) => {
       try {
@@ -397,20 +402,23 @@ class PostgresServer implements SwapServer<Found> {
 }
 
 /**
- * How long a statement may wait for a lock. Only the candidates of one election write its row, each for one flush, so a
- * lock that lasts longer than a second is that of a commit that hangs. While it does, each retry would add a backend.
+ * How long a statement may wait for a lock. Only the candidates of one election write its row, each for one flush. So a
+ * lock held for more than a second belongs to a commit that hangs, and each retry in the meantime would add a backend.
  */
 function lockMsOf({ leftMs }: Bound): number {
   return Math.min(lockMsWithin(leftMs?.()), longestLockMs)
 }
 
-/** How a lease was judged on the server's clock, which looks again when it writes. */
+/** How a lease was judged on the server's clock. The server checks this again when it writes. */
 function judgedAs({ record, remainingMs }: Found): 'held' | 'over' | 'free' {
   if (remainingMs === undefined || record?.released) return 'free'
   return remainingMs > 0 ? 'held' : 'over'
 }
 
-/** Versions of one election rise: what was notified before a newer one was read is not news. */
+/**
+ * True if a notified record is newer than the shown one. Versions of one election only rise, so an older notification
+ * is ignored.
+ */
 function isLater(heard: LeaseRecord | undefined, shown: LeaseRecord | undefined): boolean {
   return !heard || !shown || BigInt(counterOf(heard.version)) > BigInt(counterOf(shown.version))
 }
@@ -424,13 +432,16 @@ function keptIn(election: string, { term, duration: leaseMs }: PostgresRow): Kep
   if (term === null || term === undefined) return undefined
   const kept = { term: Number(term), leaseMs: Number(leaseMs) }
   if (Number.isSafeInteger(kept.term) && kept.leaseMs > 0) return kept
-  throw unusable(election, `the highest term kept beside it is ${show(term)}, of a lease of ${show(leaseMs)} ms`)
+  throw unusable(election, `its highest term is stored as ${show(term)} with a lease of ${show(leaseMs)} ms`)
 }
 
-/** Checked, because it is written into a statement: the owner of the tables must not run statements as those who use them. */
+/**
+ * Validates the channel, because it is inserted into a statement: the owner of the tables must not be able to run
+ * statements as the roles that use them.
+ */
 function channelIn({ channel }: PostgresRow, { table }: TableNames): string {
   if (typeof channel === 'string' && /^tenure_[0-9a-f]{32}$/.test(channel)) return channel
-  const text = `The channel that is kept beside the table "${table}" is ${show(channel)}, which Tenure did not write. Delete the row of "${table}_meta".`
+  const text = `The channel in "${table}_meta" is ${show(channel)}, which Tenure did not write. Delete the row of "${table}_meta".`
   throw new TenureError('RECORD_INVALID', text)
 }
 
@@ -442,30 +453,30 @@ function isReplica(): TenureError {
 
 function isNotDurable(): TenureError {
   const text =
-    'synchronous_commit is off for this connection: PostgreSQL could forget a lease that it has granted. Turn it on, for this role alone perhaps: alter role ... set synchronous_commit = on.'
+    'synchronous_commit is off for this connection: PostgreSQL could lose a granted lease. Turn it on, at least for this role: alter role ... set synchronous_commit = on.'
   return new TenureError('UNSAFE_SETTINGS', text)
 }
 
 function isTooOld(server: unknown): TenureError {
   return new TenureError(
     'BACKEND_UNAVAILABLE',
-    `This store needs PostgreSQL 13 or newer, and this one says that it is ${String(server)}.`,
+    `This store needs PostgreSQL 13 or newer, but this server reports version ${String(server)}.`,
   )
 }
 
 function mayNotCreate({ table, schema }: TableNames, cause: unknown): TenureError {
-  const details = bySchema('{ role }', 'statements that create it and let the role use it')
-  const text = `The table "${table}", or one beside it, does not exist, and the role may not create it in schema "${schema}": ${messageOf(cause)}. ${details.advice}. Or name a schema of the role's own with the option "table" (in a URL: ?table=SCHEMA.NAME).`
+  const details = bySchema('{ role }', 'statements that create it and grant the role access')
+  const text = `The table "${table}", or one of its companion tables, does not exist, and the role may not create it in schema "${schema}": ${messageOf(cause)}. ${details.advice}. Alternatively, use a schema that the role owns, with the option "table" (in a URL: ?table=SCHEMA.NAME).`
   return new TenureError('UNAUTHORIZED', text, { cause, ...details })
 }
 
 function isIncomplete(table: string): TenureError {
-  const details = bySchema('', 'statements that do so too')
-  const text = `One of the tables beside "${table}" is missing, or is empty and must not be. A claim completes them, unless "createTable" is false. ${details.advice}.`
+  const details = bySchema('', 'statements that complete them')
+  const text = `One of the companion tables of "${table}" is missing, or is empty when it must not be. A claim completes them, unless "createTable" is false. ${details.advice}.`
   return new TenureError('NOT_FOUND', text, { retryable: true, ...details })
 }
 
 function isOtherFormat(table: string, format: unknown): TenureError {
-  const text = `The table "${table}" has format ${String(format)}, and this version reads format ${tableFormat}. Use the version of Tenure that wrote it, or another table with all candidates at once.`
+  const text = `The table "${table}" has format ${String(format)}, but this version reads only format ${tableFormat}. Use the version of Tenure that wrote it, or switch all candidates to another table at the same time.`
   return new TenureError('RECORD_INVALID', text)
 }

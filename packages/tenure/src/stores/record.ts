@@ -7,8 +7,9 @@ import type { Draft } from './rules.ts'
 const format = 1
 
 /**
- * A record as the text that stores without a schema of their own keep. No two are alike: by its mark or, where its claim
- * brought none, by a nonce, which is never shown as one. It is drawn only then, because that takes longer than the rest.
+ * Encodes a record as text, for stores without their own schema. Every text is unique because it contains the claim's
+ * write id or, if the claim has none, a nonce. The nonce is never reported as a write id. It is generated only when
+ * needed, because that takes longer than the rest of the encoding.
  */
 export function encodeRecord(draft: Draft, nonce: () => string): string {
   const { election, holder, attempt, term, leaseDurationMs, acquiredAt, renewedAt, released, metadata, carry } = draft
@@ -17,11 +18,14 @@ export function encodeRecord(draft: Draft, nonce: () => string): string {
   return JSON.stringify({ format, ...grant, metadata, carry, ...unique })
 }
 
-/** The inverse. A text that is not wholly understood is refused: guessing could elect a second leader. */
+/**
+ * Decodes what {@link encodeRecord} wrote. Rejects anything it does not fully understand: guessing could elect a second
+ * leader.
+ */
 export function decodeRecord(text: string): Draft {
   const value = parseObject(text)
   if (value['format'] !== format) {
-    throw invalid(`its format is ${JSON.stringify(value['format'])}, and this version reads format ${format}`)
+    throw invalid(`its format is ${JSON.stringify(value['format'])}, but this version reads only format ${format}`)
   }
   return {
     election: textField(value, 'election'),
@@ -38,7 +42,7 @@ export function decodeRecord(text: string): Draft {
   }
 }
 
-/** A stored text as the record of one election, at the version that the server gave it. */
+/** Decodes stored text as the record of `election`, with the version that the server assigned. */
 export function recordOf(election: string, text: string, version: string): LeaseRecord {
   let draft: Draft
   try {
@@ -50,19 +54,22 @@ export function recordOf(election: string, text: string, version: string): Lease
   throw unusable(election, `it belongs to "${draft.election}", so two elections share one key`)
 }
 
-/** The error for what is in one election's place; `what` says why it cannot be used. */
+/** The error for stored data of one election that cannot be used. `what` says why. */
 export function unusable(election: string, what: string, cause?: unknown): TenureError {
-  const text = `The record of election "${election}" cannot be used: ${what}. Nobody leads it here until that is repaired.`
+  const text = `The record of election "${election}" cannot be used: ${what}. This election has no leader until the record is repaired.`
   return new TenureError('RECORD_INVALID', text, { cause })
 }
 
-/** Names the place of what cannot be used: somebody has to look at it. `shared` is what two programs may have in common. */
+/**
+ * Adds the location of unusable data to the error, so that an operator can inspect it. `shared` names what another
+ * program may be using too.
+ */
 export function readAt<T>(place: string, shared: string, read: () => T): T {
   try {
     return read()
   } catch (error) {
     if (!isTenureError(error)) throw error
-    const text = `${error.message} It is in ${place}: does another program use the same ${shared}?`
+    const text = `${error.message} Location: ${place}. Check whether another program uses the same ${shared}.`
     throw new TenureError(error.code, text, { cause: error })
   }
 }
@@ -79,44 +86,44 @@ export function parseObject(text: string): Record<string, unknown> {
   return value
 }
 
-/** A field that must be a text. */
+/** Reads a field that must be a string. */
 export function textField(value: Record<string, unknown>, name: string): string {
   const field = value[name]
   if (typeof field === 'string') return field
-  throw invalid(`"${name}" is not a text`)
+  throw invalid(`"${name}" is not a string`)
 }
 
-/** A field that may be missing. */
+/** Reads a string field that may be missing. */
 export function optionalText(value: Record<string, unknown>, name: string): string | undefined {
   return value[name] === undefined ? undefined : textField(value, name)
 }
 
-/** A field that must be a number of a certain kind. */
+/** Reads a field that must be a number that satisfies `valid`. */
 export function numberField(value: Record<string, unknown>, name: string, valid: (field: number) => boolean): number {
   const field = value[name]
   if (typeof field === 'number' && valid(field)) return field
   throw invalid(`"${name}" is ${JSON.stringify(field)}`)
 }
 
-/** A field that must be true or false. */
+/** Reads a field that must be a boolean. */
 export function booleanField(value: Record<string, unknown>, name: string): boolean {
   const field = value[name]
   if (typeof field === 'boolean') return field
-  throw invalid(`"${name}" is not true or false`)
+  throw invalid(`"${name}" is not a boolean`)
 }
 
-/** A field that must be an object. */
+/** Reads a field that must be an object. */
 export function objectField(value: Record<string, unknown>, name: string): Metadata {
   const field = value[name]
   if (isObject(field)) return field as Metadata
   throw invalid(`"${name}" is not an object`)
 }
 
-/** The error for a record that cannot be used; `what` says why. */
+/** The error for a record that cannot be used. `what` says why. */
 export function invalid(what: string, cause?: unknown): TenureError {
   return new TenureError(
     'RECORD_INVALID',
-    `The stored record cannot be used: ${what}. Nobody is elected until it is repaired or removed.`,
+    `The stored record cannot be used: ${what}. Its election has no leader until the record is repaired or removed.`,
     { cause },
   )
 }

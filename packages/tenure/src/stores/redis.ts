@@ -1,5 +1,5 @@
 /**
- * Elections in Redis: two keys each, the record and the highest term, neither of which expires.
+ * Keeps elections in Redis. Each election has two keys, the record and the highest term, and neither expires.
  *
  * @module
  */
@@ -31,21 +31,24 @@ export type { Finding } from './finding.ts'
 export type { IoredisClient } from './redis/ioredis-client.ts'
 export type { NodeRedisStoreClient, RedisClient } from './redis/client.ts'
 
-/** What {@link redisStore} takes: `client`, or `connect`. */
+/** Options of {@link redisStore}. Either `client` or `connect` is required. */
 export interface RedisStoreOptions {
   /**
-   * A `Redis` or `Cluster` of `ioredis`, or a client, cluster or sentinel of `redis`. The store opens connections of its
-   * own with the same settings, and leaves this one alone.
+   * A `Redis` or `Cluster` of `ioredis`, or a client, cluster or sentinel of `redis`. The store opens its own
+   * connections with the same settings and does not use this client for calls.
    */
   readonly client?: RedisClient | undefined
-  /** Makes a client for each connection of the store, with the password of the day. It is closed by the store. */
+  /**
+   * Creates a client for each connection of the store, for example with a rotated password. The store closes the
+   * client.
+   */
   readonly connect?: (() => RedisClient | PromiseLike<RedisClient>) | undefined
-  /** What the keys begin with, without braces. Default: `tenure:`. */
+  /** Prefix of all keys, without braces. Default: `tenure:`. */
   readonly prefix?: string | undefined
   /**
-   * How many replicas must have a write before it counts (`WAIT`). A lease that fewer have is not granted. With the
-   * number of all replicas, a failover to any of them forgets none. Not for clusters, nor for sentinels of `redis`.
-   * Default: 0.
+   * How many replicas must have a write before it counts (`WAIT`). A lease that fewer replicas have is not granted. If
+   * this is the number of all replicas, a failover to any of them loses no lease. Not supported for clusters, nor for
+   * sentinels of `redis`. Default: 0.
    */
   readonly waitForReplicas?: number | undefined
   readonly clock?: Clock | undefined
@@ -59,11 +62,11 @@ const names: OptionNames<RedisStoreOptions> = {
   clock: true,
 }
 
-/** A connection on which nothing is heard for this long, although something was asked, is half open. */
+/** A connection without an answer for this long counts as half open. */
 const heardWithinMs = 10_000
 
 /**
- * Keeps elections in Redis 6 or newer, through the client that a program has already.
+ * Keeps elections in Redis 6 or newer, using a client that the program already has.
  *
  * @example
  * const store = redisStore({ client: new Redis(process.env.REDIS_URL) })
@@ -82,7 +85,7 @@ export function redisStore(options: RedisStoreOptions): InspectableStore {
 }
 
 function checkPrefix(prefix: unknown): void {
-  const rule = 'it must be text without braces, which decide where a cluster keeps a key'
+  const rule = 'it must be a string without braces, which would decide where a cluster keeps a key'
   if (typeof prefix !== 'string' || /[{}]/.test(prefix)) throw invalidOption('prefix', prefix, rule)
 }
 
@@ -92,13 +95,14 @@ function openerOf(
   waitForReplicas: number,
 ): () => Promise<Link> {
   if (connect !== undefined && typeof connect !== 'function') {
-    throw invalidOption('connect', connect, 'it must be a function that makes a client')
+    throw invalidOption('connect', connect, 'it must be a function that creates a client')
   }
-  if (connect && client) throw invalidOption('connect', connect, 'it takes the place of "client": give one of them')
+  if (connect && client)
+    throw invalidOption('connect', connect, 'it cannot be combined with "client": set only one of them')
   const checked = (made: RedisClient) => {
     if (waitForReplicas === 0 || !isScattered(made)) return made
     const rule =
-      'neither a cluster nor a sentinel of "redis" can wait on the connection that wrote; set min-replicas-to-write on the servers, or give a client of "ioredis"'
+      'neither a cluster nor a sentinel of "redis" can wait on the connection that wrote: set min-replicas-to-write on the servers, or pass a client of "ioredis"'
     throw invalidOption('waitForReplicas', waitForReplicas, rule)
   }
   if (connect) {
@@ -106,7 +110,7 @@ function openerOf(
     return async () => {
       const made = await connect()
       checkClient(made)
-      const rule = 'it must make another client each time: the store closes each of them by itself'
+      const rule = 'it must create a new client each time, because the store closes every client'
       if (used.has(made)) throw invalidOption('connect', connect, rule)
       used.add(made)
       const link = linkOf(made)
@@ -133,11 +137,14 @@ interface Parts {
 }
 
 interface Found extends Current {
-  /** The text of the term's key, as the next write compares it. */
+  /** Text of the term key, for the next write to compare. */
   readonly term: string | undefined
-  /** How often the election was written, as far as its keys tell. */
+  /** How often the election was written, according to its keys. */
   readonly count: number
-  /** Random, and the same from the first write to the last: all databases of a Redis have the same channels. */
+  /**
+   * A random id that stays the same from the first write to the last. It identifies messages from other databases,
+   * because all databases of a Redis server share their channels.
+   */
   readonly origin: string | undefined
 }
 
@@ -168,7 +175,7 @@ class RedisServer implements SwapServer<Found> {
   swap(election: string, over: Found, draft: Draft, call: CallOptions): Promise<Swapped<Found>> {
     const highestTerm = Math.max(over.highestTerm, draft.term)
     const count = over.count + 1
-    // Distinguished by more than the count: after FLUSHALL that begins again.
+    // Not only by the count: it restarts after FLUSHALL.
     const nonce = hasFreshMark(draft) ? draft.mark : this.#parts.clock.randomId()
     const version = `${count}-${nonce}`
     const origin = over.origin ?? nonce
@@ -218,7 +225,7 @@ class RedisServer implements SwapServer<Found> {
         if (seen.record?.version === found.record?.version) continue
         found = seen
         yield found
-        // It was written, and nothing was heard of it: whatever this connection still is, it does not carry messages.
+        // The record was written without a message on this connection, so the connection no longer delivers messages.
         if (news === 'silence' && found.record) return this.#listener.close()
       }
     } catch (error) {
@@ -242,7 +249,7 @@ class RedisServer implements SwapServer<Found> {
     })
   }
 
-  /** What is wrong with the server's settings. */
+  /** Problems with the server's settings. */
   inspect(call: CallOptions): Promise<readonly Finding[]> {
     return this.#bounded(undefined, call, (link) => inspect(link, this.#parts))
   }
@@ -269,43 +276,45 @@ class RedisServer implements SwapServer<Found> {
   ): Promise<unknown[]> {
     const keys = [this.#keyOf(election, 'lease'), this.#keyOf(election, 'term')]
     const answer = await link.evaluate(script, keys, args.map(String), bound)
-    if (!Array.isArray(answer)) throw unusable(election, `Redis answers ${String(answer)} where it gives a list`)
+    if (!Array.isArray(answer)) throw unusable(election, `Redis answered ${String(answer)} instead of a list`)
     if (this.#parts.waitForReplicas > 0) await this.#replicated(link, call)
     return answer
   }
 
-  /** Reads wait too: what they show could be forgotten otherwise. */
+  /** Reads wait too: otherwise they could show a write that a failover loses. */
   async #replicated(link: Link, { timeoutMs = 1_000 }: CallOptions): Promise<void> {
     const { waitForReplicas } = this.#parts
     const [command] = await link.nodes()
     const reached = await command?.('WAIT', String(waitForReplicas), String(Math.ceil(timeoutMs / 2)))
     if (Number(reached) >= waitForReplicas) return
-    const text = `Only ${Number(reached)} of ${waitForReplicas} replicas have what was written, and a failover could lose it.`
+    const text = `Only ${Number(reached)} of ${waitForReplicas} replicas have this write, so a failover could lose it.`
     throw new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
   }
 
   #foundOf(election: string, [record, term]: readonly unknown[]): Found {
     const key = this.#keyOf(election, 'lease')
-    return readAt(`the key "${key}" of Redis, or beside it`, 'prefix', () =>
+    return readAt(`the Redis key "${key}" or its term key`, 'prefix', () =>
       foundOf(election, textOf(record), textOf(term)),
     )
   }
 
-  /** What a message shows; undefined if only a look can tell. */
+  /** The state that a message contains. Undefined if the state must be read instead. */
   #heard(election: string, shown: Found, message: string): Found | undefined {
     const [record, term] = message.split('\n')
     try {
       const heard = foundOf(election, record, term)
-      // From another database, or from a Redis that was emptied.
+      // The message comes from another database, or from before this Redis was emptied.
       if (heard.origin === undefined || heard.origin !== shown.origin) return undefined
-      // One that was under way while a newer record was read.
+      // An older message that was in flight while a newer record was read.
       return heard.count > shown.count ? heard : undefined
     } catch {
       return undefined
     }
   }
 
-  /** A tag in braces keeps the keys of an election on one server of a cluster. No name has braces once it is encoded. */
+  /**
+   * A hash tag in braces keeps both keys of an election on one server of a cluster. Encoded names contain no braces.
+   */
   #keyOf(election: string, kind: 'lease' | 'term'): string {
     return `${this.#parts.prefix}{${encodeURIComponent(election)}}:${kind}`
   }
@@ -314,7 +323,7 @@ class RedisServer implements SwapServer<Found> {
     return link.keyPrefix + this.#keyOf(election, 'lease')
   }
 
-  /** A call within its own deadline, whatever the client does, and with errors in our words. */
+  /** Runs a call within its own deadline, even if the client ignores it, and converts errors. */
   async #bounded<T>(
     election: string | undefined,
     call: CallOptions,
@@ -326,7 +335,7 @@ class RedisServer implements SwapServer<Found> {
         return await this.#connections.use(bound, async (link) => {
           const examination = this.#examiner.examine(link, place)
           if (examination) await examination
-          // Given up meanwhile.
+          // The call was abandoned in the meantime.
           if (bound.ended) throw bound.reason
           return action(link, bound)
         })
@@ -367,16 +376,19 @@ function keptIn(election: string, text: string) {
   const [count = NaN, term = NaN, leaseMs = NaN] = words.map(Number)
   const isUsable = Number.isSafeInteger(count) && Number.isSafeInteger(term) && term > 0 && leaseMs > 0
   if (isUsable && leaseMs < 2 ** 31) return { count, term, leaseMs, origin: words[3] }
-  throw unusable(election, `the highest term kept beside it is ${JSON.stringify(text.slice(0, 60))}`)
+  throw unusable(election, `its term key contains ${JSON.stringify(text.slice(0, 60))}`)
 }
 
 function textOf(value: unknown): string | undefined {
-  // A client may be set to give bytes.
+  // A client may be configured to return buffers.
   if (Buffer.isBuffer(value)) return value.toString()
   return typeof value === 'string' ? value : undefined
 }
 
-/** The engine draws a mark for each renewal and release. That of an acquire is its attempt, which may be sent twice. */
+/**
+ * The engine generates a write id for each renewal and release. The write id of an acquire is its attempt, which may be
+ * sent twice and is therefore not used for a version.
+ */
 function hasFreshMark(draft: Draft): draft is Draft & { readonly mark: string } {
   return draft.mark !== draft.attempt && /^[\w-]{16,64}$/.test(draft.mark ?? '')
 }

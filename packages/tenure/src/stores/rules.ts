@@ -11,36 +11,39 @@ import {
 } from '../lease-store.ts'
 
 /**
- * What a store holds for one election at the moment of a call, read under its lock or for its compare-and-swap.
+ * The state of one election at the moment of a call, read under the store's lock or as input to its compare-and-swap.
  *
  * @example
  * const neverWritten: Current = { record: undefined, highestTerm: 0, remainingMs: undefined }
  */
 export interface Current {
   readonly record: LeaseRecord | undefined
-  /** At least the record's term. */
+  /** Never below the record's term. */
   readonly highestTerm: number
   /**
-   * What is left of the newest lease on the store's own clock, also when its record was deleted; zero or less if it
-   * ran out or was released; undefined if the store cannot judge that.
+   * Time left of the newest lease on the store's own clock, even if its record was deleted. Zero or less if the lease
+   * has expired or was released. Undefined if the store cannot judge expiry.
    */
   readonly remainingMs: number | undefined
-  /** The store has proof that the record's holder is gone: to everybody else the record is released. */
+  /** The store has proof that the record's holder is gone, so all other candidates see the record as released. */
   readonly holderGone?: boolean | undefined
-  /** The newest lease's duration where the store keeps it apart: how long to wait for a record that was deleted. */
+  /**
+   * Duration of the newest lease, if the store keeps it outside the record: how long to wait after a record was
+   * deleted.
+   */
   readonly lastDurationMs?: number | undefined
 }
 
-/** A record that is about to be written. Each store gives it a version. */
+/** A record that is about to be written. Each store adds a version. */
 export type Draft = Omit<LeaseRecord, 'version'>
 
-/** What a store has to do: write, then answer with a grant; or answer at once. */
+/** What a store must do: write the record and answer with a grant, or answer immediately without writing. */
 export type Verdict = { readonly write: Draft } | { readonly answer: Outcome }
 
 /**
- * The rules of `LeaseStore.acquire`, for every store that reads a record, decides and writes. What it decides holds only
- * while nobody else writes: between the reading and the writing there must be a lock, or the write must compare.
- * `wallMs` is shown to people.
+ * The rules of `LeaseStore.acquire`, for every store that reads a record, decides, and writes. The verdict is valid
+ * only if no other write happens in between: the store must hold a lock from the read to the write, or the write must
+ * be conditional. `wallMs` is recorded for display only.
  *
  * @example
  * const verdict = judgeAcquire({ record, highestTerm, remainingMs: undefined }, claim, wallMs)
@@ -49,15 +52,15 @@ export type Verdict = { readonly write: Draft } | { readonly answer: Outcome }
  * return granted({ ...verdict.write, version }, claim)
  */
 export function judgeAcquire(found: Current, claim: AcquireClaim, wallMs: number): Verdict {
-  // Its own holder asks, so it is not gone.
+  // The caller is the record's own holder, which proves that the holder is not gone.
   const current = found.record?.attempt === claim.attempt ? found : { ...found, record: shown(found) }
   const { record } = current
   if (record?.attempt === claim.attempt) {
-    // One attempt belongs to one term for ever: a repeated call gets its grant again, or nothing.
+    // An attempt belongs to one term forever. A repeated call gets the same grant again, or a refusal.
     const same = record.holder === claim.holder && !record.released && !hasExpired(current)
     return { answer: same ? granted(record, claim) : refused(current) }
   }
-  // Someone led whom the candidate has not seen: this claim may be a late one.
+  // The candidate has not seen the newest term, so this claim may be a delayed one.
   if (current.highestTerm > claim.afterTerm) return { answer: refused(current) }
   if (!isFree(current, claim)) return { answer: refused(current) }
   return {
@@ -80,14 +83,16 @@ export function judgeAcquire(found: Current, claim: AcquireClaim, wallMs: number
 function isFree({ record, remainingMs }: Current, { afterTerm, expiredVersion }: AcquireClaim): boolean {
   if (record?.released) return true
   if (remainingMs !== undefined) return remainingMs <= 0
-  // A record that was deleted by hand does not end the lease it told of.
+  // Deleting a record by hand does not end its lease.
   if ((record?.version ?? absentVersion) === expiredVersion) return true
-  // Never written: not to whoever has seen a term or, where other programs begin at term 0, a version.
+  // The election was never written. Refuse a candidate that has seen a term, or a version where other programs start at
+  // term 0.
   return record === undefined && afterTerm === 0 && expiredVersion === undefined
 }
 
 /**
- * The rules of `LeaseStore.renew`. A store that cannot judge expiry accepts a late renewal of a version nobody took.
+ * The rules of `LeaseStore.renew`. A store that cannot judge expiry accepts a late renewal if the record still has the
+ * claimed version.
  *
  * @example
  * const verdict = judgeRenew({ record, highestTerm, remainingMs: undefined }, claim, wallMs)
@@ -118,8 +123,8 @@ export function judgeRelease(current: Current, claim: HeldClaim): Verdict {
 }
 
 /**
- * The rules of `LeaseStore.forget`: the refusal, or undefined if the record is to be removed. What it decides holds only
- * while nobody else writes, as for `judgeAcquire`.
+ * The rules of `LeaseStore.forget`. Returns the refusal, or undefined if the record is to be removed. As with
+ * `judgeAcquire`, the decision is valid only if no other write happens in between.
  *
  * @example
  * const refusal = judgeForget({ record, highestTerm, remainingMs: undefined }, claim)
@@ -130,25 +135,25 @@ export function judgeForget(current: Current, { version }: ForgetClaim): Refused
   return refused({ ...current, record })
 }
 
-/** For a store whose highest term goes with the record. */
+/** The error for a store that keeps the highest term only in the record, so that both are removed together. */
 export function termInRecord(election: string): TenureError {
-  const text = `This store keeps the highest term of "${election}" in the record, so it can be forgotten only with its term ("withTerm").`
+  const text = `This store keeps the highest term of "${election}" in the record, so forgetting the election also forgets its term. Set "withTerm" to confirm.`
   return new TenureError('INVALID_REQUEST', text)
 }
 
-/** The record as others are to see it: released also where the store has proof that its holder is gone. */
+/** The record as other candidates see it: also marked as released if the store has proof that its holder is gone. */
 export function shown({ record, holderGone }: Current): LeaseRecord | undefined {
   return record && holderGone && !record.released ? { ...record, released: true } : record
 }
 
-/** What is left of the lease, for people. */
+/** Time left of the lease, for display. */
 export function leftOf(current: Current): number | undefined {
   if (!current.record || shown(current)?.released) return 0
   return current.remainingMs === undefined ? undefined : Math.max(0, current.remainingMs)
 }
 
 /**
- * The answer to a call that was carried out.
+ * The answer to a call that was applied.
  *
  * @example
  * return granted({ ...verdict.write, version }, claim)
@@ -158,7 +163,7 @@ export function granted(record: LeaseRecord, claim: { readonly leaseDurationMs: 
 }
 
 /**
- * The answer to a call that was not carried out.
+ * The answer to a call that was not applied.
  *
  * @example
  * return refused({ record: await table.read(claim.election), highestTerm, remainingMs: undefined })
@@ -189,7 +194,7 @@ function matching({ record }: Current, claim: HeldClaim): LeaseRecord | undefine
 }
 
 function nextTerm(claim: AcquireClaim): number {
-  // No term above `afterTerm` was granted, so the one after it is higher than any before.
+  // No term above `afterTerm` was granted, so this term is higher than all earlier ones.
   const term = claim.afterTerm + 1
   if (Number.isSafeInteger(term)) return term
   throw new TenureError('TERM_EXHAUSTED', `Election "${claim.election}" has used its last term, ${claim.afterTerm}.`)

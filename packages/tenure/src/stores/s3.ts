@@ -1,6 +1,6 @@
 /**
- * Elections in S3 and in what is compatible with it: two objects each, the record and the highest term, written only over
- * the version that was read.
+ * Keeps elections in S3 and compatible storage. Each election has two objects, the record and the highest term, which
+ * are overwritten only at the version that was read.
  *
  * @module
  */
@@ -24,12 +24,12 @@ export type { AwsClient } from './aws/client.ts'
 export type { InspectableStore } from './finding.ts'
 export type { S3Api } from './s3/api.ts'
 
-/** What {@link s3Store} takes. */
+/** Options of {@link s3Store}. */
 export interface S3StoreOptions {
-  /** An `S3` or an `S3Client` of `@aws-sdk/client-s3` 3. It stays yours: the store closes nothing. */
+  /** An `S3` or an `S3Client` of `@aws-sdk/client-s3` 3. The caller owns it: the store never closes it. */
   readonly client: S3Api | AwsClient
   readonly bucket: string
-  /** Below which the objects are kept. Default: `tenure`. */
+  /** Prefix of the object names. Default: `tenure`. */
   readonly prefix?: string | undefined
   readonly clock?: Clock | undefined
 }
@@ -40,8 +40,8 @@ const probeTimeoutMs = 10_000
 const noETag = '"00000000000000000000000000000000"'
 
 /**
- * Keeps elections in a bucket of S3, through the client that a program has already. Before its first write it finds out,
- * on an object of its own, that the server judges conditions.
+ * Keeps elections in an S3 bucket, using a client that the program already has. Before its first write, the store
+ * checks on a separate object that the server enforces conditional writes.
  *
  * @example
  * const store = s3Store({ client: new S3({}), bucket: 'my-company-leases' })
@@ -95,7 +95,7 @@ class S3Bucket implements ObjectPlace {
       const input = {
         Bucket: this.#bucket,
         Prefix: this.#folder,
-        // What is in folders below belongs to others.
+        // Objects in subfolders do not belong to this store.
         Delimiter: '/',
         MaxKeys: Math.min(limit, mostOnPage),
         ...(after !== undefined && { StartAfter: `${this.#folder}${after}` }),
@@ -115,7 +115,7 @@ class S3Bucket implements ObjectPlace {
     return `s3://${this.#bucket}/${objectOf(this.#folder, election, kind)}`
   }
 
-  /** What is wrong with the bucket's settings. */
+  /** Problems with the bucket's settings. */
   inspect(call: CallOptions): Promise<readonly Finding[]> {
     return this.#bounded(call, (signal) => inspectBucket(this.#call, this.#bucket, this.#folder, signal))
   }
@@ -130,7 +130,7 @@ class S3Bucket implements ObjectPlace {
     }
   }
 
-  /** The new ETag; undefined if the condition did not hold. */
+  /** Returns the new ETag, or undefined if the condition did not hold. */
   async #write(
     key: string,
     value: string,
@@ -141,8 +141,8 @@ class S3Bucket implements ObjectPlace {
     const input = { Bucket: this.#bucket, Key: key, Body: value, ContentType: 'application/json', ...condition }
     try {
       const { ETag: written } = await this.#call('putObject', input, signal)
-      // What became of it is found out by a read.
-      if (!written) throw new TenureError('RECORD_INVALID', 'S3 gave no ETag for what was written.')
+      // The outcome is unknown here. The next read shows it.
+      if (!written) throw new TenureError('RECORD_INVALID', 'S3 returned no ETag for a write.')
       return written
     } catch (error) {
       if (isOvertaken(error)) return undefined
@@ -150,7 +150,10 @@ class S3Bucket implements ObjectPlace {
     }
   }
 
-  /** Resolves once it is known that conditions are judged. One look serves all calls, so that none of them may end it. */
+  /**
+   * Resolves once the server is known to enforce conditions. All calls share one check, so no call's signal may cancel
+   * it.
+   */
   #probed(): Promise<void> {
     if (this.#probe) return this.#probe
     const { signal } = new AbortController()
@@ -164,14 +167,17 @@ class S3Bucket implements ObjectPlace {
   }
 
   /**
-   * Some servers, and clients from before there were conditions, write whatever is there. It is tried on an object that
-   * holds nothing else: with either condition, something is asked for that must be refused.
+   * Some servers, and clients that predate conditional writes, ignore conditions and overwrite anything. This checks
+   * both conditions on an object that is used for nothing else, with writes that the server must refuse.
    */
   async #tryConditions(signal: AbortSignal): Promise<void> {
     const key = `${this.#folder}.conditions`
-    const text = JSON.stringify({ purpose: 'Tenure tries here whether conditions are judged. It holds nothing else.' })
+    const text = JSON.stringify({
+      purpose:
+        'Tenure uses this object to test whether the server enforces conditional writes. It contains nothing else.',
+    })
     const isThere = async () => (await this.#write(key, text, undefined, signal)) === undefined
-    // The first time ever, it is written by the first of the two.
+    // On the very first run, the first of the two calls creates the object.
     const creates = (await isThere()) || (await isThere())
     const replaces = creates && (await this.#write(key, text, noETag, signal)) === undefined
     if (!replaces) throw ignoresConditions(creates ? 'If-Match' : 'If-None-Match')
@@ -183,20 +189,20 @@ class S3Bucket implements ObjectPlace {
     } catch (error) {
       if (call.signal.aborted) throw error
       const place = `s3://${this.#bucket}/${this.#folder}`
-      throw awsFailure(error, place, 'There is no such bucket in this region. Create it, or name the region')
+      throw awsFailure(error, place, 'The bucket does not exist in this region. Create it, or set the region')
     }
   }
 }
 
-/** The condition did not hold, or another write was under way: nothing was written, for certain. */
+/** True if the condition did not hold or another write was in progress. In both cases nothing was written. */
 function isOvertaken(error: unknown): boolean {
   const name = awsNameOf(error)
   if (name === 'PreconditionFailed' || name === 'ConditionalRequestConflict' || awsStatusOf(error) === 412) return true
-  // What was to be replaced is gone.
+  // The object to be replaced no longer exists.
   return name === 'NoSuchKey'
 }
 
 function ignoresConditions(header: string): TenureError {
-  const text = `This server, or this version of the client, writes without looking at the condition ${header}: two could lead. Use a server that judges it (S3 of AWS does), and @aws-sdk/client-s3 3.700 or newer.`
+  const text = `This server or client version ignores the condition ${header}, so two candidates could lead at once. Use a server that enforces it (AWS S3 does), and @aws-sdk/client-s3 3.700 or newer.`
   return new TenureError('UNSAFE_SETTINGS', text)
 }

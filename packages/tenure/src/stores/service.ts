@@ -30,15 +30,15 @@ import { Watches } from './watches.ts'
 
 export type { Provided } from '../http/provided.ts'
 
-/** What {@link serviceStore} takes. */
+/** Options of {@link serviceStore}. */
 export interface ServiceStoreOptions extends ServiceCredentials {
-  /** Where the service is; several addresses must lead to one cluster. */
+  /** URL of the service. Several URLs must lead to the same cluster. */
   readonly url: string | readonly string[]
-  /** A token that names this node. Over `http:` only to this very machine. */
+  /** A token that identifies this node. Sent over `http:` only to this machine. */
   readonly token?: Provided | undefined
-  /** Certificates of authorities to trust, as PEM text. Default: those that Node trusts. */
+  /** CA certificates to trust, as PEM text. Default: those that Node trusts. */
   readonly ca?: Provided | undefined
-  /** A certificate that names this node, as PEM text; with `key`. */
+  /** A client certificate that identifies this node, as PEM text. Requires `key`. */
   readonly cert?: Provided | undefined
   readonly key?: Provided | undefined
   readonly clock?: Clock | undefined
@@ -47,17 +47,17 @@ export interface ServiceStoreOptions extends ServiceCredentials {
 /** A store in an election service. */
 export interface ServiceStore extends LeaseStore {
   /**
-   * Like `read`, with what is left of the lease on the clock of the service: 0 if nobody leads. `freeInMs` is how long
-   * nobody may lead yet, as after a restore: 0 if somebody leads or may.
+   * Like `read`, with the time left of the lease on the service's clock: 0 if there is no leader. `freeInMs` is how
+   * long no lease can be granted yet, for example after a restore: 0 if there is a leader or a lease can be granted.
    */
   look(
     election: string,
     options: CallOptions,
   ): Promise<{ readonly record: LeaseRecord | undefined; readonly remainingMs: number; readonly freeInMs: number }>
   /**
-   * Asks the service for something else than a lease: its groups, say, or who takes part. Gives the answer as it came,
-   * even that somebody else leads (`NOT_LEADER`); rejects with every other error. Routes and answers are
-   * those of `docs/reference/http-api.md`.
+   * Sends any other request to the service, for example for its groups or the candidates. Returns the answer as it is,
+   * even one that says that another node leads (`NOT_LEADER`). Rejects on every other error.
+   * `docs/reference/http-api.md` describes the routes and answers.
    */
   request(
     request: { readonly method: 'GET' | 'POST' | 'PUT'; readonly path: string; readonly body?: unknown },
@@ -69,17 +69,17 @@ type Records = AsyncGenerator<LeaseRecord | undefined, void, undefined>
 
 const names: OptionNames<ServiceStoreOptions> = { url: true, token: true, ca: true, cert: true, key: true, clock: true }
 const plainGroup = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
-/** A stream that lasted this long may be resumed at once; one that ends sooner is left to the engine to pace. */
+/** A stream that lasted this long may be resumed immediately. If it ends sooner, the engine decides when to retry. */
 const settledMs = 5_000
-/** A stream begins with how things stand, and then shows a sign of life every 15 s. */
+/** A stream begins with the current state, and then sends a heartbeat every 15 s. */
 const firstWithinMs = 10_000
 const silenceMs = 40_000
-/** Many watches end at once when a service restarts: each comes back at a moment of its own. */
+/** Many watches end at once when a service restarts. A random delay spreads their reconnects. */
 const spreadMs = 1_000
 const longestHoldMs = 300_000
 
 /**
- * Keeps each election in a group of an election service (`tenure serve`). The service judges expiry, on its own clock.
+ * Keeps each election in a group of an election service (`tenure serve`). The service judges expiry on its own clock.
  *
  * @example
  * const store = serviceStore({ url: 'https://elections.example.com', token: () => readFile('token', 'utf8') })
@@ -94,14 +94,14 @@ export function serviceStore(options: ServiceStoreOptions): ServiceStore {
   return plainStore(new ServiceLeases(new Cluster(addressesOf(url, credentials), credentials, clock), clock))
 }
 
-/** Not on a seam: the service judges claims by itself, on its own clock, and gives what came of it. */
+/** Does not use the shared rules: the service itself judges claims on its own clock and returns the outcome. */
 class ServiceLeases implements ServiceStore {
   readonly expiry = 'own-clock'
   readonly terms = true
   readonly #cluster: Cluster
   readonly #clock: Clock
   readonly #watches = new Watches()
-  /** Until when no watch is tried: the service has too many, or something on the way does not let them through. */
+  /** Until when no watch is tried, because the service has too many, or a proxy does not let them through. */
   #noWatchUntilMs = -Infinity
 
   constructor(cluster: Cluster, clock: Clock) {
@@ -134,7 +134,7 @@ class ServiceLeases implements ServiceStore {
       const { is_leader: won, leader } = body
       if (won === false) return refusalOf(election, body)
       if (won === true) return granted(ownRecordOf({ election, holder, attempt }, leader, false), claim)
-      throw new Nonsense('"is_leader" is neither true nor false')
+      throw new Nonsense('"is_leader" is not a boolean')
     })
   }
 
@@ -165,11 +165,11 @@ class ServiceLeases implements ServiceStore {
 
   async list(options: ListOptions, call: CallOptions): Promise<ListPage> {
     const { after, limit } = pageOf(options)
-    // The service lists fewer than a thousand at a time.
+    // The service lists at most 999 groups per page.
     const asked = { limit: String(Math.min(limit, 999)), ...(after !== undefined && { after }) }
     const request = { method: 'GET', path: `/v1/groups?${new URLSearchParams(asked).toString()}` } as const
     return this.#cluster.call(request, call, ({ body: { groups, next } }) => {
-      if (!Array.isArray(groups)) throw new Nonsense('there is no list of groups')
+      if (!Array.isArray(groups)) throw new Nonsense('it contains no list of groups')
       return listPage(groups, typeof next === 'string' ? next : undefined, listedRecord)
     })
   }
@@ -193,14 +193,17 @@ class ServiceLeases implements ServiceStore {
     return this.#cluster.call({ method: 'POST', path: pathOf(election, verb), body }, call, take)
   }
 
-  /** The state as it is, then each change; resumed where it broke off. A candidate is named, so that it looks alive. */
+  /**
+   * Yields the current state, then each change. Resumes after an interruption. `holder` names a candidate, so that the
+   * service shows it as present.
+   */
   async *#follow(election: string, signal: AbortSignal, holder: string | undefined): Records {
     let name = holder === undefined ? '' : `&node_id=${encodeURIComponent(holder)}`
     let shown: string | undefined
     let cursor: string | undefined
     for (;;) {
       const openedMs = this.#clock.monotonicMs()
-      // One that is resumed begins with what was missed, which may be nothing.
+      // A resumed stream begins with the events that were missed, possibly none.
       let begun = cursor !== undefined
       const worked = () => begun && this.#clock.monotonicMs() - openedMs >= settledMs
       try {
@@ -224,13 +227,14 @@ class ServiceLeases implements ServiceStore {
         }
         if (!worked()) return
       } catch (error) {
-        // The service does not know the cursor, after a restored backup perhaps: how things stand takes its place.
+        // The service does not know the cursor, for example after a restored backup. Start from the current state
+        // instead.
         const isRefused = error instanceof AnswerError && error.code === 'INVALID_REQUEST'
         if (isRefused && cursor !== undefined) {
           cursor = undefined
           continue
         }
-        // An earlier version of the service does not know the name.
+        // An earlier version of the service does not support the name.
         if (isRefused && name !== '') {
           name = ''
           continue
@@ -242,7 +246,7 @@ class ServiceLeases implements ServiceStore {
     }
   }
 
-  /** Standbys poll meanwhile. */
+  /** Suspends watches for a while. Standbys poll in the meantime. */
   #holdWatches(error: unknown): void {
     if (!(error instanceof AnswerError)) return
     const holdMs = error.retryAfterMs ?? (error.status === 200 ? longestHoldMs : 0)
@@ -250,7 +254,7 @@ class ServiceLeases implements ServiceStore {
   }
 }
 
-/** What an event says of the election; undefined if nothing. */
+/** The state that an event contains. Undefined if the event is not about the state of this election. */
 function stateIn(
   election: string,
   event: Readonly<Record<string, unknown>>,
@@ -272,14 +276,14 @@ function stateIn(
   }
 }
 
-/** A group that was defined, and in which nobody has led yet, has no record. */
+/** The record of a listed group. Undefined for a group that was defined but has never had a leader. */
 function listedRecord(group: unknown): LeaseRecord | undefined {
-  if (!isObject(group) || typeof group['group_id'] !== 'string') throw new Nonsense('a group has no name')
+  if (!isObject(group) || typeof group['group_id'] !== 'string') throw new Nonsense('a group has no "group_id"')
   const { group_id: election, leader, previous_leader: previous } = group
   const held = leader !== null
   if (!held && previous === undefined) return undefined
   if (groupOf(election) === election) return recordOf(election, held ? leader : previous, !held)
-  throw new Nonsense(`of the election in group "${election}" the service knows the hash of its name only`)
+  throw new Nonsense(`group "${election}" has only the hash of its election's name`)
 }
 
 function heldOutcome({ refused, body }: Reply, claim: HeldClaim, released: boolean): Outcome {

@@ -3,8 +3,8 @@ import type { LeaseRecord } from '../lease-store.ts'
 const quietMs = 90_000
 
 /**
- * For how long a watch may show nothing. The leader renews within the lease's duration, which may be long: a watch that is
- * silent for longer than that is not to be trusted, and one that is given up sooner costs requests.
+ * How long a watch may show nothing before it is reopened. The leader renews within the lease duration, so a watch that
+ * stays silent for longer is not to be trusted. A shorter limit would only cost requests.
  */
 export function silenceOf(record: LeaseRecord | undefined): number {
   const held = record && !record.released && record.leaseDurationMs > 0

@@ -1,9 +1,9 @@
 /**
- * The seam between the rules and a server that compares and swaps. A store built on it says how a record is found and how
- * one is written over exactly what was found; which of the two is asked for, and what is answered, is decided here, once.
+ * Connects the rules to a server that supports compare-and-swap. A store built on it implements how to find a record
+ * and how to overwrite exactly what was found. This module decides when to call which, and what to answer.
  *
- * A call is first tried on what was last seen of the election, which makes a renewal one round trip. That is a guess: the
- * server writes only if it is still true, and no refusal is ever answered from it.
+ * A call is first tried against the state last seen of the election, so that a renewal takes one round trip. That state
+ * is a guess: the server writes only if it is still current, and no refusal is ever answered from it.
  */
 import type { Clock } from '../clock.ts'
 import { TenureError } from '../errors.ts'
@@ -21,44 +21,45 @@ import { judgedStore, type JudgedPlace } from './judged.ts'
 import type { Page } from './list.ts'
 import { granted, refused, shown, type Current, type Draft, type Verdict } from './rules.ts'
 
-/** What became of a swap. An uncertain outcome is neither: it must throw. */
+/** The outcome of a swap. If the outcome is uncertain, the swap must throw. */
 export type Swapped<Found extends Current> =
-  /** Written; `found` is what the server now has. */
+  /** Written. `found` is the server's new state. */
   | { readonly ok: true; readonly found: Found & { readonly record: LeaseRecord } }
   /**
-   * Not written, for certain, because something else was there. `found` is what is there, if the server gave it together
-   * with the refusal; otherwise it is read by a call of its own.
+   * Certainly not written, because the state differed. `found` is the actual state if the server returned it with the
+   * refusal. Otherwise it is read with a separate call.
    */
   | { readonly ok: false; readonly found?: Found }
 
 /**
- * What a store says of its server. `Found` is what the rules must know of one election, and whatever else a later swap
- * compares or writes back: a revision, the highest term's own revision, a whole object.
+ * What a store implements for its server. `Found` is what the rules must know about one election, plus anything that a
+ * later swap compares or writes back: a revision, the highest term's own revision, a whole object.
  */
 export interface SwapServer<Found extends Current> {
-  /** `own-clock` only if `remainingMs` is always known, by a clock of the server that cannot step. */
+  /** `own-clock` only if `remainingMs` is always known from a server clock that cannot jump. */
   readonly expiry: LeaseStore['expiry']
-  /** The newest state, never one from a cache or a lagging replica. */
+  /** The newest state, never from a cache or a lagging replica. */
   find(election: string, call: CallOptions): Promise<Found>
   /**
-   * Writes `draft`, under a new version, if the server still has what `over` says: the same version, or still no record
-   * and, where it is kept apart, the same highest term. Where the server judges expiry, it also compares whether the
-   * lease has run out, by the sign of `over.remainingMs`. A highest term kept apart is raised in the same step.
+   * Writes `draft` under a new version if the server's state still matches `over`: the same version, or still no record
+   * and, if the highest term is kept separately, the same highest term. If the server judges expiry, it also compares
+   * whether the lease has expired, by the sign of `over.remainingMs`. A separately kept highest term is raised in the
+   * same step.
    */
   swap(election: string, over: Found, draft: Draft, call: CallOptions): Promise<Swapped<Found>>
   /**
-   * Removes the record, and the highest term with it if `withTerm`, if the server still has what `over` says. False: not
-   * removed, for certain, because something else was there. An uncertain outcome must throw.
+   * Removes the record, and the highest term too if `withTerm`, if the server's state still matches `over`. False:
+   * certainly not removed, because the state differed. If the outcome is uncertain, it must throw.
    */
   remove?(election: string, over: Found, withTerm: boolean, call: CallOptions): Promise<boolean>
   /**
-   * What a first call guesses, that nothing was ever written, where a refused swap shows what is there. Without it, an
-   * election that was not seen yet is read first.
+   * The guess for a first call, that nothing was ever written, for servers whose refused swap returns the actual state.
+   * If undefined, an election that has not been seen yet is read first.
    */
   readonly nothing?: Found
-  /** The state as it is, then each change. */
+  /** The current state, then each change. */
   watch?(election: string, call: CallOptions): AsyncIterable<Found>
-  /** A page of all records, as `LeaseStore.list` promises it. */
+  /** A page of all records, as defined by `LeaseStore.list`. */
   list?(page: Page, call: CallOptions): Promise<ListPage>
   close?(): Promise<void>
 }
@@ -68,10 +69,12 @@ interface Remembered<Found> {
   readonly atMs: number
 }
 
-/** How many elections are remembered; the others are read before they are written. */
+/** The maximum number of elections whose state is remembered. Others are read before they are written. */
 const remembered = 10_000
 
-/** What is left of a call's time, for each of the requests that it takes. Once it has run out, nothing more is sent. */
+/**
+ * Returns the time left of a call for each of its requests. Throws once no time is left, so that nothing more is sent.
+ */
 function leftBy(clock: Clock, election: string, call: CallOptions): () => CallOptions {
   const { timeoutMs } = call
   if (timeoutMs === undefined) return () => call
@@ -79,17 +82,17 @@ function leftBy(clock: Clock, election: string, call: CallOptions): () => CallOp
   return () => {
     const leftMs = deadlineMs - clock.monotonicMs()
     if (leftMs > 0) return { ...call, timeoutMs: leftMs }
-    const text = `The store has not answered for election "${election}" within ${Math.round(timeoutMs)} ms.`
+    const text = `The store did not answer for election "${election}" within ${Math.round(timeoutMs)} ms.`
     throw new TenureError('TIMEOUT', text, { retryable: true })
   }
 }
 
-/** A store that can always be closed, even one that has nothing open. */
+/** A store that can always be closed, even if it has nothing open. */
 export interface ClosableStore extends LeaseStore {
   close(): Promise<void>
 }
 
-/** Makes a lease store of a server that compares and swaps. */
+/** Builds a lease store from a server that supports compare-and-swap. */
 export function swapStore<Found extends Current>(server: SwapServer<Found>, clock: Clock): ClosableStore {
   const place = new SwapPlace(server, clock)
   return { ...judgedStore(place, clock), close: () => place.close() }
@@ -145,7 +148,8 @@ class SwapPlace<Found extends Current> implements JudgedPlace {
     const second = await swap(current, verdict)
     if (second?.ok) return granted(second.found.record, claim)
 
-    // Another write came in between, and what it left is judged instead: it may be this very attempt, by an earlier call.
+    // Another write came in between, so its result is judged instead. It may be this same attempt, written by an
+    // earlier call.
     const winner = second?.found ?? (await this.find(election, left()))
     const last = judge(winner)
     return 'answer' in last ? last.answer : refused({ ...winner, record: shown(winner) })
@@ -155,7 +159,7 @@ class SwapPlace<Found extends Current> implements JudgedPlace {
     await this.#server.close?.()
   }
 
-  /** Not by a guess: it is rare, and what it removes is gone. */
+  /** Does not use a guess: calls are rare, and a removal cannot be undone. */
   async #forget(
     { election, withTerm = false }: ForgetClaim,
     call: CallOptions,
@@ -177,7 +181,7 @@ class SwapPlace<Found extends Current> implements JudgedPlace {
   }
 
   #note<Seen extends Found | undefined>(election: string, found: Seen): Seen {
-    // At the end again: the election that was not seen for the longest time is the first to be forgotten.
+    // Moves the election to the end, so that the least recently seen election is forgotten first.
     this.#sights.delete(election)
     if (found) this.#sights.set(election, { found, atMs: this.#clock.monotonicMs() })
     const [oldest] = this.#sights.keys()

@@ -6,8 +6,8 @@ import { plainStore } from './plain.ts'
 import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Draft, type Verdict } from './rules.ts'
 
 /**
- * A storage whose entries vanish when their time is up, on its own clock. Each verb is one atomic step and answers
- * whether it was done, at once or by a promise; when that is not known for sure, it must throw.
+ * A storage whose entries expire on its own clock. Each method is one atomic step and returns whether it was applied,
+ * directly or as a promise. If the outcome is uncertain, the method must throw.
  *
  * @example
  * const storage: TtlStorage<string, string> = {
@@ -17,7 +17,7 @@ import { granted, judgeAcquire, judgeRelease, judgeRenew, type Current, type Dra
  * }
  */
 export interface TtlStorage<K, V> {
-  /** Puts the entry for `durationMs`, only if there is none for the key. */
+  /** Inserts the entry for `durationMs`, only if the key has no entry. */
   insertIfNotExist(key: K, value: V, durationMs: number): Promise<boolean> | boolean
   /** Replaces the value and restarts the duration, only if the value is `oldValue`. */
   compareAndSwap(key: K, oldValue: V, newValue: V, durationMs: number): Promise<boolean> | boolean
@@ -34,20 +34,20 @@ export interface TtlLeaseOptions<K, V> {
   readonly clock?: Clock | undefined
 }
 
-/** What this store knows of one election: only what it did itself, because the storage cannot be read. */
+/** What this store knows about one election. That is only what it did itself, because the storage cannot be read. */
 interface Entry {
-  /** The newest grant that went through this store. */
+  /** The newest grant made through this store. */
   record: LeaseRecord | undefined
   expiresAtMs: number
   highestTerm: number
   writes: number
-  /** Attempts whose insert was sent but not answered, with the time of their first one. */
+  /** Attempts whose insert was sent but not answered, with the time when each was first sent. */
   readonly unanswered: Map<string, number>
 }
 
 /**
- * Elects over a TTL storage. With its three verbs alone nothing can be read and no term lasts, so there is no fencing,
- * and `lead` refuses it: terms count the grants of this store object only.
+ * Elects over a TTL storage. Its three methods cannot read an entry or keep a term, so there is no fencing: terms count
+ * only the grants of this store object, and `lead` refuses the store.
  *
  * @example
  * const store = ttlStore(storage)
@@ -65,12 +65,12 @@ export function ttlStore(storage: TtlStorage<string, string>, options: { clock?:
   })
 }
 
-/** `ttlStore` for keys and values of any kind. */
+/** Like `ttlStore`, for keys and values of any type. */
 export function ttlLease<K, V>(options: TtlLeaseOptions<K, V>): LeaseStore {
   return plainStore(new TtlLeases(options))
 }
 
-/** Not on a seam: a storage that cannot be read has nothing to judge a claim by. */
+/** Does not use the shared rules: a storage that cannot be read gives them no state to judge. */
 class TtlLeases<K, V> implements LeaseStore {
   readonly expiry = 'own-clock'
   readonly terms = false
@@ -117,7 +117,7 @@ class TtlLeases<K, V> implements LeaseStore {
     return entry
   }
 
-  /** One attempt has one grant: the same again while it lasts, nothing afterwards. */
+  /** An attempt has one grant: a repeated call gets it again while it lasts, and a refusal afterwards. */
   #repeated(entry: Entry, claim: AcquireClaim): Outcome | undefined {
     const { record } = entry
     if (record?.attempt !== claim.attempt) return undefined
@@ -137,8 +137,8 @@ class TtlLeases<K, V> implements LeaseStore {
     entry.unanswered.set(attempt, firstSentAtMs)
 
     let ours = await this.#storage.insertIfNotExist(k, v, leaseDurationMs)
-    // An earlier insert of this attempt may be what is in the way. The swap proves it; that it also restarts the
-    // duration harms nobody, for the holder counts from its first call.
+    // The existing entry may come from an earlier insert of this attempt. The swap proves it. The swap also restarts
+    // the duration, which is harmless because the holder counts from its first call.
     if (!ours && repeats && !this.#repeated(entry, claim)) {
       ours = await this.#storage.compareAndSwap(k, v, v, leaseDurationMs)
     }
@@ -146,7 +146,7 @@ class TtlLeases<K, V> implements LeaseStore {
     if (known) return known
     entry.unanswered.delete(attempt)
     const expiresAtMs = firstSentAtMs + leaseDurationMs
-    // An answer that took a whole lease may be older than a grant that came after it.
+    // An answer that took a whole lease may be older than another candidate's later grant.
     if (!ours || this.#clock.monotonicMs() >= expiresAtMs) return refused(entry)
     entry.expiresAtMs = expiresAtMs
     return granted(write(entry, draftOf(entry, claim, this.#clock.wallMs())), claim)
@@ -165,7 +165,7 @@ class TtlLeases<K, V> implements LeaseStore {
     const done = await send(...this.#pairOf(claim))
     const current = entry.record === record
     if (!done) {
-      // The storage no longer has it, so this grant is over.
+      // The storage no longer has the entry, so this grant has ended.
       if (current) write(entry, { ...verdict.write, released: true })
       return refused(entry)
     }
@@ -174,7 +174,7 @@ class TtlLeases<K, V> implements LeaseStore {
     return granted(write(entry, verdict.write), claim)
   }
 
-  /** What the storage has for a claim. */
+  /** The key and value of a claim in the storage. */
   #pairOf(claim: AcquireClaim | HeldClaim): [key: K, value: V] {
     return [this.#options.key(claim.election), this.#options.value(claim)]
   }
@@ -185,7 +185,7 @@ function draftOf(entry: Entry, claim: AcquireClaim, wallMs: number): Draft {
   const afterTerm = Math.max(entry.highestTerm, claim.afterTerm)
   const verdict = judgeAcquire(free, { ...claim, afterTerm }, wallMs)
   if ('write' in verdict) return verdict.write
-  throw new Error('A lease that is free was not granted.')
+  throw new Error('A free lease was not granted.')
 }
 
 function write(entry: Entry, draft: Draft): LeaseRecord {
@@ -195,7 +195,7 @@ function write(entry: Entry, draft: Draft): LeaseRecord {
   return record
 }
 
-/** What the storage did is true all the same, but another call of this store has changed what it keeps of it. */
+/** The answer when the storage applied a call but another call of this store changed the entry in the meantime. */
 function overtaken(entry: Entry, draft: Draft, claim: HeldClaim): Outcome {
   const own = entry.record?.attempt === draft.attempt
   if (!draft.released) return { ...refused(entry), ...(own && entry.record && { record: entry.record }) }
@@ -206,12 +206,12 @@ function refused({ highestTerm }: Entry): Refused {
   return { ok: false, highestTerm }
 }
 
-/** What was sent a whole lease ago can win nothing any more, so it need not be remembered. */
+/** Forgets inserts that were sent a whole lease ago: they can no longer lead to a grant. */
 function forgetOld({ unanswered }: Entry, beforeMs: number): void {
   for (const [attempt, sentAtMs] of unanswered) if (sentAtMs <= beforeMs) unanswered.delete(attempt)
 }
 
-/** Stops waiting when the signal aborts. The storage does not learn of it, so its answer is then dropped. */
+/** Stops waiting when the signal aborts. The storage is not notified, and its answer is dropped. */
 function abortable<T>(answer: Promise<T> | T, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)

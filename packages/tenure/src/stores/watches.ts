@@ -1,8 +1,8 @@
-/** The watches of a store: each ends with its reader's signal, and all of them when the store is closed. */
+/** The open watches of a store. Each ends with its reader's signal, and all of them end when the store is closed. */
 export class Watches {
   readonly #open = new Set<AbortController>()
 
-  /** What `follow` gives, until one of the two ends it. Errors that this ending causes are dropped. */
+  /** Yields what `follow` yields until the signal aborts or the store is closed. Errors caused by that are dropped. */
   async *run<T>(
     signal: AbortSignal,
     follow: (signal: AbortSignal) => AsyncGenerator<T, void, undefined>,

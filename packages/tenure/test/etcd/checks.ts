@@ -1,4 +1,4 @@
-/** What holds of the etcd store beside the conformance suite, for the library and for mutants of it. */
+/** Checks of the etcd store besides the conformance suite, for the library and for its mutants. */
 import { deepEqual, equal, fail, match, ok, rejects } from 'node:assert/strict'
 import { onTestFinished } from 'vitest'
 import { askEtcd, base64, putKey, removeKeys } from '../../../../test/servers/etcd.ts'
@@ -10,9 +10,9 @@ import type { EtcdStoreOptions } from '../../src/stores/etcd.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { startFront, type Front } from './front.ts'
 
-/** The library, or a mutant of it, and a server. */
+/** The library or a mutant of it, and a server. */
 export interface Scene {
-  /** Of one member. */
+  /** URL of one member. */
   readonly url: string
   open(options?: Partial<EtcdStoreOptions>): LeaseStore
 }
@@ -34,7 +34,7 @@ export function claimOf(change: Partial<AcquireClaim> = {}): AcquireClaim {
 }
 
 export function granted(outcome: Outcome): LeaseRecord {
-  ok(outcome.ok, 'it was refused')
+  ok(outcome.ok, 'the claim was refused')
   return outcome.record
 }
 
@@ -51,11 +51,11 @@ async function valueAt({ url }: Scene, key: string): Promise<string | undefined>
   return value && Buffer.from(value, 'base64').toString()
 }
 
-/** That there is no answer is a failure of the check itself. */
+/** Fails the check if there is no answer. */
 const answered = <T>(promise: Promise<T>): Promise<T> =>
   promise.catch((error: unknown) => fail(`there was no answer: ${String(error)}`))
 
-/** Rejected with this code, in words like these. */
+/** Expects a rejection with this code and a message that matches. */
 async function failsWith(promise: Promise<unknown>, code: string, words: RegExp): Promise<void> {
   await rejects(promise, (error: unknown) => {
     ok(isTenureError(error), String(error))
@@ -65,14 +65,14 @@ async function failsWith(promise: Promise<unknown>, code: string, words: RegExp)
   })
 }
 
-/** Members that were given up, and one that is asked in their place. */
+/** A store with two members, of which the first can be muted. */
 async function behindMute(scene: Scene) {
   const front = await startFront(scene.url)
   const store = scene.open({ endpoints: [front.url, scene.url] })
   return { front, store }
 }
 
-/** Runs ahead by as much as it is told. */
+/** A clock that can be moved ahead. */
 export function skippingClock(): Clock & { skip(ms: number): void } {
   let skippedMs = 0
   return {
@@ -82,7 +82,7 @@ export function skippingClock(): Clock & { skip(ms: number): void } {
   }
 }
 
-/** Reads a watch by hand. */
+/** Reads a watch step by step. */
 export function follow(store: LeaseStore, election: string) {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -105,7 +105,7 @@ export function follow(store: LeaseStore, election: string) {
 const readPath = '/v3/kv/txn'
 const watchPath = '/v3/watch'
 
-/** Does something while nothing that a member says arrives. A watch has lasted long enough to be resumed at once. */
+/** Runs `act` while no answer of the member arrives. The watch has lasted long enough to be resumed immediately. */
 async function duringOutage(
   front: Front,
   clock: { skip(ms: number): void },
@@ -122,9 +122,9 @@ async function duringOutage(
   front.cut()
 }
 
-/** Each is a sentence. */
+/** Each name is a sentence. */
 export const checks: Record<string, (scene: Scene) => Promise<void>> = {
-  async 'a grant, a renewal, a release and a refusal are one request each'(scene) {
+  async 'a grant, a renewal, a release and a refusal take one request each'(scene) {
     const front = await startFront(scene.url)
     const store = scene.open({ endpoints: front.url })
     const claim = claimOf()
@@ -140,7 +140,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     deepEqual(front.asked, ['/v3/kv/txn'])
   },
 
-  async 'an acquire whose answer is lost finds its own grant at the next member'(scene) {
+  async 'acquire finds its own grant on the next member when its answer is lost'(scene) {
     const { front, store } = await behindMute(scene)
     const claim = claimOf()
     front.isMute = true
@@ -149,7 +149,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     equal((await scene.open().read(claim.election, call))?.version, record.version)
   },
 
-  async 'a renewal whose answer is lost is refused at the next member, with the version that it wrote'(scene) {
+  async 'renew is refused on the next member with the version that it wrote when its answer is lost'(scene) {
     const { front, store } = await behindMute(scene)
     const record = granted(await store.acquire(claimOf(), call))
     front.isMute = true
@@ -160,7 +160,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     ok(version !== record.version && version === (await scene.open().read(record.election, call))?.version)
   },
 
-  async 'a release whose answer is lost is seen to be done at the next member'(scene) {
+  async 'release finds itself applied on the next member when its answer is lost'(scene) {
     const { front, store } = await behindMute(scene)
     const record = granted(await store.acquire(claimOf(), call))
     front.isMute = true
@@ -168,7 +168,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     deepEqual({ ok: outcome.ok, released: outcome.record?.released }, { ok: false, released: true })
   },
 
-  async 'a version that was renewed since it was seen is not taken over'(scene) {
+  async 'a takeover is refused when the record was renewed after it was read'(scene) {
     const claim = claimOf()
     const standby = scene.open()
     const record = granted(await scene.open().acquire(claim, call))
@@ -179,14 +179,14 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     equal((await scene.open().read(claim.election, call))?.version, renewed.version)
   },
 
-  async 'a deleted record is waited for as long as its lease lasted, even by a candidate that never saw it'(scene) {
+  async 'a candidate that never saw a deleted record still waits for its lease duration'(scene) {
     const record = granted(await scene.open().acquire(claimOf({ leaseDurationMs: 7_000 }), call))
     await removeKeys(scene, keyOf(record.election, 'record'))
     const outcome = await scene.open().acquire(claimOf({ election: record.election }), call)
     deepEqual(outcome, { ok: false, highestTerm: 1, retryAfterMs: 7_000 })
   },
 
-  async 'a highest term that was deleted by hand is back after the next renewal'(scene) {
+  async 'a renewal restores a highest term that was deleted by hand'(scene) {
     const store = scene.open()
     const record = granted(await store.acquire(claimOf(), call))
     await removeKeys(scene, keyOf(record.election, 'term'))
@@ -194,7 +194,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     match((await valueAt(scene, keyOf(record.election, 'term'))) ?? '', /"term":1\b/)
   },
 
-  async 'a highest term is never lowered'(scene) {
+  async 'a renewal never lowers the highest term'(scene) {
     const store = scene.open()
     const record = granted(await store.acquire(claimOf(), call))
     const { election, leaseDurationMs } = record
@@ -203,27 +203,31 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     match((await valueAt(scene, keyOf(election, 'term'))) ?? '', /"term":9\b/)
   },
 
-  async 'a value of another program is left alone, and said to be in the way'(scene) {
+  async 'the store reports a value of another program and does not overwrite it'(scene) {
     for (const what of ['record', 'term'] as const) {
       const claim = claimOf()
       const key = keyOf(claim.election, what)
       for (const value of ['hello', '{"format":9}', '{}', '']) {
         await putKey(scene, key, value)
-        await failsWith(scene.open().read(claim.election, call), 'RECORD_INVALID', /cannot be used.* is in the key /s)
-        await failsWith(scene.open().acquire(claim, call), 'RECORD_INVALID', /Nobody leads it here/)
+        await failsWith(
+          scene.open().read(claim.election, call),
+          'RECORD_INVALID',
+          /cannot be used.* Location: the etcd key /s,
+        )
+        await failsWith(scene.open().acquire(claim, call), 'RECORD_INVALID', /This election has no leader/)
         equal((await valueAt(scene, key)) ?? '', value)
       }
     }
   },
 
-  async 'a record that another election wrote is not used'(scene) {
+  async 'read refuses a record that another election wrote'(scene) {
     const record = granted(await scene.open().acquire(claimOf(), call))
     const { election } = claimOf()
     await putKey(scene, keyOf(election, 'record'), (await valueAt(scene, keyOf(record.election, 'record'))) ?? '')
     await failsWith(scene.open().read(election, call), 'RECORD_INVALID', /belongs to/)
   },
 
-  async 'slashes around a prefix change nothing'(scene) {
+  async 'slashes around a prefix are ignored'(scene) {
     const prefix = `slashes-${claimOf().election}`
     const record = granted(await scene.open({ prefix }).acquire(claimOf(), call))
     for (const same of [`/${prefix}`, `${prefix}/`, `//${prefix}//`]) {
@@ -231,7 +235,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     }
   },
 
-  async 'prefixes and elections that begin alike share nothing'(scene) {
+  async 'prefixes and elections with a common beginning share no keys'(scene) {
     const { election } = claimOf()
     const places: [prefix: string, election: string][] = [
       ['apps', `${election}/record`],
@@ -248,7 +252,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     }
   },
 
-  async 'a listing goes on page by page, past keys that are not its own, and tells what cannot be read'(scene) {
+  async 'list pages through all elections, skips foreign keys, and reports unreadable records'(scene) {
     const prefix = `list-${claimOf().election}`
     const store = scene.open({ prefix })
     const wanted = ['a', 'b/c', 'd', 'é', 'z z']
@@ -271,7 +275,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
       found.push(...page.records.map(({ election }) => election))
       problems.push(...(page.problems ?? []))
       after = page.next
-      ok(++pages < 40, 'it has no end')
+      ok(++pages < 40, 'the listing does not end')
     }
     deepEqual(found.toSorted(), wanted.toSorted())
     equal(problems.length, 1)
@@ -279,20 +283,20 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     ok(pages >= 3)
   },
 
-  async 'a watch is not woken by keys of another program'(scene) {
+  async 'a watch ignores keys of another program'(scene) {
     const { election } = claimOf()
     const store = scene.open({ prefix: 'apps' })
     const record = granted(await store.acquire(claimOf({ election }), call))
     const { next } = follow(store, election)
     equal((await next())?.version, record.version)
     const seen = next()
-    // Between the two keys of the election, as etcd sorts them.
+    // Sorts between the two keys of the election.
     granted(await scene.open({ prefix: `apps/${election}` }).acquire(claimOf({ election: 's' }), call))
     const renewed = granted(await store.renew(held(record), call))
     equal((await seen)?.version, renewed.version)
   },
 
-  async 'a watch of a long lease stays open between its renewals, and no longer'(scene) {
+  async 'a watch of a long lease stays open between renewals, but not beyond the watch timeout'(scene) {
     const leaseDurationMs = 900_000
     const clock = fakeClock()
     const front = await startFront(scene.url)
@@ -300,7 +304,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     let record = granted(await store.acquire(claimOf({ leaseDurationMs }), call))
     const { next } = follow(scene.open({ endpoints: front.url, clock }), record.election)
     equal((await next())?.version, record.version)
-    // The first is at once: after it, the watch is known to be open.
+    // The first renewal is immediate: after it, the watch is known to be open.
     for (const passedMs of [0, 1, 1, 1].map((thirds) => (thirds * leaseDurationMs) / 3)) {
       const renew = async () => {
         await clock.advance(passedMs)
@@ -315,7 +319,7 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     deepEqual(front.asked, [readPath])
   },
 
-  async 'a watch that broke off shows what happened meanwhile'(scene) {
+  async 'a watch that was interrupted shows the changes made in the meantime'(scene) {
     const clock = skippingClock()
     const front = await startFront(scene.url)
     const { next, until } = follow(scene.open({ endpoints: front.url, clock }), claimOf().election)
@@ -329,10 +333,10 @@ export const checks: Record<string, (scene: Scene) => Promise<void>> = {
     const seen = until((state) => state?.released === true)
     await duringOutage(front, clock, async () => granted(await scene.open().release(held(record), call)))
     equal((await seen)?.term, 1)
-    equal(front.asked.filter((path) => path === '/v3/kv/txn').length, 1, 'it had to be read again')
+    equal(front.asked.filter((path) => path === '/v3/kv/txn').length, 1, 'the state was read again')
   },
 
-  async 'a watch whose history was compacted begins again with the state as it is'(scene) {
+  async 'a watch whose history was compacted starts again with the current state'(scene) {
     const clock = skippingClock()
     const front = await startFront(scene.url)
     const { election } = claimOf()

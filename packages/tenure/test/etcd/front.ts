@@ -3,16 +3,16 @@ import { EventEmitter, once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** Stands in front of a member of etcd, and sees what it is asked. */
+/** A proxy in front of an etcd member that records its requests. */
 export interface Front {
   readonly url: string
-  /** Paths, in the order in which they came. */
+  /** The requested paths, in order. */
   readonly asked: string[]
-  /** From now on requests are carried out, and nobody is told. */
+  /** If true, requests are forwarded but answers are not delivered. */
   isMute: boolean
-  /** When the member begins to answer the next request for this path, even if nobody is told. */
+  /** Resolves when the member begins to answer the next request for this path, even if the answer is not delivered. */
   answered(path: string): Promise<unknown>
-  /** Ends the connections of now. */
+  /** Closes all current connections. */
   cut(): void
 }
 

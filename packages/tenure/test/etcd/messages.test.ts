@@ -7,7 +7,7 @@ const sent: Transaction = { compare: [], success: [{ get: 'a' }], failure: [{ pu
 const header = { cluster_id: '1', revision: '9' }
 
 describe('answers of etcd', () => {
-  test('keep revisions that no number holds', () => {
+  test('decodeTransaction keeps revisions that do not fit into a number', () => {
     const modRevision = '9007199254740993'
     const kvs = [{ key: base64('é'), value: base64('ü'), mod_revision: modRevision }]
     const body = {
@@ -22,7 +22,7 @@ describe('answers of etcd', () => {
     })
   })
 
-  // Fields that are false or empty are left out: what is missing must not look like an answer.
+  // etcd omits fields that are false or empty, so a missing field must not look like an answer.
   test.for<object>([
     {},
     { header },
@@ -37,11 +37,11 @@ describe('answers of etcd', () => {
     { header, succeeded: true, responses: [{ response_range: { kvs: [{ key: 'YQ==' }] } }] },
     { header, succeeded: true, responses: [{ response_range: { kvs: [{ mod_revision: '1' }] } }] },
     { header, succeeded: true, responses: [{ response_range: { kvs: {} } }] },
-  ])('%j is not understood', (body) => {
+  ])('decodeTransaction rejects %j', (body) => {
     expect(() => decodeTransaction(sent, body as Record<string, unknown>)).toThrow(Nonsense)
   })
 
-  test('events of a kind that is not known are not understood', () => {
+  test('decodeEvents rejects events of an unknown type', () => {
     expect(() => decodeEvents({ events: [{ type: 'EXPIRE', kv: {} }] })).toThrow(Nonsense)
     expect(() => decodeEvents({ events: 'none' })).toThrow(Nonsense)
     expect(decodeEvents({})).toEqual([])
@@ -56,7 +56,7 @@ describe('answers of etcd', () => {
     [502, '<html>', 'BACKEND_UNAVAILABLE', true],
     [404, 'Not Found', 'BACKEND_UNAVAILABLE', false],
     [200, '[]', 'BACKEND_UNAVAILABLE', false],
-  ])('%d %s is %s', ([status, text, code, retryable]) => {
+  ])('errorOf reports %d %s as %s', ([status, text, code, retryable]) => {
     expect(errorOf('etcd', status, text)).toMatchObject({ code, retryable })
   })
 })

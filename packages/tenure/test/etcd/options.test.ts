@@ -3,7 +3,7 @@ import { etcdAddressOf } from '../../src/etcd/url.ts'
 import { etcdStore, type EtcdStoreOptions } from '../../src/stores/etcd.ts'
 import { openStore } from '../../src/stores/index.ts'
 
-describe('etcdStore refuses', () => {
+describe('options of etcdStore', () => {
   const endpoints = 'http://127.0.0.1:2379'
   test.for<[string, unknown]>([
     ['endpoints', {}],
@@ -27,14 +27,14 @@ describe('etcdStore refuses', () => {
     ['key', { endpoints: 'https://127.0.0.1', cert: 'PEM' }],
     ['clock', { endpoints, clock: {} }],
     ['prefx', { endpoints, prefx: 'a' }],
-  ])('%s: %j', ([option, options]) => {
+  ])('etcdStore refuses an invalid "%s": %j', ([option, options]) => {
     const open = () => etcdStore(options as EtcdStoreOptions)
     expect(open).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringContaining(option) }))
     expect(open).not.toThrow('hunter2')
   })
 })
 
-describe('an address of etcd', () => {
+describe('URLs of etcd', () => {
   test.for<[string, object]>([
     ['etcd://a', { endpoints: ['http://a'] }],
     ['etcd://a:1,b:2/c', { endpoints: ['http://a:1', 'http://b:2'], prefix: 'c' }],
@@ -42,12 +42,12 @@ describe('an address of etcd', () => {
     ['etcd://a//c', { endpoints: ['http://a'], prefix: '/c' }],
     ['etcd://me:p%40ss%3A%2F@a/x%20y', { endpoints: ['http://a'], prefix: 'x y', user: 'me', password: 'p@ss:/' }],
     ['ETCD://me:a:b@h', { endpoints: ['http://h'], user: 'me', password: 'a:b' }],
-  ])('%s', ([url, expected]) => {
+  ])('etcdAddressOf parses %s', ([url, expected]) => {
     const defined = Object.entries(etcdAddressOf(url, {}) ?? {}).filter(([, value]) => value !== undefined)
     expect(Object.fromEntries(defined)).toEqual(expected)
   })
 
-  test('leaves to the environment what it does not name', () => {
+  test('etcdAddressOf takes what the URL omits from the environment', () => {
     const environment = { TENURE_STORE_USER: 'you', TENURE_STORE_PASSWORD: 'theirs' }
     expect(etcdAddressOf('etcd://a', environment)).toMatchObject({ user: 'you', password: 'theirs' })
     expect(etcdAddressOf('etcd://me@a', environment)).toMatchObject({ user: 'me', password: 'theirs' })
@@ -63,7 +63,7 @@ describe('an address of etcd', () => {
     'etcd://a/%',
     'etcd://me:hunter2@',
     'etcd://me:hunter2,x%@a',
-  ])('%s is refused, and shows no password', async (url) => {
+  ])('openStore refuses %s without showing a password', async (url) => {
     const opening = openStore(url, { environment: {} })
     await expect(opening).rejects.toMatchObject({ code: 'INVALID_OPTION' })
     await expect(opening).rejects.not.toThrow('hunter2')

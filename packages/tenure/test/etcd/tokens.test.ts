@@ -12,7 +12,7 @@ const nothing = {
   responses: [{ response_range: {} }, { response_range: {} }],
 }
 
-/** What etcd would not do, on a real socket. */
+/** A real HTTP server that behaves as etcd would not. */
 async function open(authenticate: (reply: ServerResponse) => void, isAccepted = (_token = '') => true) {
   const server = createServer((question, reply) => {
     question.resume()
@@ -31,14 +31,14 @@ async function open(authenticate: (reply: ServerResponse) => void, isAccepted = 
   return { clock, store: etcdStore({ endpoints, user: 'me', password: 'p', clock }) }
 }
 
-test('a token that no header can hold is not kept', async () => {
+test('a token that does not fit into a header is not kept', async () => {
   const tokens = ['a\nb', 'sound']
   const { store } = await open((reply) => reply.end(JSON.stringify({ header: {}, token: tokens.shift() })))
-  await expect(store.read('x', call)).rejects.toMatchObject({ message: expect.stringContaining('no token') })
+  await expect(store.read('x', call)).rejects.toMatchObject({ message: expect.stringContaining('no usable token') })
   expect(await store.read('x', call)).toBeUndefined()
 })
 
-test('a token that something between refuses, in words that are not those of etcd, is replaced', async () => {
+test('a token that a proxy rejects in an unknown format is replaced', async () => {
   const tokens = ['old', 'new']
   const { store } = await open(
     (reply) => reply.end(JSON.stringify({ header: {}, token: tokens.shift() })),
@@ -47,7 +47,7 @@ test('a token that something between refuses, in words that are not those of etc
   expect(await store.read('x', call)).toBeUndefined()
 })
 
-test('nothing waits for a token after the store was closed', async () => {
+test('close cancels a request for a token', async () => {
   let asked = (_reply: ServerResponse): void => undefined
   const reached = new Promise<ServerResponse>((resolve) => (asked = resolve))
   const { clock, store } = await open((reply) => asked(reply))

@@ -13,15 +13,15 @@ import {
   type RedisFence,
 } from '../../src/fencing/index.ts'
 
-// The type checker is what judges here.
-test('a pool of pg fits, and the work is given its connections with their own type', () => {
+// The type checker verifies this test.
+test('postgresFence accepts a pool of pg and passes its connections to the work with their own type', () => {
   expectTypeOf<PoolClient>().toExtend<PostgresConnection>()
   expectTypeOf<Pool>().toExtend<PostgresPool>()
   const fence = postgresFence({ pool: new Pool(), resource: 'report' })
   expectTypeOf(fence).toEqualTypeOf<PostgresFence<PoolClient>>()
 })
 
-test('the clients of ioredis and redis fit, clusters too', () => {
+test('redisFence accepts the clients of ioredis and redis, including clusters', () => {
   expectTypeOf<Redis>().toExtend<IoredisClient>()
   expectTypeOf<Cluster>().toExtend<IoredisClient>()
   expectTypeOf<ReturnType<typeof createClient>>().toExtend<NodeRedisClient>()

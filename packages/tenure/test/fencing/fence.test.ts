@@ -4,8 +4,8 @@ import { createFence } from '../../src/fencing/index.ts'
 import { makeGate } from './gate.ts'
 import { hostileTerms } from './hostile-terms.ts'
 
-describe('A guard in memory', () => {
-  test('accepts rising and equal terms and refuses lower ones', () => {
+describe('createFence', () => {
+  test('check accepts rising and equal terms and refuses lower ones', () => {
     const fence = createFence({ resource: 'report' })
     expect(fence.highestTerm).toBe(0)
     for (const term of [3, 3, 5, 5]) fence.check(term)
@@ -14,18 +14,18 @@ describe('A guard in memory', () => {
     fence.check(5)
   })
 
-  test('names the resource, the term offered and the highest one accepted', () => {
+  test('a refusal names the resource, the offered term and the highest accepted term', () => {
     const fence = createFence({ resource: 'report', highestTerm: 9 })
     expect(() => fence.check(4)).toThrow(/"report".*term 4.*term 9/)
   })
 
-  test('goes on from the highest term it is given', () => {
+  test('a fence starts from the given highest term', () => {
     const fence = createFence({ highestTerm: Number.MAX_SAFE_INTEGER })
     expect(() => fence.check(Number.MAX_SAFE_INTEGER - 1)).toThrow(expect.objectContaining({ code: 'STALE_TERM' }))
     fence.check(Number.MAX_SAFE_INTEGER)
   })
 
-  test('never accepts a term below one it accepted, whatever the order', () => {
+  test('check never accepts a term below an accepted one, in any order', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 20 })), (terms) => {
         const fence = createFence()
@@ -39,16 +39,19 @@ describe('A guard in memory', () => {
     )
   })
 
-  test.each(hostileTerms.map((term) => [term]))('refuses %o as a term and forgets nothing', async (term) => {
-    const fence = createFence({ highestTerm: 3 })
-    const invalid = expect.objectContaining({ name: 'TypeError', code: 'INVALID_OPTION' })
-    expect(() => fence.check(term as number)).toThrow(invalid)
-    await expect(fence.run(term as number, () => 'written')).rejects.toThrow(invalid)
-    expect(fence.highestTerm).toBe(3)
-  })
+  test.each(hostileTerms.map((term) => [term]))(
+    'a fence refuses %o as a term and keeps its highest term',
+    async (term) => {
+      const fence = createFence({ highestTerm: 3 })
+      const invalid = expect.objectContaining({ name: 'TypeError', code: 'INVALID_OPTION' })
+      expect(() => fence.check(term as number)).toThrow(invalid)
+      await expect(fence.run(term as number, () => 'written')).rejects.toThrow(invalid)
+      expect(fence.highestTerm).toBe(3)
+    },
+  )
 
   test.each([Number.NaN, -1, 1.5, 2 ** 53, '5', null])(
-    'refuses %o as the highest term to start from',
+    'createFence refuses %o as the initial highest term',
     (highestTerm) => {
       const options = { highestTerm: highestTerm as number }
       expect(() => createFence(options)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
@@ -56,8 +59,8 @@ describe('A guard in memory', () => {
   )
 })
 
-describe('A guarded write that takes time', () => {
-  test('is over before a write of a higher term begins', async () => {
+describe('run of a fence', () => {
+  test('a write ends before a write of a higher term begins', async () => {
     const fence = createFence()
     const gate = makeGate()
     const events: string[] = []
@@ -73,7 +76,7 @@ describe('A guarded write that takes time', () => {
     expect(events).toEqual(['4 begins', '4 ends', '5 begins'])
   })
 
-  test('is refused when a higher term came while it waited in line', async () => {
+  test('a queued write is refused when a higher term arrives', async () => {
     const fence = createFence()
     const gate = makeGate()
     const first = fence.run(4, () => gate.opened)
@@ -86,7 +89,7 @@ describe('A guarded write that takes time', () => {
     await first
   })
 
-  test('runs side by side with others of the same term', async () => {
+  test('writes of the same term run concurrently', async () => {
     const fence = createFence()
     const gate = makeGate()
     const first = fence.run(4, () => gate.opened)
@@ -94,7 +97,7 @@ describe('A guarded write that takes time', () => {
     await first
   })
 
-  test('that fails gives its own error, and the way free', async () => {
+  test('a write that fails rejects with its own error and does not block the next one', async () => {
     const fence = createFence()
     const failure = new Error('disk full')
     await expect(fence.run(4, () => Promise.reject(failure))).rejects.toBe(failure)
@@ -106,7 +109,7 @@ describe('A guarded write that takes time', () => {
     await expect(next).resolves.toBe('written')
   })
 
-  test('never overlaps one of another term, nor follows one of a higher term', async () => {
+  test('writes of different terms never overlap, and none follows a higher term', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -148,7 +151,7 @@ function isAccepted(check: () => void): boolean {
   }
 }
 
-/** Lets everything run that waits for nothing but promises. */
+/** Lets all pending promise callbacks run. */
 function turns(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,4 +1,4 @@
-/** A promise that a test settles when it likes. `Promise.withResolvers` needs a newer Node. */
+/** A promise that a test settles on demand. `Promise.withResolvers` needs a newer Node. */
 export function makeGate(): { readonly opened: Promise<void>; readonly open: () => void } {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {

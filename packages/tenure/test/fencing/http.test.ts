@@ -6,7 +6,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createFence, httpFence, type FencedHandler, type HttpFenceOptions } from '../../src/fencing/index.ts'
 import { makeGate } from './gate.ts'
 
-describe('The HTTP guard', () => {
+describe('httpFence', () => {
   const servers: Server[] = []
   afterEach(() => {
     for (const server of servers.splice(0)) {
@@ -25,7 +25,7 @@ describe('The HTTP guard', () => {
   const put = (port: number, term: string) =>
     fetch(`http://127.0.0.1:${port}/`, { method: 'PUT', headers: { 'tenure-term': term }, body: 'data' })
 
-  test('passes rising and equal terms on and answers 409 to lower ones', async () => {
+  test('httpFence forwards rising and equal terms and answers 409 to lower ones', async () => {
     const seen: number[] = []
     const port = await listen({ fence: createFence({ resource: 'report' }) }, (_request, response, term) => {
       seen.push(term)
@@ -64,7 +64,7 @@ describe('The HTTP guard', () => {
     ['a number of many digits', `tenure-term: ${'9'.repeat(400)}\r\n`],
     ['digits of another script', 'tenure-term: \u0665\r\n'],
     ['an underscore', 'tenure-term: 1_0\r\n'],
-  ])('answers 400 to %s and forgets nothing', async (_name, header) => {
+  ])('httpFence answers 400 to %s and keeps its highest term', async (_name, header) => {
     const fence = createFence({ highestTerm: 2 })
     const port = await listen({ fence }, () => expect.unreachable('the handler was called'))
     const reply = await exchange(port, `GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n${header}\r\n`)
@@ -74,14 +74,14 @@ describe('The HTTP guard', () => {
     expect(fence.highestTerm).toBe(2)
   })
 
-  test('accepts the highest term there is', async () => {
+  test('httpFence accepts the highest possible term', async () => {
     const fence = createFence()
     const port = await listen({ fence }, (_request, response) => void response.end())
     expect((await put(port, '9007199254740991')).status).toBe(200)
     expect(fence.highestTerm).toBe(Number.MAX_SAFE_INTEGER)
   })
 
-  test('refuses a write whose body came in after a newer leader wrote', async () => {
+  test('httpFence refuses a write whose body arrives after a newer leader has written', async () => {
     const fence = createFence()
     let saved = ''
     const arrived = makeGate()
@@ -104,7 +104,7 @@ describe('The HTTP guard', () => {
     expect(saved).toBe('data')
   })
 
-  test('answers 500 for a handler that fails, tells why to the owner only, and goes on', async () => {
+  test('httpFence answers 500 when a handler fails, reports the cause only to its owner, and continues', async () => {
     const errors: unknown[] = []
     const failure = new Error('the password is hunter2')
     const onError = (error: unknown) => void errors.push(error)
@@ -123,7 +123,7 @@ describe('The HTTP guard', () => {
     expect((await put(port, '5')).status).toBe(500)
   })
 
-  test('answers 500 when the handler fails and onError throws or rejects, and lets neither reach the process', async () => {
+  test('httpFence answers 500 when the handler fails and onError throws or rejects, and contains both errors', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     onTestFinished(() => warned.mockRestore())
     const mistakes: readonly (() => never)[] = [
@@ -136,11 +136,11 @@ describe('The HTTP guard', () => {
       const port = await listen({ fence: createFence(), onError }, () => Promise.reject(new Error('the handler fails')))
       expect((await put(port, '5')).status).toBe(500)
     }
-    // A rejection that nobody handles would fail this run.
+    // An unhandled rejection would fail this run.
     await vi.waitFor(() => expect(warned.mock.calls.map(([error]) => String(error))).toHaveLength(2))
   })
 
-  test('cuts off an answer that had begun when the handler failed', async () => {
+  test('httpFence cuts off an answer that had begun when the handler failed', async () => {
     const port = await listen({ fence: createFence(), onError: () => {} }, async (_request, response) => {
       response.write('the first half')
       throw new Error('and no second')
@@ -148,7 +148,7 @@ describe('The HTTP guard', () => {
     await expect(put(port, '5').then((reply) => reply.text())).rejects.toThrow()
   })
 
-  test('outlives a client that goes away in the middle of its body', async () => {
+  test('httpFence survives a client that disconnects in the middle of its body', async () => {
     const failed = makeGate()
     const arrived = makeGate()
     const port = await listen({ fence: createFence(), onError: failed.open }, async (request, response) => {
@@ -164,7 +164,7 @@ describe('The HTTP guard', () => {
     expect((await put(port, '4')).status).toBe(200)
   })
 
-  test('warns when a handler fails and nobody listens', async () => {
+  test('httpFence emits a warning when a handler fails and there is no onError', async () => {
     const port = await listen({ fence: createFence() }, () => Promise.reject(new Error('a lonely failure')))
     const warned = once(process, 'warning')
     expect((await put(port, '5')).status).toBe(500)

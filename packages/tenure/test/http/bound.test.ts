@@ -7,7 +7,7 @@ import { Bound } from '../../src/http/bound.ts'
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-test('what was waited for is forgotten, however long the bound lasts: a watch has one for years', async () => {
+test("race releases settled values even if the bound lasts for years, as a watch's does", async () => {
   const bound = new Bound(new AbortController().signal)
   const refs: WeakRef<object>[] = []
   for (const settled of [Promise.resolve({}), Promise.reject(new Error('lost'))]) {
@@ -15,12 +15,12 @@ test('what was waited for is forgotten, however long the bound lasts: a watch ha
   }
   await turn()
   collect()
-  // The loop's variables may hold the last one.
+  // The loop's variables may still hold the last one.
   expect(refs[0]?.deref()).toBeUndefined()
   expect(bound.ended).toBe(false)
 })
 
-test('a wait ends with its bound, once', async () => {
+test('race rejects when its bound ends', async () => {
   const bound = new Bound(new AbortController().signal)
   const hanging = bound.race(new Promise(() => {}))
   bound.end(new Error('late'))

@@ -12,7 +12,7 @@ type Answer = (request: IncomingMessage, response: ServerResponse, body: string)
 interface Server {
   readonly url: string
   readonly asked: string[]
-  /** The next request has arrived. */
+  /** Resolves when the next request has arrived. */
   reached(): Promise<void>
   stop(): Promise<void>
 }
@@ -61,8 +61,8 @@ const ask = async ({ http }: Endpoint, share: { signal: AbortSignal; timeoutMs: 
   return text
 }
 
-describe('one request', () => {
-  test('goes to the next address when one is gone, and there first from then on', async () => {
+describe('Endpoints.ask', () => {
+  test('ask fails over to the next address when one is down, and prefers that address from then on', async () => {
     const [gone, sound] = [await serve(yes), await serve(yes)]
     const { endpoints } = endpointsOf([gone, sound])
     expect(await endpoints.ask(call, ask)).toBe('yes')
@@ -73,7 +73,7 @@ describe('one request', () => {
     expect(sound.asked).toEqual(['POST /call {"key":"a"}', 'POST /call {"key":"a"}'])
   })
 
-  test('goes to the next address, too, when one hangs for its share of the one deadline', async () => {
+  test('ask tries the next address when one hangs for its share of the deadline', async () => {
     const servers = [await serve(silent), await serve(silent), await serve(yes)]
     const { clock, endpoints } = endpointsOf(servers)
     const answer = endpoints.ask(call, ask)
@@ -88,7 +88,7 @@ describe('one request', () => {
     expect(clock.monotonicMs()).toBe(2_000)
   })
 
-  test('is still answered by an address that was slow, and the others are told to stop', async () => {
+  test('ask accepts a late answer of a slow address and cancels the other requests', async () => {
     const replies: ServerResponse[] = []
     const slow: Answer = (_request, response) => void replies.push(response)
     const servers = [await serve(slow), await serve(slow), await serve(slow)]
@@ -108,11 +108,11 @@ describe('one request', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('asks nobody any more once its deadline is over, however late that is noticed', async () => {
+  test('ask sends nothing after its deadline, even if its timer fires late', async () => {
     const servers = [await serve(silent), await serve(yes)]
     let stalledMs = 0
     const clock = fakeClock()
-    // Timers fire late, as after a process was stopped for a while.
+    // Timers fire late, as they do after a process was paused.
     const stalled: Clock = {
       wallMs: () => clock.wallMs(),
       machineMs: () => clock.machineMs(),
@@ -133,7 +133,7 @@ describe('one request', () => {
     expect(servers.map(({ asked }) => asked.length)).toEqual([1, 0])
   })
 
-  test('begins behind the address that was silent, after a call that nobody answered in time', async () => {
+  test('ask starts with the next address after a call that the first one did not answer', async () => {
     const servers = [await serve(silent), await serve(yes)]
     const { endpoints } = endpointsOf(servers)
     const controller = new AbortController()
@@ -145,7 +145,7 @@ describe('one request', () => {
     expect(servers[0]?.asked.length).toBe(1)
   })
 
-  test('that no address answers ends at the deadline, and says so', async () => {
+  test('ask rejects at the deadline when no address answers', async () => {
     const servers = [await serve(silent), await serve(silent)]
     const { clock, endpoints } = endpointsOf(servers)
     const answer = endpoints.ask(call, ask).catch((error: unknown) => error)
@@ -158,7 +158,7 @@ describe('one request', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('is not repeated when an address has answered no', async () => {
+  test('ask does not try another address after a refusal', async () => {
     const servers = [await serve(yes), await serve(yes)]
     const { endpoints } = endpointsOf(servers)
     const answer = endpoints.ask(call, async (endpoint, share) => {
@@ -169,7 +169,7 @@ describe('one request', () => {
     expect(servers[1]?.asked).toEqual([])
   })
 
-  test('goes on after an answer that another address may give better, and tells of it if none does', async () => {
+  test('ask tries the next address after a passing error, and reports the error if no address succeeds', async () => {
     const servers = [await serve(yes), await serve(yes)]
     await servers[1]?.stop()
     const { endpoints } = endpointsOf(servers, ['WRONG_CLUSTER'])
@@ -180,7 +180,7 @@ describe('one request', () => {
     await expect(answer).rejects.toMatchObject({ code: 'WRONG_CLUSTER' })
   })
 
-  test('asks no other address when its caller has had enough', async () => {
+  test('ask tries no other address after its caller has aborted', async () => {
     const servers = [await serve(silent), await serve(yes)]
     const { endpoints } = endpointsOf(servers)
     const controller = new AbortController()
@@ -192,7 +192,7 @@ describe('one request', () => {
   })
 })
 
-describe('a stream', () => {
+describe('Endpoints.stream', () => {
   const following: Answer = (_request, response, body) => {
     response.write(`{"created":true}\n{"asked":${body}}\n`)
   }
@@ -210,7 +210,7 @@ describe('a stream', () => {
         },
       })
 
-  test('of a POST is opened with its body, line after line, and ends with its signal', async () => {
+  test('stream sends the body of a POST, yields line by line, and ends with its signal', async () => {
     const server = await serve(following)
     const { clock, endpoints } = endpointsOf([server])
     const controller = new AbortController()
@@ -223,7 +223,7 @@ describe('a stream', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('is opened at the next address when one refuses it or is gone', async () => {
+  test('stream opens at the next address when one refuses it or is down', async () => {
     const servers = [
       await serve(yes),
       await serve((_request, response) => void response.writeHead(503).end()),
@@ -240,7 +240,7 @@ describe('a stream', () => {
     expect(servers.map(({ asked }) => asked.length)).toEqual([0, 1, 2])
   })
 
-  test('that breaks is an error to try again after, not an end', async () => {
+  test('stream rejects with a retryable error when the connection breaks', async () => {
     const server = await serve(following)
     const { endpoints } = endpointsOf([server])
     const lines = endpoints.stream(call.signal, open(call.signal))
@@ -251,7 +251,7 @@ describe('a stream', () => {
     await expect(waiting).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE', retryable: true })
   })
 
-  test('whose line has no end is given up: the memory it takes is bounded', async () => {
+  test('stream rejects when a line exceeds the size limit, so that its memory is bounded', async () => {
     const server = await serve((_request, response) => {
       const more = (): void => {
         while (!response.destroyed && response.write('x'.repeat(65_536))) continue
@@ -262,7 +262,7 @@ describe('a stream', () => {
     const { endpoints } = endpointsOf([server])
     await expect(endpoints.stream(call.signal, open(call.signal)).next()).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
-      message: expect.stringContaining('too long'),
+      message: expect.stringContaining('exceeds the size limit'),
     })
   })
 })

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomUUID, sign } from 'node:crypto'
 import { isIP } from 'node:net'
 
-/** A server's certificate, its own authority too. PEM. */
+/** A self-signed server certificate, as PEM. */
 export interface Certificate {
   readonly cert: string
   readonly key: string
@@ -9,7 +9,9 @@ export interface Certificate {
 
 const day = 86_400_000
 
-/** Makes a certificate for these names or addresses (127.0.0.1 and ::1), DER by hand: no program has to be there. */
+/**
+ * Makes a certificate for these names or addresses (127.0.0.1 and ::1). Encodes DER itself, so no program is needed.
+ */
 export function makeCertificate({ names = ['127.0.0.1', '::1'], endsMs = Date.now() + day } = {}): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
   const signedBy = sequence(oid('2a8648ce3d040302'))
@@ -33,7 +35,7 @@ export function makeCertificate({ names = ['127.0.0.1', '::1'], endsMs = Date.no
 }
 
 export function pemOf(certificate: Buffer): string {
-  // Without an empty line where the last one is full: it would end the text.
+  // Does not add an empty line after a full last line, which would end the text.
   const lines = certificate.toString('base64').replace(/.{1,64}/g, '$&\n')
   return `-----BEGIN CERTIFICATE-----\n${lines}-----END CERTIFICATE-----\n`
 }

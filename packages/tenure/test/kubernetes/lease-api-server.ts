@@ -6,14 +6,14 @@ export interface KeptLease {
   readonly spec: Readonly<Record<string, unknown>>
 }
 
-/** A server with the Leases of one namespace: get, create and update, each over the version that the caller names. */
+/** A server with the Leases of one namespace. Supports get, create and update of the version that the caller names. */
 export interface LeaseApiServer extends TlsServer {
   readonly leases: ReadonlyMap<string, KeptLease>
 }
 
 const collection = '/apis/coordination.k8s.io/v1/namespaces/jobs/leases'
 
-/** Starts one. It refuses as kube-apiserver does, and knows no other route. */
+/** Starts the server. It refuses requests as kube-apiserver does, and supports no other routes. */
 export async function serveLeases(): Promise<LeaseApiServer> {
   const leases = new Map<string, KeptLease>()
   let writes = 0

@@ -4,7 +4,7 @@ import { Mount } from './credentials/account-mount.ts'
 import { config, server } from './credentials/client-node-config.ts'
 import { folderOfFiles, kubeConfig } from './credentials/kube-config-file.ts'
 
-// In modules of its own: a process gives advice so often and no more, and other tests may have used that up.
+// Uses fresh modules: a process limits how often it gives advice, and other tests may have reached the limit.
 vi.resetModules()
 const { KubernetesClient } = await import('../../src/kubernetes/client/client.ts')
 const { fromKubeConfig } = await import('../../src/kubernetes/credentials/kube-config.ts')
@@ -16,7 +16,7 @@ const { write } = folderOfFiles()
 const options = { leaseName: 'my-app', identity: 'pod-a', callbacks: { onStartedLeading: () => undefined } }
 const elector = (client: Client, leaseNamespace: string) => new LeaderElector({ ...options, client, leaseNamespace })
 
-/** A pod whose namespace is mounted, or that has no such file. */
+/** A pod with a mounted namespace file, or without one. */
 function pod(namespace?: string) {
   const { folder } = new Mount({ token: 't', 'ca.crt': 'c', ...(namespace !== undefined && { namespace }) })
   return { client: new KubernetesClient(serviceAccount(server, folder)), path: `${folder}/namespace` }
@@ -29,7 +29,9 @@ function clientNode(namespace: string | undefined) {
   return made
 }
 
-/** The warnings of the process from now on. Each message is given once, so each test has a namespace of its own. */
+/**
+ * Collects the warnings of the process from now on. Each message is emitted once, so each test has its own namespace.
+ */
 function listen() {
   const warnings: string[] = []
   const hear = ({ name, message }: Error) => void (name === 'TenureWarning' && warnings.push(message))
@@ -46,20 +48,20 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs()
 })
 
-describe('without POD_NAMESPACE the Leases are kept in default, and it is said once that', () => {
-  test('the pod is in another namespace, with what to set', async () => {
+describe('warnings about the default namespace', () => {
+  test("a warning names the pod's namespace and what to set", async () => {
     const warnings = listen()
     const { client, path } = pod('in-a-pod')
     expect(kubernetesStore({ client }).namespace).toBe('default')
     kubernetesStore({ client })
     expect(await warnings()).toEqual([
-      `Leases are kept in the namespace "default", and POD_NAMESPACE is not set. This pod is in "in-a-pod" (${path}). ` +
-        'With rights in the whole cluster, equal names of two namespaces would share one Lease. ' +
-        'Set POD_NAMESPACE, in a pod by the downward API, or pass namespace: "in-a-pod" (in a URL: kubernetes://in-a-pod).',
+      `Leases are kept in the namespace "default", because POD_NAMESPACE is not set. This pod is in "in-a-pod" (${path}). ` +
+        'With cluster-wide permissions, elections with the same name in two namespaces would share one Lease. ' +
+        'Set POD_NAMESPACE (in a pod with the downward API), or pass namespace: "in-a-pod" (in a URL: kubernetes://in-a-pod).',
     ])
   })
 
-  test('the context of a kubeconfig names another', async () => {
+  test("a warning names the namespace of a kubeconfig's context", async () => {
     const warnings = listen()
     const path = write(kubeConfig({ server, 'insecure-skip-tls-verify': true }, { token: 't' }))
     kubernetesStore({ client: fromKubeConfig(path) })
@@ -68,7 +70,7 @@ describe('without POD_NAMESPACE the Leases are kept in default, and it is said o
     ])
   })
 
-  test('the context of a KubeConfig of @kubernetes/client-node names another', async () => {
+  test("a warning names the namespace of a KubeConfig's context", async () => {
     const warnings = listen()
     kubernetesStore({ client: clientNode('of-a-context') })
     expect(await warnings()).toEqual([
@@ -76,7 +78,7 @@ describe('without POD_NAMESPACE the Leases are kept in default, and it is said o
     ])
   })
 
-  test('a LeaderElector is given "default", as by process.env.POD_NAMESPACE ?? "default"', async () => {
+  test('a LeaderElector with the namespace "default" warns too, as with process.env.POD_NAMESPACE ?? "default"', async () => {
     const warnings = listen()
     elector(pod('of-an-elector').client, 'default')
     expect(await warnings()).toEqual([
@@ -85,8 +87,8 @@ describe('without POD_NAMESPACE the Leases are kept in default, and it is said o
   })
 })
 
-describe('nothing is said', () => {
-  test('where a namespace is chosen', async () => {
+describe('no warnings about the default namespace', () => {
+  test('there is no warning if a namespace is chosen', async () => {
     const warnings = listen()
     const { client } = pod('chosen')
     expect(kubernetesStore({ client, namespace: 'default' }).namespace).toBe('default')
@@ -98,7 +100,7 @@ describe('nothing is said', () => {
     expect(await warnings()).toEqual([])
   })
 
-  test('where it is the same, or nothing names one', async () => {
+  test('there is no warning if the namespaces are the same, or if none is defined', async () => {
     const warnings = listen()
     const path = write(kubeConfig({ server, 'insecure-skip-tls-verify': true }, { token: 't' }).replace('jobs', '""'))
     const clients = [pod('default').client, pod('').client, pod().client, fromKubeConfig(path)]
@@ -106,7 +108,7 @@ describe('nothing is said', () => {
     expect(await warnings()).toEqual([])
   })
 
-  test('where the KubeConfig has no way to tell', async () => {
+  test('there is no warning if the KubeConfig does not reveal its namespace', async () => {
     const warnings = listen()
     kubernetesStore({ client: { getCurrentCluster: () => ({ server }), applyToHTTPSOptions: async () => undefined } })
     expect(await warnings()).toEqual([])

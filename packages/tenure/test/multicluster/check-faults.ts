@@ -79,7 +79,7 @@ export const faults: Checks = {
     scene.fault = {
       // oxlint-disable-next-line require-yield
       watch: async function* () {
-        throw new ApiError('A watch was not opened', { status: 403, body: undefined })
+        throw new ApiError('A watch could not be opened', { status: 403, body: undefined })
       },
     }
     const store = scene.open()

@@ -70,12 +70,12 @@ describe('a backend whose answers are none', () => {
   ])('%s: the simulation says so, and ends', async (_, makeBackend) => {
     const { error } = await run({ backend: makeBackend })
     expect(error).toMatchObject({ code: 'RECORD_INVALID', retryable: false })
-    expect(error?.message).toMatch(/^The backend under test .* must .*text/)
+    expect(error?.message).toMatch(/^The backend under test .* must .*string/)
   })
 
   test('what is wrong is said of the version: its type, and what it must be', async () => {
     await expect(simulate({ seed: 7, backend: () => backend(Number) })).rejects.toThrow(
-      'The backend under test gave what no casStore can use: putIfVersion gave a number; it must give the new version as a text that is not empty, or undefined if the condition did not hold.',
+      'The backend under test gave what no casStore can use: putIfVersion returned a number. It must return the new version as a non-empty string, or undefined if the condition did not hold.',
     )
   })
 })

@@ -9,7 +9,7 @@ import { s3Store, type S3Api } from '../../src/stores/s3.ts'
 
 const config = { region: 'eu-central-1' }
 
-test('clients of the SDK fit, those with all operations and bare ones', () => {
+test('dynamodbStore and s3Store accept SDK clients with all operations and bare clients', () => {
   const whole: readonly [DynamoDBApi, S3Api] = [new DynamoDB(config), new S3(config)]
   for (const client of [whole[0], new DynamoDBClient(config)]) {
     expect(dynamodbStore({ client, table: 'leases' })).toMatchObject({ expiry: 'observed', terms: true })
@@ -28,18 +28,18 @@ test.each([
   ['bucket', () => s3Store({ client: new S3(config), bucket: '' })],
   ['prefix', () => s3Store({ client: new S3(config), bucket: 'leases', prefix: 'a//b' })],
   ['clock', () => s3Store({ client: new S3(config), bucket: 'leases', clock: {} as never })],
-])('refuses a wrong "%s"', (option, make) => {
+])('the AWS stores refuse an invalid "%s"', (option, make) => {
   expect(make).toThrow(new RegExp(`"${option}"`))
   expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
 })
 
-describe('URLs', () => {
+describe('URLs of AWS stores', () => {
   test.each([
     'dynamodb://leases?region=eu-central-1',
     'dynamodb://my.leases-2/?endpoint=http://127.0.0.1:8000&region=local',
     's3://leases?region=eu-central-1',
     's3://leases/team/elections?endpoint=https://minio.example.com&region=us-east-1',
-  ])('opens %s, and connects to nothing yet', async (url) => {
+  ])('openStore opens %s without connecting', async (url) => {
     const store = await openStore(url, { environment: {} })
     expect(store).toMatchObject({ expiry: 'observed', terms: true })
     await store.close?.()
@@ -56,7 +56,7 @@ describe('URLs', () => {
     's3://leases?colour=red',
     's3://me:secret@leases/a',
     's3://leases?endpoint=http://me:secret@host',
-  ])('refuses %s', async (url) => {
+  ])('openStore refuses %s without showing a secret', async (url) => {
     const error = await openStore(url, { environment: {} }).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'INVALID_OPTION', message: expect.not.stringContaining('secret') })
   })
@@ -73,7 +73,7 @@ test.each([
   ['ValidationException', 400, 'INVALID_REQUEST', false],
   ['InternalServerError', 500, 'BACKEND_UNAVAILABLE', true],
   ['Error', undefined, 'BACKEND_UNAVAILABLE', true],
-])('%s of AWS is told as what it is', (name, httpStatusCode, code, retryable) => {
+])('the AWS error %s is reported with the right code', (name, httpStatusCode, code, retryable) => {
   const error = Object.assign(new Error('because'), { name, $metadata: { httpStatusCode } })
   expect(awsFailure(error, 'table leases', 'There is none')).toMatchObject({
     code,
@@ -83,21 +83,21 @@ test.each([
   })
 })
 
-describe('what is wrong with a table', () => {
+describe('findingsOfTable', () => {
   const replicas = [{ RegionName: 'eu-west-1' }, { RegionName: 'us-east-1' }]
   const found = (...given: Parameters<typeof findingsOfTable>) =>
     findingsOfTable(...given).map(({ risk, text }) => `${risk}: ${text}`)
 
-  test('nothing with a table of one region, nor with strong consistency across regions', () => {
+  test('findingsOfTable reports nothing for a single region or for strong consistency across regions', () => {
     expect(found({ DeletionProtectionEnabled: true }, { TimeToLiveStatus: 'DISABLED' })).toEqual([])
     expect(found({ Replicas: replicas, MultiRegionConsistency: 'STRONG' })).toEqual([])
   })
 
-  test('a global table whose regions do not wait for each other, time to live, and no protection from deletion', () => {
+  test('findingsOfTable reports asynchronous global tables, time to live, and missing deletion protection', () => {
     const table = { Replicas: replicas, MultiRegionConsistency: 'EVENTUAL', DeletionProtectionEnabled: false }
     expect(found(table, { TimeToLiveStatus: 'ENABLED', AttributeName: 'until' })).toEqual([
       expect.stringMatching(/^unsafe: It is a global table \(eu-west-1, us-east-1\)/),
-      expect.stringMatching(/^tight: Time to live is on, by the attribute "until"/),
+      expect.stringMatching(/^tight: Time to live is on, with the attribute "until"/),
       expect.stringMatching(/^tight: Deletion protection is off/),
     ])
   })

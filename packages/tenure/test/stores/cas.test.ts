@@ -11,7 +11,7 @@ function claim(attempt: string, change: Partial<AcquireClaim> = {}): AcquireClai
   return { election: 'jobs', holder: attempt, attempt, leaseDurationMs: 10_000, afterTerm: 0, metadata: {}, ...change }
 }
 
-/** Lets something happen in the store between the next read of a call and its write. */
+/** Runs `event` in the store between the next read of a call and its write. */
 function between(map: CasMap, event: () => Promise<unknown>): CompareAndSwap {
   let pending: typeof event | undefined = event
   const backend = map.backend()
@@ -45,7 +45,7 @@ describe.each([
   for (const { name, run } of storeConformance(makeStore)) test(name, run)
 })
 
-test('a claim that lost its race to a lease that is over already is refused, not granted unwritten', async () => {
+test('acquire is refused when it loses its race to a lease that was already released', async () => {
   const map = new CasMap()
   const other = casStore(map.backend())
   const backend = between(map, async () => {
@@ -57,7 +57,7 @@ test('a claim that lost its race to a lease that is over already is refused, not
   expect(await other.read('jobs', call)).toMatchObject({ attempt: 'other', released: true })
 })
 
-test('a take-over whose record vanished before the write is refused', async () => {
+test('a takeover is refused when the record is deleted before the write', async () => {
   const map = new CasMap()
   const held = await casStore(map.backend()).acquire(claim('other'), call)
   if (!held.ok) throw new Error('The election is free.')
@@ -67,12 +67,12 @@ test('a take-over whose record vanished before the write is refused', async () =
   expect(await store.read('jobs', call)).toBeUndefined()
 })
 
-test('an error of the backend reaches the caller, whose outcome is then unknown', async () => {
+test("acquire rejects with the backend's error, because its outcome is unknown", async () => {
   const store = casStore({ ...new CasMap().backend(), putIfVersion: () => Promise.reject(new Error('timed out')) })
   await expect(store.acquire(claim('a1'), call)).rejects.toThrow('timed out')
 })
 
-test('two elections that share one key are told apart, and nobody is elected', async () => {
+test('casStore elects nobody when two elections share one key', async () => {
   const backend = new CasMap().backend()
   const store = casStore({
     get: (_, options) => backend.get('one key', options),
@@ -85,14 +85,14 @@ test('two elections that share one key are told apart, and nobody is elected', a
   })
 })
 
-test('closing closes the backend', async () => {
+test('close closes the backend', async () => {
   let closed = 0
   const store = casStore({ ...new CasMap().backend(), close: async () => void closed++ })
   await store.close?.()
   expect(closed).toBe(1)
 })
 
-test('all requests of a call share its time, and none is sent after it', async () => {
+test('all requests of a call share its timeout, and none is sent after it has passed', async () => {
   const clock = fakeClock()
   const given: unknown[] = []
   const answerMs = 400

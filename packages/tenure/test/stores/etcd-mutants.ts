@@ -1,77 +1,77 @@
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 
-/** A fault in the etcd store or its client, and the check that must notice it. */
+/** A mutant of the etcd store or its client, and the check that must catch it. */
 export interface EtcdMutation extends Mutation {
-  /** A case of the conformance suite, or a check of `test/etcd`. */
+  /** A case of the conformance suite, or a check in `test/etcd`. */
   readonly caughtBy: string
 }
 
-const lostAcquire = 'an acquire whose answer is lost finds its own grant at the next member'
+const lostAcquire = 'acquire finds its own grant on the next member when its answer is lost'
 
-/** Every one of them must be noticed on a real etcd. */
+/** A real etcd must reveal every one of these. */
 export const etcdMutations: readonly EtcdMutation[] = [
   {
-    name: 'the highest term is not compared',
+    name: 'the swap does not compare the highest term',
     file: 'stores/etcd.ts',
     find: ', sameTerm(keys, pair)]',
     replace: ']',
-    caughtBy: 'a deleted record is waited for as long as its lease lasted, even by a candidate that never saw it',
+    caughtBy: 'a candidate that never saw a deleted record still waits for its lease duration',
   },
   {
-    name: 'the record is not compared',
+    name: 'the swap does not compare the record',
     file: 'stores/etcd.ts',
     find: '...sameRecord(keys, pair), ',
     replace: '',
-    caughtBy: 'a version that was renewed since it was seen is not taken over',
+    caughtBy: 'a takeover is refused when the record was renewed after it was read',
   },
   {
-    name: 'the highest term is kept in the record alone',
+    name: 'the highest term is stored only in the record',
     file: 'stores/etcd.ts',
     find: '...(isKept ? [] : [',
     replace: '...(isKept || draft ? [] : [',
     caughtBy: 'a removed record does not take its term along',
   },
   {
-    name: 'a highest term is lowered',
+    name: 'a lower term overwrites the highest term',
     file: 'stores/etcd.ts',
     find: 'term: Math.max(over.highestTerm, draft.term)',
     replace: 'term: draft.term',
-    caughtBy: 'a highest term is never lowered',
+    caughtBy: 'a renewal never lowers the highest term',
   },
   {
-    name: 'the duration is not kept beside the term',
+    name: 'the lease duration is not stored with the term',
     file: 'stores/etcd.ts',
     find: 'lastDurationMs: kept?.leaseDurationMs, kept }',
     replace: 'lastDurationMs: undefined, kept }',
-    caughtBy: 'a deleted record is waited for as long as its lease lasted, even by a candidate that never saw it',
+    caughtBy: 'a candidate that never saw a deleted record still waits for its lease duration',
   },
   {
-    name: 'a refused transaction is taken for done',
+    name: 'a refused transaction counts as applied',
     file: 'stores/etcd.ts',
     find: 'if (!succeeded) return',
     replace: 'if (!succeeded && !revision) return',
     caughtBy: 'of many contenders for a released lease exactly one wins',
   },
   {
-    name: 'a refusal is read in a second request',
+    name: 'a refusal needs a second request to read the state',
     file: 'stores/etcd.ts',
     find: 'if (!succeeded) return { ok: false, found: foundOf(election, keys, pairOf(ranges)) }',
     replace: 'if (!succeeded) return { ok: false }',
-    caughtBy: 'a grant, a renewal, a release and a refusal are one request each',
+    caughtBy: 'a grant, a renewal, a release and a refusal take one request each',
   },
   {
-    name: 'names are used as they are',
+    name: 'election names are used in keys without encoding',
     file: 'stores/etcd.ts',
     find: '${encodeURIComponent(election)}/`',
     replace: '${election}/`',
-    caughtBy: 'prefixes and elections that begin alike share nothing',
+    caughtBy: 'prefixes and elections with a common beginning share no keys',
   },
   {
-    name: 'a watch is resumed with what comes next',
+    name: 'a watch resumes at the current revision and skips changes',
     file: 'stores/etcd.ts',
     find: 'fromRevision: String(BigInt(seen.revision) + 1n)',
     replace: "fromRevision: '0'",
-    caughtBy: 'a watch that broke off shows what happened meanwhile',
+    caughtBy: 'a watch that was interrupted shows the changes made in the meantime',
   },
   {
     name: 'a compacted history ends the watch',
@@ -85,10 +85,10 @@ export const etcdMutations: readonly EtcdMutation[] = [
         replace: 'const cut = isTenureError(error) && !(error instanceof EtcdError) &&',
       },
     ],
-    caughtBy: 'a watch whose history was compacted begins again with the state as it is',
+    caughtBy: 'a watch whose history was compacted starts again with the current state',
   },
   {
-    name: 'a member that does not answer is not replaced',
+    name: 'only the first member is used',
     file: 'etcd/client.ts',
     find: 'const peers = addresses.map(',
     replace: 'const peers = addresses.slice(0, 1).map(',
@@ -96,35 +96,35 @@ export const etcdMutations: readonly EtcdMutation[] = [
   },
 ]
 
-/** Found only where a member is cut off from its cluster. */
+/** Revealed only when a member is cut off from its cluster. */
 export const etcdClusterMutations: readonly EtcdMutation[] = [
   {
     name: 'a member answers a read from its own copy',
     file: 'etcd/messages.ts',
     find: 'const range = { key: base64(get),',
     replace: 'const range = { serializable: true, key: base64(get),',
-    caughtBy: 'a member that is cut off gives no answer from its own copy',
+    caughtBy: 'a member that is cut off does not answer from its own copy',
   },
   {
-    name: 'a watch stays with a member that is cut off',
+    name: 'a watch stays on a member that is cut off',
     file: 'etcd/client.ts',
     find: "'grpc-metadata-hasleader': 'true'",
     replace: "'grpc-metadata-hasleader': 'false'",
-    caughtBy: 'a watch leaves a member that is cut off, long before its silence counts',
+    caughtBy: 'a watch leaves a member that is cut off, long before the watch timeout',
   },
 ]
 
-/** Found only where the data of a server are replaced. */
+/** Revealed only when a server's data is replaced. */
 export const etcdHistoryMutations: readonly EtcdMutation[] = [
   {
-    name: 'a version is the revision alone',
+    name: 'a version contains only the revision',
     file: 'stores/etcd.ts',
     find: "return `${modRevision}-${createHash('sha256').update(value).digest('hex').slice(0, 16)}`",
     replace: 'return modRevision',
-    caughtBy: 'a lease is not taken over by a candidate that counted a version of another history',
+    caughtBy: 'a takeover is refused when the expired version belongs to another history',
   },
   {
-    name: 'a guess is compared by its revision alone',
+    name: 'a guess is compared only by its revision',
     file: 'stores/etcd.ts',
     find: '    { key, value },\n',
     replace: '',
@@ -135,13 +135,13 @@ export const etcdHistoryMutations: readonly EtcdMutation[] = [
         replace: 'return { key, modRevision: term?.modRevision ?? absentRevision }',
       },
     ],
-    caughtBy: 'a lease is not taken over by a candidate that saw another one released at the same revision',
+    caughtBy: 'a takeover is refused when the candidate saw another lease released at the same revision',
   },
   {
-    name: 'a revision below one that was seen is believed',
+    name: 'a lower revision than one already seen is accepted',
     file: 'etcd/client.ts',
     find: 'if (revision < before) throw',
     replace: 'if (revision < 0n) throw',
-    caughtBy: 'a history that ends before what was seen is not believed',
+    caughtBy: 'a history that ends before a revision already seen is rejected',
   },
 ]

@@ -9,7 +9,7 @@ import { fileStore, type FileStoreOptions } from '../../src/stores/file.ts'
 import { manualClock } from '../conformance/manual-clock.ts'
 import { call, claim, files, grant, openStore, temporaryDirectory } from './file/fixtures.ts'
 
-describe('the file store conforms', () => {
+describe('fileStore conforms', () => {
   const cases = storeConformance(async () => {
     const directory = await temporaryDirectory()
     const clock = manualClock()
@@ -24,7 +24,7 @@ describe('the file store conforms', () => {
   for (const { name, run } of cases) test(name, run)
 })
 
-describe('the unit tests that document 000 asks of a backend', () => {
+describe('the unit tests that document 000 requires of a backend', () => {
   const setUp = async () => {
     const directory = await temporaryDirectory()
     const clock = manualClock()
@@ -71,8 +71,8 @@ describe('the unit tests that document 000 asks of a backend', () => {
   })
 })
 
-describe('the file', () => {
-  test('is JSON as document 000 has it, readable by a person', async () => {
+describe('the lease file', () => {
+  test('the lease file is human-readable JSON in the format of document 000', async () => {
     const directory = await temporaryDirectory()
     const store = openStore({ directory, clock: manualClock() })
     const { record } = await grant(store, { metadata: { zone: 'az-a' } })
@@ -90,7 +90,7 @@ describe('the file', () => {
     expect(JSON.parse(await readFile(files(directory).lease, 'utf8'))).toMatchObject({ holder: '', lastHolder: 'ada' })
   })
 
-  test('of one election is where "path" says, and no other election may use it', async () => {
+  test('"path" names the file of one election, and other elections may not use it', async () => {
     const path = join(await temporaryDirectory(), 'deeper', 'leader.json')
     const store = openStore({ path })
     await grant(store)
@@ -100,7 +100,7 @@ describe('the file', () => {
     expect(String(error)).toContain('it belongs to election "jobs", not to "mail"')
   })
 
-  test('has a name of its own for every election, also where A and a are the same', () => {
+  test('every election has its own file name, even on a case-insensitive file system', () => {
     const names = ['jobs', 'Jobs', 'JOBS', 'jobs.json', 'jobs.json.lock', 'jobs.json.term', 'j/bs', '../jobs', '.jobs']
     const endings = ['', '.lock', '.term', '.tmp', '.term.tmp']
     const lowered = names.flatMap((name) => {
@@ -117,12 +117,12 @@ describe('the file', () => {
     [1_500, '1500ms'],
     [90_000, '90s'],
     [0.2, '1ms'],
-  ])('writes %d ms as %s, never shorter', (ms, text) => {
+  ])('encodeDuration writes %d ms as %s, never shorter', (ms, text) => {
     expect(encodeDuration(ms)).toBe(text)
   })
 })
 
-test('keeps what it granted and read apart from later changes of the caller’s objects', async () => {
+test('the store does not share objects with the caller, so later changes to them have no effect', async () => {
   const store = openStore({ directory: await temporaryDirectory() })
   const metadata = { zone: 'az-a' }
   await grant(store, { metadata })
@@ -131,26 +131,34 @@ test('keeps what it granted and read apart from later changes of the caller’s 
 })
 
 test.each<[string, unknown, string]>([
-  ['no place', {}, 'directory'],
-  ['nothing at all', undefined, 'options'],
-  ['two places', { directory: 'a', path: 'b' }, 'directory'],
+  ['neither a directory nor a path', {}, 'directory'],
+  ['no options', undefined, 'options'],
+  ['both a directory and a path', { directory: 'a', path: 'b' }, 'directory'],
   ['an empty directory', { directory: '' }, 'directory'],
-  ['a path that is no text', { path: 7 }, 'path'],
-  ['a path with a NUL', { path: 'a\0b' }, 'path'],
-  ['a flag that is no boolean', { directory: 'a', fastTakeover: 'no' }, 'fastTakeover'],
-  ['another flag that is no boolean', { directory: 'a', allowNetworkFilesystem: 1 }, 'allowNetworkFilesystem'],
-  ['a third flag that is no boolean', { directory: 'a', shareWithGroup: 'leases' }, 'shareWithGroup'],
-  ['a clock that is none', { directory: 'a', clock: {} }, 'clock'],
-  ['a sign of life that is no function', { directory: 'a', signOfLife: '/a.sock' }, 'signOfLife'],
-  ['a sign of life for nothing', { directory: 'a', fastTakeover: false, signOfLife: () => {} }, 'fastTakeover'],
-])('refuses %s', (_, options, option) => {
+  ['a path that is not a string', { path: 7 }, 'path'],
+  ['a path with a NUL character', { path: 'a\0b' }, 'path'],
+  ['a fastTakeover that is not a boolean', { directory: 'a', fastTakeover: 'no' }, 'fastTakeover'],
+  [
+    'an allowNetworkFilesystem that is not a boolean',
+    { directory: 'a', allowNetworkFilesystem: 1 },
+    'allowNetworkFilesystem',
+  ],
+  ['a shareWithGroup that is not a boolean', { directory: 'a', shareWithGroup: 'leases' }, 'shareWithGroup'],
+  ['an invalid clock', { directory: 'a', clock: {} }, 'clock'],
+  ['a signOfLife that is not a function', { directory: 'a', signOfLife: '/a.sock' }, 'signOfLife'],
+  [
+    'a signOfLife together with fastTakeover: false',
+    { directory: 'a', fastTakeover: false, signOfLife: () => {} },
+    'fastTakeover',
+  ],
+])('fileStore refuses %s', (_, options, option) => {
   const open = () => fileStore(options as FileStoreOptions)
   expect(open).toThrow(TypeError)
   expect(open).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
   expect(open).toThrow(`Option "${option}"`)
 })
 
-test('makes nothing for whoever only looks, and shows what is there as soon as it is', async () => {
+test('reads and watches create no directory, and show records once it exists', async () => {
   const directory = join(await temporaryDirectory(), 'not', 'yet')
   const reader = openStore({ directory })
   expect(await reader.read('jobs', call())).toBe(undefined)
@@ -166,7 +174,7 @@ test('makes nothing for whoever only looks, and shows what is there as soon as i
   }
 })
 
-test('says that it was closed', async () => {
+test('a closed file store rejects reads and ends watches', async () => {
   const store = openStore({ directory: await temporaryDirectory() })
   await store.close()
   await expect(store.read('jobs', call())).rejects.toMatchObject({ code: 'STOPPED' })

@@ -10,7 +10,7 @@ import { fakeClock } from '../../src/testing/index.ts'
 
 const { signal } = new AbortController()
 
-/** A metadata server and a storage service in one, each of which says what it was asked. */
+/** A metadata server and a storage service in one. Records the tokens that it issued and received. */
 async function startGoogle() {
   const tokens: string[] = []
   const shown: (string | undefined)[] = []
@@ -43,7 +43,7 @@ async function scene() {
 }
 
 describe('tokens from the metadata server', () => {
-  test('one is asked for once for all calls, and again before it ends', async () => {
+  test('all calls share one token, which is replaced before it expires', async () => {
     const { google, clock, read } = await scene()
     await Promise.all([read(), read(), read()])
     await clock.advance(3_500_000)
@@ -55,7 +55,7 @@ describe('tokens from the metadata server', () => {
     expect(google.tokens).toHaveLength(2)
   })
 
-  test('one that is refused is not shown again', async () => {
+  test('a token that was rejected is not sent again', async () => {
     const { google, read } = await scene()
     google.status = 401
     await expect(read()).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
@@ -65,13 +65,13 @@ describe('tokens from the metadata server', () => {
     expect(google.shown.filter((token) => token === 'Bearer token-1')).toHaveLength(1)
   })
 
-  test('where there is none, it is said what to do, and asked again later', async () => {
+  test('a missing token is reported with advice and requested again later', async () => {
     const { google, read } = await scene()
     google.tokenStatus = 404
     await expect(read()).rejects.toMatchObject({
       code: 'UNAUTHORIZED',
       retryable: true,
-      message: expect.stringContaining('Outside of Google Cloud, give a "fetch"'),
+      message: expect.stringContaining('Outside Google Cloud, set "fetch"'),
     })
     google.tokenStatus = 200
     await read()
@@ -80,7 +80,7 @@ describe('tokens from the metadata server', () => {
 })
 
 describe('gs: URLs', () => {
-  test('a stand-in on this machine gets no token', async () => {
+  test('an emulator on this machine receives no token', async () => {
     const google = await startGoogle()
     const store = await openStore('gs://leases/a/b', { environment: { STORAGE_EMULATOR_HOST: google.host } })
     await store.read('jobs', { signal })
@@ -88,11 +88,11 @@ describe('gs: URLs', () => {
     expect(new Set(google.shown)).toEqual(new Set([undefined]))
   })
 
-  test('a key file is not silently left aside', async () => {
+  test('a key file in the environment is refused instead of ignored', async () => {
     const environment = { GOOGLE_APPLICATION_CREDENTIALS: '/run/secrets/key.json' }
     await expect(openStore('gs://leases', { environment })).rejects.toMatchObject({
       code: 'UNAUTHORIZED',
-      message: expect.stringContaining('reads no key files'),
+      message: expect.stringContaining('does not read key files'),
     })
   })
 
@@ -102,7 +102,7 @@ describe('gs: URLs', () => {
     'gs://leases?colour=red',
     'gs://me:secret@leases',
     'gs://leases?endpoint=http://10.0.0.1',
-  ])('refuses %s', async (url) => {
+  ])('openStore refuses %s without showing a secret', async (url) => {
     const error = await openStore(url, { environment: {} }).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'INVALID_OPTION', message: expect.not.stringContaining('secret') })
   })
@@ -118,34 +118,43 @@ test.each([
   ['endpoint', { bucket: 'leases', endpoint: 'http://storage.example.com' }],
   ['writeIntervalMs', { bucket: 'leases', writeIntervalMs: 0 }],
   ['clock', { bucket: 'leases', clock: {} }],
-])('refuses a wrong "%s"', (option, options) => {
+])('gcsStore refuses an invalid "%s"', (option, options) => {
   expect(() => gcsStore(options as never)).toThrow(new RegExp(`"${option}"`))
   expect(() => gcsStore(options as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
 })
 
-describe('what is wrong with a bucket', () => {
+describe('findingsOfBucket', () => {
   const found = (description: object) =>
     findingsOfBucket({ ...description }, 'leases', 'tenure/').map(({ risk, text }) => `${risk}: ${text}`)
   const rule = (condition: object, type = 'Delete') => ({ lifecycle: { rule: [{ action: { type }, condition }] } })
 
   test.each([
-    ['nothing', {}],
-    ['another prefix', rule({ age: 30, matchesPrefix: ['logs/'] })],
-    ['another ending', rule({ age: 30, matchesSuffix: ['.tmp'] })],
-    ['another class', rule({ age: 30 }, 'SetStorageClass')],
-    ['versions that go', { versioning: { enabled: true }, ...rule({ numNewerVersions: 3 }) }],
-    ['no soft delete', { softDeletePolicy: { retentionDurationSeconds: '0' } }],
-  ])('nothing: %s', (_name, description) => expect(found(description)).toEqual([]))
+    ['an empty description', {}],
+    ['a rule for another prefix', rule({ age: 30, matchesPrefix: ['logs/'] })],
+    ['a rule for another suffix', rule({ age: 30, matchesSuffix: ['.tmp'] })],
+    ['a rule that changes the storage class', rule({ age: 30 }, 'SetStorageClass')],
+    [
+      'versioning with a rule that deletes old versions',
+      { versioning: { enabled: true }, ...rule({ numNewerVersions: 3 }) },
+    ],
+    ['soft delete turned off', { softDeletePolicy: { retentionDurationSeconds: '0' } }],
+  ])('findingsOfBucket reports nothing for %s', (_name, description) => expect(found(description)).toEqual([]))
 
   test.each([
-    ['a rule that deletes', rule({ age: 30 }), /^unsafe: A lifecycle rule deletes/],
-    ['one for this prefix', rule({ age: 30, matchesPrefix: ['ten'] }), /^unsafe: A lifecycle rule deletes/],
-    ['versions', { versioning: { enabled: true } }, /^tight: The bucket keeps every version/],
-    ['retention', { retentionPolicy: { retentionPeriod: '60' } }, /^tight: The bucket has a retention policy/],
+    ['a rule that deletes objects', rule({ age: 30 }), /^unsafe: A lifecycle rule deletes/],
+    [
+      'a rule that deletes objects with this prefix',
+      rule({ age: 30, matchesPrefix: ['ten'] }),
+      /^unsafe: A lifecycle rule deletes/,
+    ],
+    ['versioning', { versioning: { enabled: true } }, /^tight: The bucket keeps every version/],
+    ['a retention policy', { retentionPolicy: { retentionPeriod: '60' } }, /^tight: The bucket has a retention policy/],
     [
       'soft delete',
       { softDeletePolicy: { retentionDurationSeconds: '604800' } },
       /^tight: .* for 7 days \(soft delete\)/,
     ],
-  ])('%s', (_name, description, text) => expect(found(description)).toEqual([expect.stringMatching(text)]))
+  ])('findingsOfBucket reports %s', (_name, description, text) =>
+    expect(found(description)).toEqual([expect.stringMatching(text)]),
+  )
 })

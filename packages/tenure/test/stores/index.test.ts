@@ -39,7 +39,7 @@ describe('openStore', () => {
     folder = undefined
   })
 
-  test('gives all callers of "memory:" one store, so that only one of them leads', async () => {
+  test('openStore returns one shared store for all callers of "memory:", so that only one of them leads', async () => {
     const [one, other] = await Promise.all([openStore('memory:'), openStore('memory:')])
     const outcomes = [
       await one.acquire(claim('open store', 'a1'), call),
@@ -48,7 +48,7 @@ describe('openStore', () => {
     expect(outcomes.map(({ ok }) => ok)).toEqual([true, false])
   })
 
-  test('opens a directory', async () => {
+  test('openStore opens a directory', async () => {
     folder = await mkdtemp(join(tmpdir(), 'tenure open store '))
     const store = await openStore(pathToFileURL(join(folder, 'léases')).href)
     expect(await store.acquire(claim('open store', 'a1'), call)).toMatchObject({ ok: true })
@@ -56,7 +56,7 @@ describe('openStore', () => {
     expect((await readdir(folder)).map((name) => name.normalize())).toEqual(['léases'])
   })
 
-  test.skipIf(process.platform === 'win32')('opens a directory that users of a group share', async () => {
+  test.skipIf(process.platform === 'win32')('openStore opens a directory that the users of a group share', async () => {
     folder = await mkdtemp(join(tmpdir(), 'tenure open store '))
     const modes = []
     for (const [name, query, file] of [
@@ -73,7 +73,7 @@ describe('openStore', () => {
     expect(modes).toEqual(['700', '2770', '2770'])
   })
 
-  test('hands on what only a file store takes', async () => {
+  test('openStore passes the file options to the file store', async () => {
     folder = await mkdtemp(join(tmpdir(), 'tenure open store '))
     let asked = 0
     const signOfLife = () => void asked++
@@ -84,11 +84,11 @@ describe('openStore', () => {
   })
 
   test.each([
-    ['flie:///leases', `There is no store for "flie:". Did you mean "file:"? Known are ${known}.`],
-    ['mem:', `There is no store for "mem:". Did you mean "memory:"? Known are ${known}.`],
-    ['constructor:', `There is no store for "constructor:". Known are ${known}.`],
-    ['quux://user:password@host', `There is no store for "quux:". Known are ${known}.`],
-  ])('names what it knows when it does not know %s', async (url, message) => {
+    ['flie:///leases', `There is no store for "flie:". Did you mean "file:"? Known schemes: ${known}.`],
+    ['mem:', `There is no store for "mem:". Did you mean "memory:"? Known schemes: ${known}.`],
+    ['constructor:', `There is no store for "constructor:". Known schemes: ${known}.`],
+    ['quux://user:password@host', `There is no store for "quux:". Known schemes: ${known}.`],
+  ])('openStore lists the known schemes when it does not know %s', async (url, message) => {
     await expect(openStore(url)).rejects.toMatchObject({ code: 'UNKNOWN_STORE', retryable: false, message })
   })
 
@@ -126,7 +126,7 @@ describe('openStore', () => {
     'https://user:password@host',
     'https://host?x=1',
     'https://host,ftp://host',
-  ])('refuses "%s", which it would have to guess at', async (url) => {
+  ])('openStore refuses "%s" instead of guessing', async (url) => {
     const refusal = expect(openStore(url)).rejects
     await refusal.toThrow(TypeError)
     await expect(openStore(url)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
@@ -145,14 +145,14 @@ describe('openStore', () => {
     'https://host?token=hunter2',
     'https://host,https://user:hunter2@host',
     'https://user:hunter2,x@host',
-  ])('shows no password that stands in %s', async (url) => {
+  ])('openStore does not show the password in %s', async (url) => {
     const error: unknown = await openStore(url).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'INVALID_OPTION' })
     expect(String(error)).not.toContain('hunter2')
   })
 
   const servers = ['etcd', 'etcds', 'postgres', 'postgresql', 'redis', 'rediss', 'http', 'https']
-  test.each(servers)('shows no part of a password that is not percent-encoded: %s', async (scheme) => {
+  test.each(servers)('openStore shows no part of an unencoded password: %s', async (scheme) => {
     const logins = ['me:Kq/zw', 'me:77/zw', 'me:Kq,zw/%', 'me:Kq/z?w', 'me:Kq#/zw', 'me:77?zw', 'me:Kq@zw/7']
     for (const login of logins) {
       const url = `${scheme}://${login}@127.0.0.1:1/name`
@@ -185,11 +185,11 @@ describe('openStore', () => {
     ['https://host?token=Kq#zw', 'https://host?token=***#***'],
     ['https://host#Kq=1', 'https://host#***'],
     ['file:///a?shareWithGroup=true', 'file:///a?shareWithGroup=true'],
-  ])('shows what is asked for, and no secret: %s', (url, shown) => {
+  ])('redactedUrl shows known parameters but no secret: %s', (url, shown) => {
     expect(redactedUrl(url)).toBe(shown)
   })
 
-  test('shows none of several hosts that are refused: one of them may be a login', async () => {
+  test('openStore shows none of several refused hosts, because one of them may be a login', async () => {
     for (const url of ['etcd://me:77,10.0.0.1:2379/', 'postgres://me:77,db-2/app', 'redis://me:77,db:6379/0']) {
       const opening = openStore(`${url}?nonsense=1`, { environment: {} })
       await expect(opening, url).rejects.toMatchObject({ code: 'INVALID_OPTION' })
@@ -197,22 +197,22 @@ describe('openStore', () => {
     }
   })
 
-  test('names the parameter that it does not know', async () => {
+  test('openStore names an unknown parameter', async () => {
     await expect(openStore('redis://me:secret@host/0?sentinal=mymaster')).rejects.toThrow(
       '"redis://***@host/0?sentinal=***"',
     )
   })
 
-  test('says that there is no URL, as where a variable is not set', async () => {
+  test('openStore asks about an unset variable when the URL is undefined', async () => {
     const opening = openStore(process.env['NO_SUCH_VARIABLE'] as string)
     await expect(opening).rejects.toThrow(
-      /^openStore\(\) takes a URL such as .*, and got undefined: is the variable .* set\?$/,
+      /^openStore\(\) takes a URL such as .*, but got undefined\. Is the environment variable .* set\?$/,
     )
     await expect(opening).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 
   test.each(['redis', 'etcd'])(
-    'warns once that %s: does not use certificates, and goes in the clear',
+    'openStore warns once that %s: ignores certificates and is not encrypted',
     async (scheme) => {
       const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
       onTestFinished(() => warned.mockRestore())
@@ -222,62 +222,65 @@ describe('openStore', () => {
       }
       expect(warned.mock.calls).toEqual([
         [
-          `TENURE_CA_FILE is set, but "${scheme}:" is sent in the clear, passwords too: "${scheme}s:" is TLS.`,
+          `TENURE_CA_FILE is set, but "${scheme}:" sends everything unencrypted, including passwords. Use "${scheme}s:" for TLS.`,
           { type: 'TenureWarning', code: 'INVALID_OPTION' },
         ],
       ])
     },
   )
 
-  test('names the variables where etcd has a user, and no password', async () => {
+  test('openStore names the variables when etcd has a user but no password', async () => {
     const opening = openStore('etcd://me@127.0.0.1:1', { environment: {} })
     await expect(opening).rejects.toThrow(/etcd:\/\/user:password@host.*TENURE_STORE_USER.*TENURE_STORE_PASSWORD/)
   })
 
-  test('looks for credentials in another environment, if it is given one', async () => {
+  test('openStore reads credentials from the given environment', async () => {
     const environment = { TENURE_TOKEN: 'secret' }
-    await expect(openStore('http://elections.example.com', { environment })).rejects.toThrow(/in the clear/)
+    await expect(openStore('http://elections.example.com', { environment })).rejects.toThrow(/unencrypted/)
     expect(await openStore('http://elections.example.com', { environment: {} })).toMatchObject({ terms: true })
   })
 
-  test('opens an election service, with what the environment gives', async () => {
+  test('openStore opens an election service with credentials from the process environment', async () => {
     onTestFinished(() => void vi.unstubAllEnvs())
     expect(await openStore('http://elections.example.com:7070')).toMatchObject({ expiry: 'own-clock', terms: true })
     vi.stubEnv('TENURE_TOKEN', 'secret')
     expect(await openStore('https://a.example.com,https://b.example.com')).toMatchObject({ expiry: 'own-clock' })
-    await expect(openStore('http://elections.example.com:7070')).rejects.toThrow(/in the clear/)
+    await expect(openStore('http://elections.example.com:7070')).rejects.toThrow(/unencrypted/)
     vi.stubEnv('TENURE_TOKEN_FILE', '/run/token')
-    await expect(openStore('https://a.example.com')).rejects.toThrow(/TENURE_TOKEN is set as well/)
+    await expect(openStore('https://a.example.com')).rejects.toThrow(/TENURE_TOKEN is also set/)
   })
 
-  test.skipIf(process.platform === 'win32')('warns of a token that every user of the machine can read', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'tenure-token-'))
-    const warnings: string[] = []
-    const onWarning = ({ message }: Error) => void warnings.push(message)
-    process.on('warning', onWarning)
-    onTestFinished(() => {
-      process.off('warning', onWarning)
-      rmSync(folder, { recursive: true })
-    })
-    for (const [name, mode] of [
-      ['mine.token', 0o600],
-      ['group.token', 0o640],
-      ['everybody.token', 0o644],
-    ] as const) {
-      const path = join(folder, name)
-      writeFileSync(path, 'secret', { mode })
-      chmodSync(path, mode)
-      const store = await openStore('https://127.0.0.1:1', { environment: { TENURE_TOKEN_FILE: path } })
-      await store.read('any', { signal: AbortSignal.timeout(5_000), timeoutMs: 5_000 }).catch(() => {})
-      await store.close?.()
-    }
-    await vi.waitUntil(() => warnings.length > 0)
-    expect(warnings).toEqual([
-      `Every user of this machine can read the token in ${join(folder, 'everybody.token')}: chmod 600 ${join(folder, 'everybody.token')}`,
-    ])
-  })
+  test.skipIf(process.platform === 'win32')(
+    'openStore warns about a token file that every user of the machine can read',
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'tenure-token-'))
+      const warnings: string[] = []
+      const onWarning = ({ message }: Error) => void warnings.push(message)
+      process.on('warning', onWarning)
+      onTestFinished(() => {
+        process.off('warning', onWarning)
+        rmSync(folder, { recursive: true })
+      })
+      for (const [name, mode] of [
+        ['mine.token', 0o600],
+        ['group.token', 0o640],
+        ['everybody.token', 0o644],
+      ] as const) {
+        const path = join(folder, name)
+        writeFileSync(path, 'secret', { mode })
+        chmodSync(path, mode)
+        const store = await openStore('https://127.0.0.1:1', { environment: { TENURE_TOKEN_FILE: path } })
+        await store.read('any', { signal: AbortSignal.timeout(5_000), timeoutMs: 5_000 }).catch(() => {})
+        await store.close?.()
+      }
+      await vi.waitUntil(() => warnings.length > 0)
+      expect(warnings).toEqual([
+        `Every user of this machine can read the token in ${join(folder, 'everybody.token')}. Run: chmod 600 ${join(folder, 'everybody.token')}`,
+      ])
+    },
+  )
 
-  test('opens Leases of a namespace, with the kubeconfig outside of a pod', async () => {
+  test('openStore opens the Leases of a namespace with the kubeconfig outside a pod', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tenure-kubeconfig-'))
     onTestFinished(() => {
       vi.unstubAllEnvs()

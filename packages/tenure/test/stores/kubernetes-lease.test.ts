@@ -21,14 +21,14 @@ async function granted(store: LeaseStore, change: Partial<AcquireClaim> = {}): P
   return outcome.ok ? outcome.record : expect.unreachable(`not granted: ${JSON.stringify(outcome)}`)
 }
 
-/** Two instances of one deployment, each with its own connection to one API server. */
+/** Two instances of a deployment, each with its own connection to the same API server. */
 async function twoInstances() {
   const server = await serveLeases()
   const open = () => kubernetesStore({ client: clientFor(server.connection), namespace: 'jobs' })
   return { server, first: open(), second: open(), lease: () => server.leases.get('nightly')?.spec }
 }
 
-describe('the unit tests that document 000 asks of a backend, on a Kubernetes Lease', () => {
+describe('the unit tests that document 000 requires of a backend, on a Kubernetes Lease', () => {
   test('single instance acquires leadership', async () => {
     const { first, lease } = await twoInstances()
     expect(await granted(first)).toMatchObject({ holder: 'ada', term: 1, leaseDurationMs: 15_000, released: false })
@@ -71,7 +71,7 @@ describe('the unit tests that document 000 asks of a backend, on a Kubernetes Le
   })
 })
 
-test('one of two instances is elected when both create, or both take over, the same Lease at once', async () => {
+test('exactly one of two instances is elected when both create or take over the same Lease at once', async () => {
   const { first, second } = await twoInstances()
   const race = async (change: Partial<AcquireClaim>) => {
     const claims = [first.acquire(claimOf(change), call), second.acquire(claimOf({ ...change, holder: 'bob' }), call)]

@@ -1,26 +1,26 @@
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 
-/** A fault in the Kubernetes store or in how it writes Leases, and the check that must notice it. */
+/** A mutant of the Kubernetes store or its Lease encoding, and the check that must catch it. */
 export interface KubernetesMutation extends Mutation {
-  /** A case of the conformance suite, or a check of kubernetes-mutants.test.ts. */
+  /** A case of the conformance suite, or a check in kubernetes-mutants.test.ts. */
   readonly caughtBy: string
 }
 
-/** Every one of them must be noticed on a real API server. */
+/** A real API server must reveal every one of these. */
 export const kubernetesMutations: readonly KubernetesMutation[] = [
   {
-    name: 'a renewal writes what the wall clock shows',
+    name: 'a renewal writes the wall clock without advancing renewTime',
     file: 'kubernetes/codec/lease.ts',
     find: 'return next - nowMs > farAheadMs ? nowMs : Math.max(nowMs, next)',
     replace: 'return next - nowMs > farAheadMs ? nowMs : nowMs',
-    caughtBy: 'client-go leaves the lease to a healthy leader whose wall clock stands still',
+    caughtBy: 'client-go leaves the lease to a healthy leader whose wall clock has stopped',
   },
   {
-    name: 'a duration is rounded down',
+    name: 'a lease duration is rounded down',
     file: 'kubernetes/codec/lease.ts',
     find: 'Math.ceil(draft.leaseDurationMs / 1000)',
     replace: 'Math.floor(draft.leaseDurationMs / 1000)',
-    // The holder would count with what stands in the Lease, so that this alone only makes leases shorter.
+    // On its own this would only shorten leases, because the holder uses the duration in the Lease.
     also: [
       {
         file: 'stores/swap.ts',
@@ -35,10 +35,10 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
           'if (first?.ok) return granted({ ...first.found.record, leaseDurationMs: claim.leaseDurationMs }, claim)',
       },
     ],
-    caughtBy: 'a Lease tells of no shorter time than its holder counts with',
+    caughtBy: 'the duration in a Lease is never shorter than its holder assumes',
   },
   {
-    name: 'a release gives back whatever it finds',
+    name: 'a release releases whatever record it finds',
     file: 'stores/judged.ts',
     find: '(current) => judgeRelease(current, claim))',
     replace:
@@ -46,21 +46,21 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
     caughtBy: 'a late release does not touch the successor',
   },
   {
-    name: 'a take-over writes over a version that was just read',
+    name: 'a takeover overwrites a version that was just read instead of the expired one',
     file: 'stores/swap.ts',
     find: 'await swap(guessed, judge(guessed))',
     replace: 'await swap(await server.find(election, call), judge(guessed))',
-    caughtBy: 'a version that was renewed since it was seen is not taken over',
+    caughtBy: 'a takeover is refused when the record was renewed after it was read',
   },
   {
-    name: 'a take-over does not raise leaseTransitions',
+    name: 'a takeover does not raise leaseTransitions',
     file: 'kubernetes/codec/lease.ts',
     find: 'leaseTransitions: term,',
     replace: "leaseTransitions: lease?.spec['leaseTransitions'] ?? term,",
     caughtBy: 'terms rise with every grant, to the same holder too',
   },
   {
-    name: 'a refused write is taken for done',
+    name: 'a refused write counts as applied',
     file: 'stores/kubernetes.ts',
     find: 'if (overtaken) return { ok: false }',
     replace:
@@ -68,21 +68,21 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
     caughtBy: 'of many contenders for a released lease exactly one wins',
   },
   {
-    name: 'an attempt counts although another program took the Lease',
+    name: 'an attempt still counts after another program took the Lease',
     file: 'kubernetes/codec/lease.ts',
     find: 'grant?.term === term && grant.holder === holder ? grant : undefined',
     replace: 'grant',
-    caughtBy: 'a Lease that another program took is that program’s, with the old annotations too',
+    caughtBy: 'a Lease that another program took belongs to it, despite the old annotations',
   },
   {
-    name: 'a Lease that another program wiped is taken for released',
+    name: 'a Lease that another program wiped counts as released',
     file: 'kubernetes/codec/lease.ts',
     find: 'last !== undefined && !last.released',
     replace: 'last !== undefined && last.term < 0',
-    caughtBy: 'a Lease that another program wiped is not free before it ran out',
+    caughtBy: 'a Lease that another program wiped is not free before it expires',
   },
   {
-    name: 'a term that another program wrote back down is granted again',
+    name: 'a term that another program lowered is granted again',
     file: 'kubernetes/codec/lease.ts',
     find: 'Math.max(record.term, grant?.term ?? 0)',
     replace: 'record.term',
@@ -90,10 +90,10 @@ export const kubernetesMutations: readonly KubernetesMutation[] = [
     caughtBy: 'a term is not granted again after another program lowered it',
   },
   {
-    name: 'a name that a Lease can have is hashed, because a part of it is long',
+    name: 'a valid Lease name is hashed because one of its parts is long',
     file: 'kubernetes/codec/lease-name.ts',
     find: "'[a-z0-9](?:[-a-z0-9]*[a-z0-9])?'",
     replace: "'[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?'",
-    caughtBy: 'a Lease whose name has a part of 100 characters is found by that name',
+    caughtBy: 'a Lease whose name has a part of 100 characters keeps its name',
   },
 ]

@@ -6,9 +6,9 @@ import { clientFor, serve } from '../kubernetes/client/tls-server.ts'
 
 const soon = { timeout: 5_000, interval: 5 }
 
-// A timer of Node fires early by as much as the event loop was busy when it was set.
+// A Node timer fires early by as long as the event loop was busy when it was set.
 test.each([-500, 0, 5])(
-  'a call that hangs ends for its elector’s reason, the client’s timer %d ms off',
+  'a call that hangs ends with the elector’s error when the client’s timer is %d ms off',
   async (offMs) => {
     const server = await serve(() => undefined)
     const clock = fakeClock()
@@ -27,7 +27,7 @@ test.each([-500, 0, 5])(
   },
 )
 
-test('a call whose signal never aborts ends nevertheless', async () => {
+test('a call whose signal never aborts still times out', async () => {
   const server = await serve(() => undefined)
   const clock = fakeClock()
   const store = kubernetesStore({ client: clientFor(server.connection, clock), namespace: 'jobs', clock })

@@ -7,7 +7,7 @@ import { swapStore } from '../../src/stores/swap.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { startRelay } from '../multicluster/honest-relay.ts'
 
-describe('the lock conforms', () => {
+describe('the store of a multi-cluster lock conforms', () => {
   const makeStore = () => {
     const clock = fakeClock()
     const server = simulatedSwap()

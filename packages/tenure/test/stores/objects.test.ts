@@ -4,7 +4,7 @@ import type { Outcome } from '../../src/lease-store.ts'
 import { objectStore, type Kind, type ObjectPlace } from '../../src/stores/objects.ts'
 import { call } from '../outcome.ts'
 
-/** Objects in memory that compare and swap, with a hook for what another process does in between. */
+/** Objects in memory with compare-and-swap, and a hook for what another process does in between. */
 function memoryPlace() {
   const objects = new Map<string, { value: string; version: string }>()
   const hook: { onRecordRemoved?: () => Promise<void> } = {}
@@ -47,7 +47,7 @@ function granted(outcome: Outcome | undefined) {
   return outcome.record
 }
 
-test('forget with the term keeps the term of a grant that came right after the record was removed', async () => {
+test('forget with the term keeps the term of a grant made right after the record was removed', async () => {
   const { place, objects, hook } = memoryPlace()
   const open = () => objectStore(place, systemClock)
   const store = open()
@@ -59,7 +59,7 @@ test('forget with the term keeps the term of a grant that came right after the r
   }
   await store.forget?.({ election: 'e', version: released.version, withTerm: true }, call)
   expect(granted(next).term).toBe(1)
-  // Without its kept term, a record that somebody deletes would let the next candidate have the same term at once.
+  // Without its recorded term, deleting the record would let the next candidate get the same term at once.
   objects.delete('e/record')
   expect(await open().acquire(claimOf('c'), call)).toMatchObject({ ok: false, highestTerm: 1 })
 })

@@ -18,12 +18,12 @@ const claim: AcquireClaim = {
   metadata: {},
 }
 
-// One for each way in which a store is built.
+// One store for each way to build one.
 test.each<[string, LeaseStore]>([
   ['swapStore', casStore(new CasMap().backend(), { clock })],
   ['judgedStore', memoryStore({ clock })],
   ['plainStore', ttlStore(memoryTtlStorage({ clock }), { clock })],
-])('a store made by %s can be wrapped by spreading it', async (_, store) => {
+])('a store built by %s can be wrapped by spreading it', async (_, store) => {
   const claims: string[] = []
   const wrapped: LeaseStore = {
     ...store,

@@ -15,8 +15,8 @@ import {
   type PostgresStoreOptions,
 } from '../../src/stores/postgres.ts'
 
-// The type checker is what judges here.
-test('the clients that people have fit, as they are', () => {
+// The type checker verifies this test.
+test('postgresStore accepts the common clients unchanged', () => {
   expectTypeOf<Pool>().toExtend<PostgresClient>()
   expectTypeOf<Client>().toExtend<PostgresClient>()
   expectTypeOf<PoolClient>().toExtend<PostgresClient>()
@@ -31,13 +31,13 @@ test('the clients that people have fit, as they are', () => {
   expectTypeOf<(typeof overSql)['$client']>().toExtend<PostgresClient>()
 })
 
-test('connections of pg and postgres fit as the one for notifications', () => {
+test('postgresStore accepts connections of pg and postgres for notifications', () => {
   expectTypeOf<Client>().toExtend<PostgresConnection>()
   expectTypeOf<PoolClient>().toExtend<PostgresConnection>()
   expectTypeOf<ReturnType<typeof postgres>>().toExtend<PostgresConnection>()
 })
 
-test('knex fits with an adapter of three lines', () => {
+test('postgresStore accepts knex with a three-line adapter', () => {
   const db = knex({ client: 'pg' })
   const client: PostgresQueryClient = {
     query: (text, values) =>
@@ -55,7 +55,7 @@ describe('postgresStore()', () => {
   test.each([
     [{}, /needs option "client", a Pool or Client of "pg", .*, or option "connect"/],
     [{ client: {} }, /Option "client" is an object, but it must be a Pool or Client of "pg"/],
-    [{ client: 'postgres://host' }, /Option "client" .*new Pool\({ connectionString: url }\), or openStore\(url\)/],
+    [{ client: 'postgres://host' }, /Option "client" .*new Pool\({ connectionString: url }\) or openStore\(url\)/],
     [{ client, table: 'a"; drop table b; --' }, /Option "table"/],
     [{ client, table: 'a.b.c' }, /Option "table"/],
     [{ client, table: 'x'.repeat(55) }, /Option "table"/],
@@ -63,14 +63,14 @@ describe('postgresStore()', () => {
     [{ client, createTable: 'no' }, /Option "createTable"/],
     [{ client, trustServerClock: 1 }, /Option "trustServerClock"/],
     [{ client, tabel: 'leases' }, /Did you mean "table"\?/],
-  ])('refuses %j', (options, message) => {
+  ])('postgresStore refuses %j', (options, message) => {
     expect(() => postgresStore(options as never)).toThrow(message)
   })
 
   test.each([
     ['as its options', (url: string) => url],
     ['as its client', (client: string) => ({ client })],
-  ])('does not show the password of a URL that it gets %s', (_, optionsOf) => {
+  ])('postgresStore does not show the password of a URL passed %s', (_, optionsOf) => {
     const options = optionsOf('postgres://app:hunter2@db.example.com/app?password=hunter2') as never
     const refused = expect.objectContaining({ message: expect.stringMatching(/^(?=.*db\.example\.com)(?!.*hunter2)/) })
     expect(() => postgresStore(options)).toThrow(refused)
@@ -80,30 +80,33 @@ describe('postgresStore()', () => {
   test.each<[string, (client: Client) => PostgresStoreOptions]>([
     ['client', (client) => ({ client })],
     ['connect', (client) => ({ connect: async () => client })],
-  ])('says that a Client which it got by "%s" was never connected', async (_, optionsOf) => {
+  ])('postgresStore reports a Client passed by "%s" that was never connected', async (_, optionsOf) => {
     const store = postgresStore(optionsOf(new Client()))
     const refused = { code: 'INVALID_OPTION', message: expect.stringContaining('await client.connect() first') }
     await expect(store.read('payments', call)).rejects.toMatchObject(refused)
   })
 })
 
-describe('A URL of PostgreSQL', () => {
+describe('a PostgreSQL URL', () => {
   const refusal = (query: string) =>
     openStore(`postgres://app@db.example.com/app${query}`, { environment: {} }).catch((error: unknown) => error)
 
   test.each([
-    ['?tabel=leases', '"tabel", which nothing uses. Did you mean "table"?'],
-    ['?Table=leases', '"Table", which nothing uses. Did you mean "table"?'],
-    ['?sslmode=require&sslrootcrt=a.pem', '"sslrootcrt", which nothing uses. Did you mean "sslrootcert"?'],
-    ['?schema=jobs', '"schema", which nothing uses.'],
-    ['?dbname=other', '"dbname", which nothing uses.'],
+    ['?tabel=leases', '"tabel", which is not supported. Did you mean "table"?'],
+    ['?Table=leases', '"Table", which is not supported. Did you mean "table"?'],
+    ['?sslmode=require&sslrootcrt=a.pem', '"sslrootcrt", which is not supported. Did you mean "sslrootcert"?'],
+    ['?schema=jobs', '"schema", which is not supported.'],
+    ['?dbname=other', '"dbname", which is not supported.'],
     ['?table=one&table=two', '"table" twice'],
     ['#table=leases', '"%23"'],
-  ])('with %s is refused: candidates without the slip would lead somewhere else', async (query, message) => {
-    expect(await refusal(query)).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining(message) })
-  })
+  ])(
+    'openStore refuses a PostgreSQL URL with %s, because other candidates would use another table',
+    async (query, message) => {
+      expect(await refusal(query)).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining(message) })
+    },
+  )
 
-  test('takes what hosters put into it', async () => {
+  test('openStore accepts the PostgreSQL parameters that hosting providers use', async () => {
     const query = '?sslmode=require&channel_binding=require&application_name=jobs&target_session_attrs=read-write'
     expect(await refusal(`${query}&connect_timeout=10&options=-c%20search_path%3Djobs`)).toHaveProperty('acquire')
   })

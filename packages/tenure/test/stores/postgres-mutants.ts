@@ -1,35 +1,35 @@
 import type { Mutation } from '../../../../test/mutants/mutant.ts'
 
-/** A fault in the PostgreSQL store, and the check that must notice it. */
+/** A mutant of the PostgreSQL store, and the check that must catch it. */
 export interface PostgresMutation extends Mutation {
-  /** A case of the conformance suite, or a check of postgres-mutants.test.ts. */
+  /** A case of the conformance suite, or a check in postgres-mutants.test.ts. */
   readonly caughtBy: string
 }
 
-/** A fault that shows when a commit waits for a standby, and what becomes of that wait. */
+/** A mutant that shows when a commit waits for a standby, and how that wait ends. */
 export interface PostgresFailoverMutation extends Mutation {
   readonly by: 'cancelled' | 'released' | 'late'
 }
 
 const statements = 'stores/postgres/statements.ts'
 
-/** As if the sequence alone made a version. */
+/** Makes a version contain only the sequence number. */
 const counted = [
   { file: 'stores/postgres/version.ts', find: 'record.slice(-14, -2)', replace: "record && ''" },
   { file: statements, find: ' and ${uniquePart} = :unique', replace: '' },
 ] as const
 
-/** Every one of them must be noticed on a real PostgreSQL. */
+/** A real PostgreSQL must reveal every one of these. */
 export const postgresMutations: readonly PostgresMutation[] = [
   {
-    name: 'a row is written whatever its version',
+    name: 'a row is overwritten without comparing its version',
     file: statements,
     find: ' and version = cast(:version as bigint) and ${uniquePart} = :unique',
     replace: '',
     caughtBy: 'of many renewals of one version exactly one wins',
   },
   {
-    name: 'a version is kept by a renewal',
+    name: 'a renewal keeps the version',
     file: statements,
     find: 'record = :record, version = ${version}, ends_at',
     replace: 'record = :record, version = lease.version, ends_at',
@@ -37,7 +37,7 @@ export const postgresMutations: readonly PostgresMutation[] = [
     caughtBy: 'a renewal keeps the grant and makes a new version',
   },
   {
-    name: 'a first record takes the place of any other',
+    name: 'a first record overwrites any existing record',
     file: statements,
     find: 'on conflict (election) do nothing returning ${written}`',
     replace:
@@ -52,130 +52,130 @@ export const postgresMutations: readonly PostgresMutation[] = [
     caughtBy: 'of many contenders for a new election exactly one wins',
   },
   {
-    name: 'the highest term goes with the record',
+    name: 'the highest term is lost with the record',
     file: 'stores/postgres.ts',
     find: 'const kept = keptIn(election, row)',
     replace: 'const kept = record && keptIn(election, row)',
     caughtBy: 'a removed record does not take its term along',
   },
   {
-    name: 'a take-over does not look at the term that is kept apart',
+    name: 'a takeover ignores the separately stored term',
     file: statements,
     find: '<= cast(:highestTerm as bigint)',
     replace: '<= cast(:highestTerm as bigint) + 100',
-    caughtBy: 'a term that is kept apart is not granted again to who was notified of a lower one',
+    caughtBy: 'a separately stored term is not granted again to a candidate that was notified of a lower one',
   },
   {
-    name: 'a refusal shows what was guessed',
+    name: 'a refusal returns the guessed state',
     file: 'stores/postgres.ts',
     find: 'if (!row) return { ok: false }',
     replace: 'if (!row) return { ok: false, found: over }',
-    caughtBy: 'a refusal shows who leads to a candidate that has read nothing',
+    caughtBy: 'a refusal returns the leader to a candidate that has read nothing',
   },
   {
-    name: 'a conflict of two transactions is an error',
+    name: 'a serialization conflict is reported as an error',
     file: 'stores/postgres/failures.ts',
     find: 'return undone.has(stateOf(error))',
     replace: 'return undone.has(stateOf(error).slice(0, 1))',
-    caughtBy: 'a conflict of two transactions is a refusal',
+    caughtBy: 'a serialization conflict is a refusal, not an error',
   },
   {
-    name: 'a grant is taken from a server that does not wait for its disk',
+    name: 'a grant is accepted from a server that does not wait for its disk',
     file: statements,
     find: "`current_setting('synchronous_commit') <> 'off'`",
     replace: "'true'",
-    caughtBy: 'nothing is granted where commits are not waited for',
+    caughtBy: 'nothing is granted when commits do not wait for the disk',
   },
   {
-    name: 'versions begin at 1 in new tables',
+    name: 'versions start at 1 in new tables',
     file: 'stores/postgres/schema.ts',
     find: 'cast(1 + floor(random() * 4e15) as bigint)',
     replace: "'1'",
     also: counted,
-    caughtBy: 'no version comes back when the tables were dropped',
+    caughtBy: 'no version is reused after the tables were dropped',
   },
   {
-    name: 'a lease is not judged again when it is written',
+    name: 'the server does not check expiry again when it writes',
     file: statements,
     find: "when 'held' then ${endsAt} > clock_timestamp()",
     replace: "when 'held' then true",
-    caughtBy: 'the server refuses a late renewal that our own clock would allow',
+    caughtBy: "the server refuses a late renewal that the store's own clock would allow",
   },
   {
-    name: 'a connection on which a call hangs is used for the next one',
+    name: 'a connection on which a call hangs is reused for the next call',
     file: 'stores/postgres/session.ts',
     find: 'wire?.unanswered === 0 && !wire.isOver',
     replace: 'wire?.isOver === false',
     caughtBy: 'a renewal does not wait behind one that hangs',
   },
   {
-    name: 'a claim that was given up is sent when the pool has a connection again',
+    name: 'an abandoned claim is sent when the pool has a connection again',
     file: 'stores/postgres/client.ts',
     find: '(late) => late.release(),',
     replace: 'async (late) => { await late.query(text, values); late.release() },',
-    caughtBy: 'a claim that waited in vain for a drained pool is never sent',
+    caughtBy: 'a claim that timed out waiting for an exhausted pool is never sent',
   },
   {
-    name: 'a notification is believed on a channel that anybody can guess',
+    name: 'notifications are accepted on a channel that anyone can guess',
     file: 'stores/postgres/schema.ts',
     find: "'tenure_' || replace(cast(gen_random_uuid() as text), '-', '')",
     replace: "'tenure_' || repeat('0', 32)",
-    caughtBy: 'no two stores of one database share a channel',
+    caughtBy: 'two stores in one database never share a channel',
   },
   {
-    name: 'a table is where the search path of a role finds it',
+    name: "the role's search path decides which table is used",
     file: 'stores/postgres/names.ts',
     find: '`"${schema}"."${name}${suffix}"`',
     replace: '`"${name}${suffix}"`',
-    caughtBy: 'roles with different search paths have one leader',
+    caughtBy: 'roles with different search paths share one leader',
   },
   {
-    name: 'a number that the sequence gave twice is one version',
+    name: 'a repeated sequence number counts as the same version',
     ...counted[0],
     also: [counted[1]],
-    caughtBy: 'a number that the sequence gives again makes another version',
+    caughtBy: 'a repeated sequence number makes a different version',
   },
   {
-    name: 'a connection on which the client gave up is used for the next call',
+    name: 'a connection that the client gave up on is reused for the next call',
     file: 'stores/postgres/failures.ts',
     find: "return state !== '' && !state.startsWith('25')",
     replace: "return state !== 'never'",
-    caughtBy: 'a connection on which the client gave up is replaced',
+    caughtBy: 'a connection that the client gave up on is replaced',
   },
   {
-    name: 'a grant in a transaction of somebody else is believed',
+    name: "a grant inside another program's transaction is accepted",
     file: 'stores/postgres/standing.ts',
     find: "if (status !== 'T' && status !== 'E') return answer",
     replace: "if (status !== 'never') return answer",
     caughtBy: 'nothing is granted in a transaction that may be rolled back',
   },
   {
-    name: 'a statement that a connection does not have prepared is an error',
+    name: 'a statement that is not prepared on a connection fails',
     file: 'stores/postgres/prepared.ts',
     find: 'if (!isUnprepared(error)) throw error',
     replace: 'if (mayPrepare) throw error',
-    caughtBy: 'a renewal needs nothing that a pooler may have taken from its connection',
+    caughtBy: 'a renewal succeeds after a pooler has discarded the prepared statements',
   },
 ]
 
-/** Every one of them must be noticed on a PostgreSQL with a standby that it waits for. */
+/** A PostgreSQL with a synchronous standby must reveal every one of these. */
 export const postgresFailoverMutations: readonly PostgresFailoverMutation[] = [
   {
-    name: 'a commit whose wait for the standby was cancelled is taken for done',
+    name: 'a commit whose wait for the standby was canceled counts as durable',
     file: 'stores/postgres/standing.ts',
     find: 'if (cancelled !== undefined) throw',
     replace: "if (cancelled === '') throw",
     by: 'cancelled',
   },
   {
-    name: 'a commit that was released from its wait for the standby is taken for done',
+    name: 'a commit that was released from its wait for the standby counts as durable',
     file: 'stores/postgres/standing.ts',
     find: "if (!isSameConfiguration(before, String(seen?.['waited']))) throw",
     replace: "if (before === '') throw",
     by: 'released',
   },
   {
-    name: 'the second look at a commit asks only whether a standby is waited for',
+    name: 'the commit check only asks whether the server waits for a standby',
     file: '../../internal/src/postgres-waits.ts',
     find: 'return backend === backendNow ? loaded === loadedNow : Number(loadedNow) < Number(began) - signalSeconds',
     replace: "return loaded !== undefined && began !== undefined && after !== '' && backend === backendNow",
@@ -189,7 +189,7 @@ export const postgresFailoverMutations: readonly PostgresFailoverMutation[] = [
     by: 'late',
   },
   {
-    name: 'a record that only the primary has is taken for a grant',
+    name: 'a record that only the primary has counts as a grant',
     file: 'stores/postgres.ts',
     find: '!this.#unsettled.has(election)',
     replace: "!this.#unsettled.has('nothing')",

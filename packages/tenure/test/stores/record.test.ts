@@ -15,11 +15,11 @@ const draft = {
   mark: 'm1',
 }
 
-test('a record is read as it was written', () => {
+test('decodeRecord returns the record that encodeRecord wrote', () => {
   expect(decodeRecord(encodeRecord(draft, () => 'unused'))).toEqual(draft)
 })
 
-test('a record with fields that this version does not know is read without them', () => {
+test('decodeRecord ignores unknown fields', () => {
   expect(decodeRecord(JSON.stringify({ format: 1, ...draft, colour: 'red' }))).toEqual(draft)
 })
 
@@ -29,7 +29,7 @@ test.each([
   ['null', 'it is not a JSON object'],
   ['[]', 'it is not a JSON object'],
   ['"text"', 'it is not a JSON object'],
-])('the text %j is refused', (text, why) => {
+])('decodeRecord refuses the text %j', (text, why) => {
   expect(() => decodeRecord(text)).toThrow(expect.objectContaining({ code: 'RECORD_INVALID', retryable: false }))
   expect(() => decodeRecord(text)).toThrow(why)
 })
@@ -56,7 +56,7 @@ test.each([
   ['metadata', null],
   ['metadata', 'none'],
   ['carry', undefined],
-])('a record whose %s is %j is refused by name', (field, value) => {
+])('decodeRecord refuses a record whose %s is %j and names the field', (field, value) => {
   const text = JSON.stringify({ format: 1, ...draft, [field]: value })
   expect(() => decodeRecord(text)).toThrow(expect.objectContaining({ code: 'RECORD_INVALID' }))
   expect(() => decodeRecord(text)).toThrow(field)

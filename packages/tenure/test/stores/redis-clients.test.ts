@@ -11,8 +11,8 @@ import { describe, expect, expectTypeOf, test } from 'vitest'
 import type { InspectableStore } from '../../src/stores/finding.ts'
 import { redisStore, type IoredisClient, type NodeRedisStoreClient, type RedisClient } from '../../src/stores/redis.ts'
 
-// The type checker is what judges here.
-test('the clients, clusters and sentinels of every version fit', () => {
+// The type checker verifies this test.
+test('redisStore accepts the clients, clusters and sentinels of every supported version', () => {
   expectTypeOf<Redis>().toExtend<IoredisClient>()
   expectTypeOf<Cluster>().toExtend<IoredisClient>()
   expectTypeOf<Redis5>().toExtend<IoredisClient>()
@@ -41,7 +41,7 @@ describe('redisStore', () => {
     'redis 4': () => createClient4(),
   }
 
-  test.each(Object.entries(clients))('takes a client of %s, and connects nothing yet', (_, clientOf) => {
+  test.each(Object.entries(clients))('redisStore accepts a client of %s without connecting', (_, clientOf) => {
     expect(redisStore({ client: clientOf() })).toMatchObject({ expiry: 'observed', terms: true })
   })
 
@@ -57,7 +57,7 @@ describe('redisStore', () => {
     ['waitForReplicas', { client: createClient(), waitForReplicas: '1' }],
     ['waitForReplicas', { client: new Cluster([], lazy), waitForReplicas: 1 }],
     ['waitForReplicas', { client: createSentinel({ name: 'm', sentinelRootNodes: [] }), waitForReplicas: 1 }],
-  ])('refuses a wrong "%s"', (option, options) => {
+  ])('redisStore refuses an invalid "%s"', (option, options) => {
     expect(() => redisStore(options as never)).toThrow(new RegExp(`"${option}"`))
     expect(() => redisStore(options as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
   })
@@ -68,14 +68,14 @@ describe('redisStore', () => {
     ['a URL whose password is not encoded', { client: `redis://me:${'/?#@'.repeat(30)}hunter2@127.0.0.1/1` }],
     ['a URL as connect', { connect: 'redis://me:hunter2@127.0.0.1:6379/1' }],
     ['a URL as prefix', { client: createClient(), prefix: 'redis://me:hunter2@{host}' }],
-  ])('shows no password of %s, and says what to do', (_, options) => {
+  ])('redisStore refuses %s without showing its password', (_, options) => {
     const open = () => redisStore(options as never)
     expect(open).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
     expect(open).toThrow(/redis:\/\/\*\*\*@/)
     expect(open).not.toThrow(/hunter2/)
   })
 
-  test('says how a client is made of a URL', () => {
+  test('redisStore explains how to create a client from a URL', () => {
     const client = 'redis://me:hunter2@127.0.0.1' as never
     expect(() => redisStore({ client })).toThrow(/new Redis\(url\).*or openStore\(url\)/)
     expect(() => redisStore({})).toThrow(/"client".*"connect"/)

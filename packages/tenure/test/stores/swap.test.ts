@@ -4,7 +4,7 @@ import { simulatedSwap } from '../../src/simulation/simulated-swap.ts'
 import { swapStore } from '../../src/stores/swap.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
-describe('the seam over a server that keeps the highest term apart and shows what is there when it refuses', () => {
+describe('swapStore over a server that keeps the highest term separately and returns the state with a refusal', () => {
   const makeStore = () => {
     const clock = fakeClock()
     const server = simulatedSwap()

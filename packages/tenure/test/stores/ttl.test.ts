@@ -22,7 +22,7 @@ function recordOf(outcome: Outcome): LeaseRecord {
   return outcome.record
 }
 
-/** A real storage behind a bad network: a fault can lose the next request, lose its answer, or hold the answer back. */
+/** A real storage behind a faulty network: a fault loses the next request, loses its answer, or delays the answer. */
 function faulty(storage: TtlStorage<string, string>) {
   type Fault = 'lose request' | 'lose answer' | 'hold answer'
   const faults: Fault[] = []
@@ -65,11 +65,11 @@ describe('ttlStore', () => {
   for (const { name, run } of storeConformance(makeStore)) test(name, run)
 })
 
-describe('an insert of unknown outcome', () => {
+describe('ttlStore: an insert of unknown outcome', () => {
   test.each([
     { fault: 'lose answer', sent: ['insert', 'insert', 'swap'] },
     { fault: 'lose request', sent: ['insert', 'insert'] },
-  ] as const)('is resolved by repeating the attempt ($fault)', async ({ fault, sent }) => {
+  ] as const)('repeating the attempt resolves an insert of unknown outcome ($fault)', async ({ fault, sent }) => {
     const { network, store, other } = setUp()
     network.next(fault)
     await expect(store.acquire(claim('a1'), call)).rejects.toThrow('connection reset')
@@ -78,14 +78,14 @@ describe('an insert of unknown outcome', () => {
     expect(await other.acquire(claim('b1', { holder: 'bob' }), call)).toMatchObject({ ok: false })
   })
 
-  test('is not resolved in favour of an attempt that this store never sent', async () => {
+  test('acquire does not claim an entry for an attempt that this store never sent', async () => {
     const { network, store, other } = setUp()
     await other.acquire(claim('a1'), call)
     expect(await store.acquire(claim('a1'), call)).toEqual({ ok: false, highestTerm: 0 })
     expect(network.sent).toEqual(['insert'])
   })
 
-  test('stays unknown when the swap that would resolve it fails too', async () => {
+  test('the outcome stays unknown when the swap that would resolve it fails too', async () => {
     const { network, store } = setUp()
     network.next('lose answer')
     await expect(store.acquire(claim('a1'), call)).rejects.toThrow('connection reset')
@@ -97,7 +97,7 @@ describe('an insert of unknown outcome', () => {
     expect(await store.acquire(claim('a1'), call)).toMatchObject({ ok: true, record: { attempt: 'a1' } })
   })
 
-  test('is refused when somebody else holds the lease', async () => {
+  test('a repeated attempt is refused when another candidate holds the lease', async () => {
     const { network, store, other } = setUp()
     await other.acquire(claim('b1', { holder: 'bob' }), call)
     network.next('lose request')
@@ -105,7 +105,7 @@ describe('an insert of unknown outcome', () => {
     expect(await store.acquire(claim('a1'), call)).toMatchObject({ ok: false })
   })
 
-  test('counts from its first call, so the repeated attempt is spent when that lease would be over', async () => {
+  test('a repeated attempt expires one lease after its first call', async () => {
     const { clock, network, store } = setUp()
     network.next('lose answer')
     await expect(store.acquire(claim('a1'), call)).rejects.toThrow('connection reset')
@@ -115,7 +115,7 @@ describe('an insert of unknown outcome', () => {
     expect(await store.acquire(claim('a1'), call)).toMatchObject({ ok: false })
   })
 
-  test('ends its wait when the signal aborts, and a late answer is kept for the same attempt', async () => {
+  test('acquire rejects when the signal aborts, and a late answer counts for the same attempt', async () => {
     const { network, store } = setUp()
     const controller = new AbortController()
     network.next('hold answer')
@@ -127,7 +127,7 @@ describe('an insert of unknown outcome', () => {
     expect(network.sent).toEqual(['insert'])
   })
 
-  test('does not hide a later grant when its answer arrives after its lease', async () => {
+  test('an answer that arrives after its lease does not hide a later grant', async () => {
     const { clock, network, store } = setUp()
     network.next('hold answer')
     const late = store.acquire(claim('a1'), call)
@@ -139,8 +139,8 @@ describe('an insert of unknown outcome', () => {
   })
 })
 
-describe('a held lease', () => {
-  test('is renewed again with the same version when the answer of a renewal was lost', async () => {
+describe('ttlStore: a held lease', () => {
+  test('renew succeeds again with the same version after a renewal whose answer was lost', async () => {
     const { network, store } = setUp()
     const record = recordOf(await store.acquire(claim('a1'), call))
     network.next('lose answer')
@@ -148,7 +148,7 @@ describe('a held lease', () => {
     expect(await store.renew(held(record), call)).toMatchObject({ ok: true })
   })
 
-  test('is refused without a record once the storage has lost it, and its attempt is spent', async () => {
+  test('renew is refused without a record once the storage has lost the entry, and so is its attempt', async () => {
     const { clock, store, other } = setUp()
     const record = recordOf(await store.acquire(claim('a1'), call))
     await clock.advance(leaseDurationMs)
@@ -157,7 +157,7 @@ describe('a held lease', () => {
     expect(await store.acquire(claim('a1', { afterTerm: record.term }), call)).toMatchObject({ ok: false })
   })
 
-  test('stays released when a renewal that overtook the release is answered last', async () => {
+  test('a lease stays released when the answer of a concurrent renewal arrives last', async () => {
     const { network, store } = setUp()
     const record = recordOf(await store.acquire(claim('a1'), call))
     network.next('hold answer')
@@ -168,7 +168,7 @@ describe('a held lease', () => {
     expect(await store.acquire(claim('a2', { afterTerm: record.term }), call)).toMatchObject({ ok: true })
   })
 
-  test('does not disturb a successor when the answer of its release is late', async () => {
+  test('a late answer to a release does not affect the successor', async () => {
     const { network, store } = setUp()
     const record = recordOf(await store.acquire(claim('a1'), call))
     network.next('hold answer')
@@ -180,7 +180,7 @@ describe('a held lease', () => {
   })
 })
 
-test('terms count the grants of this store, whatever the candidates have seen', async () => {
+test('ttlStore counts terms by the grants of this store object', async () => {
   const { store } = setUp()
   for (const term of [1, 2, 3]) {
     const record = recordOf(await store.acquire(claim(`a${term}`), call))
@@ -191,7 +191,7 @@ test('terms count the grants of this store, whatever the candidates have seen', 
   expect(await store.acquire(claim('stranger'), call)).toEqual({ ok: false, highestTerm: 10 })
 })
 
-test('a call whose signal has aborted already sends nothing', async () => {
+test('a call whose signal has already aborted sends nothing', async () => {
   const { network, store } = setUp()
   const record = recordOf(await store.acquire(claim('a1'), call))
   const aborted = { signal: AbortSignal.abort(new Error('too late')) }
@@ -201,7 +201,7 @@ test('a call whose signal has aborted already sends nothing', async () => {
   expect(network.sent).toEqual(['insert'])
 })
 
-test('ttlLease takes keys and values of any kind', async () => {
+test('ttlLease accepts keys and values of any type', async () => {
   const clock = fakeClock()
   const key = Symbol('key')
   const value = { worker: 7 }
@@ -213,7 +213,7 @@ test('ttlLease takes keys and values of any kind', async () => {
   expect(await storage.insertIfNotExist(key, {}, 1)).toBe(true)
 })
 
-test('electors over one TTL storage hand leadership over, with a store object each', async () => {
+test('electors with separate stores over one TTL storage hand over leadership', async () => {
   const clock = fakeClock()
   const storage = memoryTtlStorage<string, string>({ clock })
   const [first, second] = ['ada', 'bob'].map(

@@ -28,17 +28,23 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     [['leader', 'a\nb'], /ELECTION must be text of 1 to 256 bytes/],
     [['leader', 'jobs'], /--store is missing, and TENURE_STORE is not set/],
     [['leader', 'jobs', '--store', 'leases'], /--store is "leases", but it must be a URL such as/],
-    [['leader', 'jobs', '--store', 'flie:///leases'], /no store for "flie:"\. Did you mean "file:"\? Known are/],
+    [['leader', 'jobs', '--store', 'flie:///leases'], /no store for "flie:"\. Did you mean "file:"\? Known schemes:/],
     [
       ['leader', 'jobs', '--store', 'file:leases'],
       /--store is "file:leases", but it must be "file:\/\/\/" with an abs/,
     ],
-    [['leader', 'jobs', '--store', 'kubernetes:x'], /--store is "kubernetes:x", but it must be "kubernetes:\/\/" with/],
+    [
+      ['leader', 'jobs', '--store', 'kubernetes:x'],
+      /--store is "kubernetes:x", but it must be "kubernetes:\/\/", optionally/,
+    ],
     [
       ['leader', 'jobs', '--store', 'http://HOST?x=1'],
       /The address is "http:\/\/HOST\?x=\*\*\*", but it must be the http:/,
     ],
-    [['leader', 'jobs', '--store', 'http://me:hunter2@HOST'], /The address is "HOST", but no password may be in/],
+    [
+      ['leader', 'jobs', '--store', 'http://me:hunter2@HOST'],
+      /The address is "HOST", but the URL of a service must not contain a password/,
+    ],
     [['watch', 'jobs', '--store', 'kubernetes://me:hunter2@x'], /--store is "kubernetes:\/\/\*\*\*@x", but it must be/],
     [['watch', 'jobs', '--store', 'http://HOST', '--timeout', '5'], /--timeout must be .* Did you mean "5s"\?/],
     [['sidecar', 'jobs', '--store', 'http://HOST', '--listen', '4040'], /Did you mean "127\.0\.0\.1:4040"\?/],
@@ -67,7 +73,10 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
       /--timezone must be a time zone.* Did you mean "Europe\/Zurich"\?/,
     ],
     [['demo', '--harm-every', 'often'], /--harm-every must be a duration/],
-    [['leader', 'jobs', '--store', `http://me:hunter2@HOST/${'x'.repeat(2_000)}`], /^(?!.*hunter2).*no password may/],
+    [
+      ['leader', 'jobs', '--store', `http://me:hunter2@HOST/${'x'.repeat(2_000)}`],
+      /^(?!.*hunter2).*must not contain a password/,
+    ],
     [['leader', 'jobs', '--store', ' '], /--store must be a URL/],
     [['sidecar', 'jobs', '--store', 'http://HOST', '--timeout', '5s'], /unknown option '--timeout'/],
   ] as const)('%j', async ([args, message]) => {
@@ -103,7 +112,7 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     const { code, error } = await run(['leader', 'jobs', '--store', 'http://127.0.0.1:1'], options)
     expect({ code, error }).toEqual({
       code: 2,
-      error: 'tenure: The token is "***", but it must hold no blanks, line breaks or letters beyond ASCII.\n',
+      error: 'tenure: The token is "***", but it must not contain spaces, line breaks or non-ASCII characters.\n',
     })
   })
 
@@ -113,7 +122,7 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     expect({ code, error }).toEqual({
       code: 2,
       error:
-        'tenure: The address is "http://elections.example.com/", but a token must not cross a network in the clear: use https:.\n',
+        'tenure: The address is "http://elections.example.com/", but a token must not cross a network unencrypted: use https:.\n',
     })
   })
 })
@@ -183,7 +192,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
 
   test('it is something else than an election service', async () => {
     const host = await listening(createHttpServer((_, response) => response.end('<html>')))
-    expect(await ask(`http://${host}`)).toContain(`The election service at http://${host} gave an answer that is not`)
+    expect(await ask(`http://${host}`)).toContain(`The election service at http://${host} sent a malformed response`)
   })
 
   test('it does not know who asks, and the token stands nowhere', async () => {
@@ -192,10 +201,10 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     const jwt = ['--jwt-keys', join(folder, 'keys.json'), '--jwt-issuer', issuer, '--jwt-audience', audience]
     const { url, output } = await serve(join(folder, 'data'), jwt)
     expect(await ask(url)).toMatch(
-      /does not know who asks \(401\)\..*Give one with --token-file, TENURE_TOKEN or --cert/,
+      /could not authenticate the caller \(401\)\..*Give one with --token-file, TENURE_TOKEN or --cert/,
     )
     const error = await ask(url, [], { TENURE_TOKEN: 'hunter2.hunter2.hunter2' })
-    expect(error).toMatch(/does not know who asks \(401\)/)
+    expect(error).toMatch(/could not authenticate the caller \(401\)/)
     expect(error + output.error).not.toContain('hunter2')
   })
 
@@ -216,8 +225,8 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
 
   test.for([
     ['', /^tenure: --token-file \S+token is empty\.\n$/],
-    ['hunter2 hunter2\n', /^tenure: The token in \S+token holds blanks, line breaks or letters beyond ASCII\.\n$/],
-    ['hunter2\nhunter2\n', /^tenure: The token in \S+token holds blanks, line breaks or letters beyond ASCII\.\n$/],
+    ['hunter2 hunter2\n', /^tenure: The token in \S+token contains spaces, line breaks or non-ASCII characters\.\n$/],
+    ['hunter2\nhunter2\n', /^tenure: The token in \S+token contains spaces, line breaks or non-ASCII characters\.\n$/],
   ] as const)('a file with %j instead of a token', async ([text, message]) => {
     const file = join(temporaryFolder(), 'token')
     writeFileSync(file, text, { mode: 0o600 })
@@ -243,7 +252,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
   test('there is no kubeconfig', async () => {
     const env = { KUBECONFIG: join(temporaryFolder(), 'none'), KUBERNETES_SERVICE_HOST: '' }
     expect(await ask('kubernetes://jobs', [], env)).toMatch(
-      /^tenure: There is no kubeconfig .*none\. Set KUBECONFIG to the path of one\.\n$/,
+      /^tenure: The kubeconfig .*none does not exist\. Set KUBECONFIG to the path of one\.\n$/,
     )
   })
 
@@ -251,7 +260,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     const path = join(temporaryFolder(), 'config')
     writeFileSync(path, 'current-context: b\ncontexts:\n- name: c\n  context: {}\n')
     expect(await ask('kubernetes://jobs', [], { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' })).toBe(
-      `tenure: The current-context of ${path} is "b", which is not there. Choose with "kubectl config use-context" one of the contexts of ${path}, which are: "c".\n`,
+      `tenure: The current-context of ${path} is "b", which does not exist. Choose with "kubectl config use-context" one of the contexts of ${path}: "c".\n`,
     )
   })
 
@@ -267,7 +276,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
       ].join('\n'),
     )
     expect(await ask('kubernetes://jobs', [], { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' })).toMatch(
-      /has "exec", which is not read here\. Use a kubeconfig without it, with a token or a client certificate\.\n$/,
+      /has "exec", which is not supported here\. Use a kubeconfig without it, with a token or a client certificate\.\n$/,
     )
   })
 })

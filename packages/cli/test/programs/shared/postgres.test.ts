@@ -111,7 +111,7 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
       expect(noSchema).toMatchObject({ code: 69, error: expect.stringContaining('schema of "nowhere.leases"') })
     }
     const slip = await run(['leader', 'nightly', '--store', `${server().url}?tabel=leases`])
-    const meant = '--store has a parameter "tabel", which nothing uses. Did you mean "table"?'
+    const meant = '--store has a parameter "tabel", which is not supported. Did you mean "table"?'
     expect(slip).toMatchObject({ code: 2, error: expect.stringContaining(meant) })
     const refused = await run(['leader', 'nightly', '--store', `postgres://127.0.0.1:${await freePort()}/postgres`])
     expect(refused).toMatchObject({ code: 69, error: expect.stringContaining('Nothing listens there') })

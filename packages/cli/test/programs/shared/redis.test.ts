@@ -56,7 +56,7 @@ describeWith(redis, 'The command on Redis', (server) => {
 
   test.each([
     ['maxmemory-policy', 'allkeys-lru', 69, /maxmemory-policy of this Redis is allkeys-lru/],
-    ['appendonly', 'no', 1, /^Not safe.*\nappendonly is off: a restart of Redis forgets everything/m],
+    ['appendonly', 'no', 1, /^Not safe.*\nappendonly is off: a restart of Redis loses everything/m],
   ])('has the doctor say what is unsafe: %s %s', async (name, value, code, words) => {
     const unsafe = await start(redisWith({ [name]: value }))
     onTestFinished(() => unsafe.stop())
@@ -67,7 +67,7 @@ describeWith(redis, 'The command on Redis', (server) => {
 
   test('says what is wrong in words', async () => {
     const wrong = await run(['leader', 'nightly', '--store', server().url.replace('//', '//nobody:wrong@')])
-    expect(wrong).toMatchObject({ code: 69, error: expect.stringContaining('refuses the user or the password') })
+    expect(wrong).toMatchObject({ code: 69, error: expect.stringContaining('rejected the user name or the password') })
     const refused = await run(['leader', 'nightly', '--store', `redis://127.0.0.1:${await freePort()}`])
     expect(refused).toMatchObject({ code: 69, error: expect.stringContaining('Nothing listens there') })
     for (const { error } of [wrong, refused]) expect(error).not.toMatch(/\n {4}at |wrong@/)

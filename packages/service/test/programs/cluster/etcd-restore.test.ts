@@ -162,7 +162,7 @@ describeWithPrograms([etcd.program], 'replicas on an etcd', () => {
     expect(replicas.every(({ isRunning }) => isRunning)).toBe(true)
     const lines = replicas.flatMap(({ log }) => log.map((line) => JSON.stringify(line)))
     expect(lines.filter((line) => line.includes('the storage has lost data'))).toHaveLength(1)
-    expect(lines.filter((line) => line.includes('start this process again'))).toEqual([])
+    expect(lines.filter((line) => line.includes('restart this process'))).toEqual([])
   }, 180_000)
 
   test.for(Object.keys(checks))('%s', async (name) => checks[name]?.(storages))

@@ -1,17 +1,17 @@
 import { TenureError } from '../../errors.ts'
 import { isObject } from '@tenure/internal/objects'
 
-/** What the API server answered. `body` is undefined if it was not JSON. */
+/** An answer of the API server. `body` is undefined if it was not JSON. */
 export interface ApiAnswer {
   readonly status: number
   readonly body: unknown
 }
 
-/** The API server refused a call, or its answer does not fit the call. */
+/** The API server refused a call, or its answer does not match the call. */
 export class ApiError extends TenureError {
   readonly status: number
 
-  /** `advice` is what to do if a right is missing. */
+  /** `advice` says what to do if a permission is missing. */
   constructor(what: string, { status, body }: ApiAnswer, advice?: string) {
     const denied = status === 401 || status === 403
     super(denied ? 'UNAUTHORIZED' : 'BACKEND_UNAVAILABLE', `${what}: ${explain(status, body, advice)}`, {
@@ -21,7 +21,7 @@ export class ApiError extends TenureError {
   }
 }
 
-/** The `reason` of a Kubernetes Status object; undefined if the answer is something else, a proxy's page perhaps. */
+/** The `reason` of a Kubernetes Status object. Undefined if the answer is something else, such as a proxy's page. */
 export function reasonOf({ body }: ApiAnswer): string | undefined {
   return isStatus(body) && typeof body['reason'] === 'string' ? body['reason'] : undefined
 }
@@ -29,11 +29,11 @@ export function reasonOf({ body }: ApiAnswer): string | undefined {
 function explain(status: number, body: unknown, advice: string | undefined): string {
   const said = isStatus(body) && typeof body['message'] === 'string' ? body['message'] : undefined
   if (status === 401) {
-    return 'the API server does not know the caller (401). Look at the token or the certificate that is presented.'
+    return 'the API server could not authenticate the caller (401). Check the token or the client certificate.'
   }
   if (status === 403) {
     const why = said === undefined ? '' : ` ${said.replace(/\.?$/, '.')}`
-    return `the API server forbids it (403).${why} ${adviceFor(body, said) ?? advice ?? 'Bind the Role of deploy/kubernetes to the user that the program runs as.'}`
+    return `the API server denied the request (403).${why} ${adviceFor(body, said) ?? advice ?? 'Bind the Role from deploy/kubernetes to the user of the program.'}`
   }
   if (said !== undefined) return `the API server answered ${status}, ${said}`
   return status >= 200 && status < 300
@@ -41,17 +41,18 @@ function explain(status: number, body: unknown, advice: string | undefined): str
     : `the answer (${status}) does not come from a Kubernetes API server.`
 }
 
-/** What to do about a 403 that a Role would not mend; undefined if a right is missing. */
+/** Advice for a 403 that a Role would not fix. Undefined if a permission is missing. */
 function adviceFor(body: unknown, said: string | undefined): string | undefined {
   if (said === undefined) return undefined
-  // An unknown caller must not be given rights.
-  if (said.includes('system:anonymous')) return 'No credentials were accepted: look at what is presented.'
+  // Do not advise granting permissions to an unauthenticated caller.
+  if (said.includes('system:anonymous'))
+    return 'No credentials were accepted: check the token or the client certificate.'
   if (isTerminating(body)) {
-    return 'No right is missing: the namespace is being deleted. Create it again when it is gone, or use another one.'
+    return 'No permission is missing: the namespace is being deleted. Recreate it once it is gone, or use another one.'
   }
-  // The API server's words for a missing right, by whichever authorizer.
+  // The API server's wording for a missing permission, from any authorizer.
   if (/ cannot \S+ resource /.test(said)) return undefined
-  return 'No right is missing: an admission rule (a quota, a policy or a webhook) refuses it. Look at that rule.'
+  return 'No permission is missing: an admission rule (a quota, a policy or a webhook) denied it. Check that rule.'
 }
 
 function isTerminating(body: unknown): boolean {

@@ -12,15 +12,15 @@ export type ApiCall = Omit<HttpCall, 'headers'>
 export type ApiWatch = Pick<HttpStream, 'path' | 'signal' | 'silenceMs'>
 
 /**
- * A small client of the Kubernetes API: kept-alive connections, a deadline on each call, and watches that notice
- * silence. `inCluster()` and `fromKubeConfig()` make one.
+ * A small client of the Kubernetes API with keep-alive connections, a deadline for each call, and watches that detect
+ * silence. `inCluster()` and `fromKubeConfig()` return one.
  *
  * @example
  * const client = inCluster()
  * const store = kubernetesStore({ client, namespace: 'jobs' })
  */
 export class KubernetesClient {
-  /** The API server's address. */
+  /** The API server's URL. */
   readonly server: string
   readonly #http: HttpClient
   readonly #connection: Connection
@@ -33,23 +33,25 @@ export class KubernetesClient {
     this.#http = new HttpClient({ name, base, credentials: () => connection.credentials() }, clock)
   }
 
-  /** The namespace that this pod or this context is in, if it is known. @internal */
+  /** The namespace of this pod or context. Undefined if it is unknown. @internal */
   home?(): HomeNamespace | undefined {
     return this.#connection.home?.()
   }
 
-  /** Sends one request. Rejects if the outcome is unknown; every answer of the server resolves. */
+  /**
+   * Sends one request. Rejects if the outcome is unknown. Resolves for every answer of the server, whatever its status.
+   */
   async request(call: ApiCall): Promise<ApiAnswer> {
     const { status, text } = await this.#http.request(call)
     return { status, body: objectOf(text) }
   }
 
-  /** Opens a watch. Rejects with an `ApiError` if the server refuses it; ends when the server ends it. */
+  /** Opens a watch. Rejects with an `ApiError` if the server refuses it. Ends when the server ends it. */
   async *watch(watch: ApiWatch): AsyncGenerator<unknown, void, undefined> {
     for await (const line of this.#http.lines({ ...watch, admit })) yield objectOf(line)
   }
 
-  /** Ends idle connections. Calls under way go on, and later ones open new connections. */
+  /** Closes idle connections. Calls in flight continue, and later calls open new connections. */
   close(): void {
     this.#http.close()
   }
@@ -57,19 +59,19 @@ export class KubernetesClient {
 
 const admit: HttpStream['admit'] = async ({ status }, text) => {
   if (status === 200) return
-  const advice = 'Standbys poll instead; add "watch" to the Role for speed.'
-  throw new ApiError('A watch was not opened', { status, body: objectOf(await text()) }, advice)
+  const advice = 'Standbys poll instead. Add "watch" to the Role for faster takeovers.'
+  throw new ApiError('A watch could not be opened', { status, body: objectOf(await text()) }, advice)
 }
 
 function addressOf(server: unknown): URL {
-  const rule = 'it must be the https: address of a Kubernetes API server'
+  const rule = 'it must be the https: URL of a Kubernetes API server'
   if (typeof server !== 'string' || !URL.canParse(server)) throw invalidOption('server', server, rule)
   const address = new URL(server)
-  // A token must not cross a network in the clear.
+  // A token must not cross a network unencrypted.
   if (address.protocol !== 'https:') throw invalidOption('server', server, rule)
-  // The address is shown in messages, this one as well.
+  // Remove the password, because errors show the address.
   if (address.username || address.password) {
-    throw invalidOption('server', address.host, 'the address of an API server must not contain a password')
+    throw invalidOption('server', address.host, 'the URL of an API server must not contain a password')
   }
   return address
 }

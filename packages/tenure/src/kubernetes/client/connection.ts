@@ -1,18 +1,18 @@
 import type { Credentials } from '../../http/credentials.ts'
 
-/** The namespace that a pod or a context is in, and the source of that. */
+/** The namespace of a pod or a context, and where it is defined. */
 export interface HomeNamespace {
   readonly namespace: string
   /** A sentence such as `This pod is in "jobs".` */
   readonly said: string
 }
 
-/** The address of an API server, and credentials for it. */
+/** The URL of an API server, and credentials for it. */
 export interface Connection {
-  /** An `https:` address, perhaps with a path below which the API is. */
+  /** An `https:` URL, which may contain a path to the API. */
   readonly server: string
-  /** Asked for before each call, because tokens and certificates are replaced while a process runs. */
+  /** Called before each call, because tokens and certificates are replaced while a process runs. */
   credentials(): Credentials | Promise<Credentials>
-  /** Undefined if it is not known. */
+  /** Undefined if the namespace is unknown. */
   home?(): HomeNamespace | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * List, then watch: how to follow a collection of the API server. A watch is resumed where it broke off. If the server
- * no longer knows that version, everything is read again.
+ * List, then watch: follows a collection of the API server. An interrupted watch is resumed at its last version. If the
+ * server no longer has that version, everything is read again.
  */
 import type { Clock } from '../../clock.ts'
 import { isTenureError, TenureError } from '../../errors.ts'
@@ -16,37 +16,37 @@ export interface Seen<State> {
   readonly from: string
 }
 
-/** What is followed. */
+/** What to follow, and how. */
 export interface Following<State> {
   readonly client: Pick<KubernetesClient, 'watch'>
   readonly clock: Clock
   /** The path of the collection. */
   readonly path: string
-  /** Follows the object of this name alone, which does not need the right to list. */
+  /** Follows only the object of this name, which does not need the permission to list. */
   readonly name?: string | undefined
   readonly signal: AbortSignal
-  /** Reads the state. `again` is true if the server has forgotten the version that the last look gave. */
+  /** Reads the state. `again` is true if the server no longer has the version of the last read. */
   look(again: boolean): Promise<Seen<State>>
-  /** After how long without an event the watch is not to be trusted. Asked again after each event. */
+  /** How long the watch may be silent before it is no longer trusted. Called again after each event. */
   silenceMs(): number
 }
 
-/** The state, at first and whenever it had to be read again; then each change. Some may come twice. */
+/** The state, first and whenever it had to be read again, then each change. Some changes may arrive twice. */
 export type Followed<State> =
   | { readonly type: 'all'; readonly state: State }
   | { readonly type: 'put' | 'deleted'; readonly object: Record<string, unknown> }
 
-/** Begins a watch with whatever state the server has at hand, which it shows first. */
+/** Starts a watch with whatever state the server has available, which it sends first. */
 export const anyVersion = '0'
 
-/** A watch that lasted this long may be resumed at once; one that ends sooner is left to the caller to pace. */
+/** A watch that lasted this long may be resumed immediately. If it ends sooner, the caller decides when to retry. */
 const settledMs = 5_000
-/** The API server sends a bookmark every minute, if it was asked for them. */
+/** The API server sends a bookmark every minute if they are requested. */
 const bookmarkedMs = 90_000
 
 /**
- * Follows a collection until the signal aborts. It ends, or throws, if it could go on only by asking again and again: the
- * caller then waits for a while and begins another one.
+ * Follows a collection until the signal aborts. It ends or throws if it could continue only by retrying in a tight
+ * loop. The caller should then wait for a while and start again.
  */
 export async function* follow<State>(followed: Following<State>): AsyncGenerator<Followed<State>, void, undefined> {
   const { client, clock, signal } = followed
@@ -70,11 +70,12 @@ export async function* follow<State>(followed: Following<State>): AsyncGenerator
       if (clock.monotonicMs() - openedMs < settledMs) return
     } catch (error) {
       const nowMs = clock.monotonicMs()
-      // The history up to there is gone, so the state is read again. Once; then the caller paces it.
+      // The history up to this version is gone, so read the state again. Only once: after that, the caller decides when
+      // to retry.
       const gone = error instanceof ApiError && error.status === 410 && nowMs - againMs >= settledMs
       const cut = isTenureError(error) && error.retryable && nowMs - openedMs >= settledMs
       if (!gone && !cut) throw error
-      // Silence can mean that the server's versions are not ours any more, as after a restored backup.
+      // Silence can mean that the server's versions have restarted, for example after a restored backup.
       if (!gone && isTenureError(error) && error.code !== 'TIMEOUT') continue
       from = undefined
       againMs = nowMs
@@ -86,10 +87,10 @@ function watchPath({ path, name, clock }: Pick<Following<unknown>, 'path' | 'nam
   const query = new URLSearchParams({
     watch: '1',
     ...(name !== undefined && { fieldSelector: `metadata.name=${name}` }),
-    // Spread, so that a fleet's watches do not all end at once.
+    // Randomized, so that the watches of a fleet do not all end at once.
     timeoutSeconds: String(Math.round(300 * (1 + clock.random()))),
     resourceVersion: from,
-    // With bookmarks, a watch from any version asks for more than the API server can do on an etcd before 3.4.25.
+    // With bookmarks, a watch from any version requires a feature that the API server lacks with etcd before 3.4.25.
     ...(from !== anyVersion && { allowWatchBookmarks: 'true' }),
   })
   return `${path}?${query.toString()}`
@@ -103,12 +104,12 @@ function readEvent(event: unknown): { type: string; object: Record<string, unkno
   }
   const version = versionOf(object)
   if (!isObject(object) || version === undefined) {
-    throw new TenureError('RECORD_INVALID', 'A watch showed something that is not an object of the Kubernetes API.')
+    throw new TenureError('RECORD_INVALID', 'A watch sent an event that is not a Kubernetes API object.')
   }
   return { type: String(type), object, version }
 }
 
-/** The version of an object or a list; undefined if it has none. */
+/** The version of an object or a list. Undefined if it has none. */
 export function versionOf(object: unknown): string | undefined {
   const { metadata } = isObject(object) ? object : {}
   const { resourceVersion } = isObject(metadata) ? metadata : {}
@@ -116,18 +117,18 @@ export function versionOf(object: unknown): string | undefined {
 }
 
 const pageLimit = 100
-/** How often a listing begins again because the server forgot where a page began. */
+/** How often a listing is restarted because the server no longer has the version of its pages. */
 const mostListings = 3
 
 /** A listing of a collection. */
 interface Listing extends CallOptions {
   /** The collection's path. */
   readonly path: string
-  /** What is thrown if the API server does not answer with a list. */
+  /** Returns the error if the API server does not answer with a list. */
   failed(answer: ApiAnswer): Error
 }
 
-/** Everything in a collection as it was at one moment, read page by page. */
+/** All items of a collection at one version, read page by page. */
 export async function listAll(
   client: Pick<KubernetesClient, 'request'>,
   listing: Listing,
@@ -162,7 +163,7 @@ async function list(
   }
 }
 
-/** A few objects of the largest size fill an answer. */
+/** Happens because a few objects of maximum size exceed the limit of an answer. */
 function isTooLong(error: unknown): boolean {
   return isTenureError(error) && error.cause instanceof AnswerTooLong
 }

@@ -3,26 +3,26 @@ import { invalidOption } from '../../errors.ts'
 import { encodeName } from '../../stores/encode-name.ts'
 
 const part = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?'
-/** What the API server accepts: it limits the length of the whole name, not of its parts. */
+/** The names that the API server accepts. It limits the length of the whole name, not of its parts. */
 const leaseName = new RegExp(`^(?=.{1,253}$)${part}(?:\\.${part})*$`)
 
-/** The rule for names of Leases, in words. */
+/** The rule for names of Leases, for messages. */
 export const leaseNameRule =
-  'a Lease is named with a-z, 0-9, "-" and ".", a letter or digit at each end and beside each ".", at most 253 of them'
+  'the name of a Lease may contain a-z, 0-9, "-" and ".", must have a letter or digit at each end and next to each ".", and has at most 253 characters'
 
 /** The name of an election's Lease. */
 export function leaseNameOf(election: string): string {
   return encodeName(election, leaseName)
 }
 
-/** Refuses a name that a Lease cannot have: it would be hashed, into a Lease that no other program looks for. */
+/** Throws for a name that a Lease cannot have. The store would hash it, and other programs would not find the Lease. */
 export function checkLeaseName(option: string, name: string): void {
   if (leaseNameOf(name) === name) return
-  const reserved = 'a Lease of such a name is kept for an election whose own name no Lease can have'
+  const reserved = 'names of this form are reserved for elections whose own name is not a valid Lease name'
   throw invalidOption(option, name, leaseName.test(name) ? reserved : leaseNameRule)
 }
 
-/** Refuses what is not the name of a namespace. */
+/** Throws if the value is not a valid namespace name. */
 export function checkNamespace(option: string, namespace: unknown): void {
   if (isLabel(namespace)) return
   throw invalidOption(option, namespace, `it must be the name of a namespace: ${labelRule}`)

@@ -1,5 +1,5 @@
 /**
- * How a record is kept in a Lease, the object that client-go's electors use too. Holder, duration, times and term are the
+ * Stores a record in a Lease, the object that client-go's electors use too. Holder, duration, times and term are the
  * Lease's own fields, so that both understand each other. The rest is in annotations, which client-go leaves unchanged.
  */
 import { TenureError } from '../../errors.ts'
@@ -8,32 +8,32 @@ import type { Current, Draft } from '../../stores/rules.ts'
 import { microTime } from '@tenure/internal/micro-time'
 import { isObject } from '@tenure/internal/objects'
 
-/** A Lease as the API server gave it. A write over it keeps what is not understood of it. */
+/** A Lease as the API server returned it. A write keeps all fields that Tenure does not understand. */
 export interface LeaseObject {
   readonly metadata: Record<string, unknown> & { readonly resourceVersion: string }
   readonly annotations: Record<string, unknown>
   readonly spec: Record<string, unknown>
 }
 
-/** What is known of one election: its Lease, decoded, or that there is none. */
+/** What is known about one election: its decoded Lease, or that there is none. */
 export interface FoundLease extends Current {
   readonly lease: LeaseObject | undefined
 }
 
-/** A Lease that is there. */
+/** An existing Lease, decoded. */
 export interface DecodedLease extends FoundLease {
   readonly record: LeaseRecord
   readonly lease: LeaseObject
 }
 
-/** There is no Lease. */
+/** The state without a Lease. */
 export const noLease: FoundLease = { record: undefined, highestTerm: 0, remainingMs: undefined, lease: undefined }
 
-/** Where a Lease is. */
+/** Identifies a Lease. */
 export interface LeaseKey {
   readonly namespace: string
   readonly name: string
-  /** The election's name, which a Lease may not be able to have. */
+  /** The election's name, which may not be a valid Lease name. */
   readonly election: string
 }
 
@@ -41,10 +41,10 @@ const grantAnnotation = 'tenure.dev/grant'
 const carryAnnotation = 'tenure.dev/carry'
 const electionAnnotation = 'tenure.dev/election'
 const lastTerm = 2 ** 31 - 1
-/** A renewTime further ahead than this is a mistake of another program, not the sum of our own steps. */
+/** A renewTime further ahead than this is another program's mistake, not the sum of our own increments. */
 const farAheadMs = 3_600_000
 
-/** Checks an answer or event. Throws if it is not a Lease: then nothing is known. */
+/** Checks an answer or event. Throws if it is not a Lease, because then the state is unknown. */
 export function asLease(value: unknown): LeaseObject {
   if (isObject(value) && value['kind'] === 'Lease' && isObject(value['metadata'])) {
     const { metadata, spec = {} } = value
@@ -53,12 +53,12 @@ export function asLease(value: unknown): LeaseObject {
       return { metadata: { ...metadata, resourceVersion }, annotations: isObject(annotations) ? annotations : {}, spec }
     }
   }
-  throw new TenureError('RECORD_INVALID', 'The API server answered with something that is not a Lease.')
+  throw new TenureError('RECORD_INVALID', 'The API server did not answer with a Lease.')
 }
 
 /**
- * Decodes an answer or event, once: the next write takes what it needs from the result. Without `election`, as in a
- * list, the Lease names its election. A Lease does not show whether it has run out: that is observed.
+ * Decodes an answer or event once. The next write takes what it needs from the result. Without `election`, as in a
+ * list, the Lease names its election. A Lease does not show whether it has expired: candidates observe that.
  */
 export function decodeLease(value: unknown, election?: string): DecodedLease {
   const lease = asLease(value)
@@ -66,7 +66,7 @@ export function decodeLease(value: unknown, election?: string): DecodedLease {
   const grant = grantOf(lease)
   const name = election ?? (asText(annotations[electionAnnotation]) || asText(metadata['name']))
   const record = recordOf(name, lease, grant)
-  // A lower term that was written into the spec since, as by client-go's late release, has not undone ours.
+  // A lower term written into the spec later, for example by a late release of client-go, does not undo ours.
   return { record, highestTerm: Math.max(record.term, grant?.term ?? 0), remainingMs: undefined, lease }
 }
 
@@ -77,18 +77,18 @@ function recordOf(
 ): LeaseRecord {
   const term = spec['leaseTransitions'] ?? 0
   const holder = spec['holderIdentity'] ?? ''
-  // A holder that is not understood is a holder: the Lease is not free.
+  // An invalid holder still counts as a holder: the Lease is not free.
   if (!isTerm(term) || typeof holder !== 'string') {
     const found = JSON.stringify({ holderIdentity: holder, leaseTransitions: term })
-    throw new TenureError('RECORD_INVALID', `The Lease of "${election}" is not understood: ${found}`)
+    throw new TenureError('RECORD_INVALID', `The Lease of "${election}" has invalid fields: ${found}`)
   }
   const seconds = spec['leaseDurationSeconds']
   // client-go's updates leave our annotations in place, so they count only for the grant that the spec describes.
   const own = grant?.term === term && grant.holder === holder ? grant : undefined
   const last = holder === '' && grant && grant.term >= term ? grant : undefined
-  // The Lease has no holder, although the last grant was not given back: client-go's late release wipes what its
-  // successor wrote, and people edit Leases. The grant goes on until it has run out, or until its holder's next renewal
-  // mends the Lease.
+  // The Lease has no holder although the last grant was not released: a late release of client-go erases what its
+  // successor wrote, and people edit Leases. The grant continues until it expires, or until its holder's next renewal
+  // repairs the Lease.
   const wiped = last !== undefined && !last.released
   return {
     election,
@@ -106,7 +106,7 @@ function recordOf(
   }
 }
 
-/** The Lease that says what a record does, for a write over `before` and over nothing else. */
+/** Encodes a record as a Lease, for a write that replaces only `before`. */
 export function encodeLease(key: LeaseKey, draft: Draft, before: FoundLease): object {
   if (draft.term > lastTerm) {
     throw new TenureError(
@@ -116,7 +116,7 @@ export function encodeLease(key: LeaseKey, draft: Draft, before: FoundLease): ob
   }
   const { holder, attempt, term, metadata } = draft
   const { lease } = before
-  // Up, never down: others must not think the lease shorter than its holder does.
+  // Round up: other candidates must not consider the lease shorter than its holder does.
   const seconds = Math.ceil(draft.leaseDurationMs / 1000)
   return {
     apiVersion: 'coordination.k8s.io/v1',
@@ -143,7 +143,7 @@ export function encodeLease(key: LeaseKey, draft: Draft, before: FoundLease): ob
     spec: {
       ...lease?.spec,
       holderIdentity: draft.released ? undefined : holder,
-      // A Lease without a duration can be released, but not with a duration of zero: the API server refuses that.
+      // A Lease without a duration can be released, but not with a duration of zero, which the API server refuses.
       leaseDurationSeconds: seconds > 0 ? seconds : undefined,
       acquireTime: microTime(draft.acquiredAt),
       renewTime: microTime(draft.released ? draft.renewedAt : renewTimeMs(draft.renewedAt, before.record?.renewedAt)),
@@ -153,15 +153,15 @@ export function encodeLease(key: LeaseKey, draft: Draft, before: FoundLease): ob
 }
 
 /**
- * client-go compares renewTime in whole seconds, and counts a Lease that does not change as abandoned. So each write must
- * move it by at least one second.
+ * client-go compares renewTime in whole seconds and treats an unchanged Lease as abandoned. So each write must advance
+ * it by at least one second.
  */
 function renewTimeMs(nowMs: number, beforeMs = 0): number {
   const next = beforeMs + 1000
   return next - nowMs > farAheadMs ? nowMs : Math.max(nowMs, next)
 }
 
-/** What Tenure keeps of its grant beside the spec. */
+/** The part of a grant that Tenure keeps outside the spec. */
 interface GrantAnnotation {
   readonly holder: string
   readonly term: number
@@ -196,7 +196,7 @@ function isTerm(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= lastTerm
 }
 
-/** Empty if it is not a text. */
+/** Returns an empty string if the value is not a string. */
 export function asText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

@@ -3,11 +3,11 @@ import { isPromise } from '../../options/check-options.ts'
 import { fromClientNode, type KubeConfigLike } from './client-node.ts'
 import type { KubernetesClient } from '../client/client.ts'
 
-/** A client of this library, or the credentials of another one. */
+/** A client of this library, or the credentials of another client. */
 export type AnyClient = KubernetesClient | KubeConfigLike
 
 /**
- * The client that an option gives.
+ * Returns the client for an option.
  *
  * @example
  * const client = options.client === undefined ? inCluster() : clientOf(options.client)

@@ -8,7 +8,9 @@ import { KubernetesClient } from '../client/client.ts'
 import type { Connection, HomeNamespace } from '../client/connection.ts'
 import { messageOf } from '@tenure/internal/message'
 
-/** What is used of a `KubeConfig` of `@kubernetes/client-node`: its credentials. The calls are made without it. */
+/**
+ * The part of a `KubeConfig` of `@kubernetes/client-node` that is used: its credentials. Calls do not go through it.
+ */
 export interface KubeConfigLike {
   getCurrentCluster(): { readonly server: string; readonly proxyUrl?: string | undefined } | null
   /** Adds the current user's credentials. May run a plugin. */
@@ -17,10 +19,11 @@ export interface KubeConfigLike {
   getContextObject?(name: string): { readonly namespace?: string | undefined } | null
 }
 
-/** Ends the message about each way to impersonate a user. */
-export const noImpersonation = 'Impersonation is not supported: use the login of a user that has the rights itself.'
+/** Added to every error about impersonation. */
+export const noImpersonation =
+  'Impersonation is not supported: use the credentials of a user that has the permissions itself.'
 
-/** What to install beside this version of Node.js: its newest major needs features of Node.js 22.19. */
+/** The package to install for this version of Node.js. The newest major version needs Node.js 22.19. */
 export function clientNodePackage(nodeVersion: string): string {
   const [major = 0, minor = 0] = nodeVersion.split('.').map(Number)
   const isOld = major < 22 || (major === 22 && minor < 19)
@@ -30,8 +33,8 @@ export function clientNodePackage(nodeVersion: string): string {
 const clients = new WeakMap<KubeConfigLike, KubernetesClient>()
 
 /**
- * The API server that a `KubeConfig` of `@kubernetes/client-node` points to, with its credentials, plugins included.
- * One object always gives the same client, so that all its users share connections.
+ * The API server that a `KubeConfig` of `@kubernetes/client-node` points to, with its credentials, including plugins.
+ * Returns the same client for the same object, so that all users share connections.
  *
  * @example
  * const config = new KubeConfig()
@@ -63,15 +66,15 @@ function serverOf(config: KubeConfigLike): string {
 const patienceMs = 60_000
 const mostUnderWay = 4
 
-/** The credentials of a KubeConfig, for the cluster that it points to now. */
+/** The credentials of a KubeConfig, for the cluster that it currently points to. */
 export function clientNodeConnection(config: KubeConfigLike, server: string, clock: Clock = systemClock): Connection {
   let latest: { readonly answer: Promise<Credentials>; readonly startedMs: number } | undefined
   let underWay = 0
   return {
     server,
     home: () => homeOf(config),
-    // A plugin may hang, and cannot be ended from here. All calls wait for the same one. Another is tried after a while,
-    // because the cause may be gone, but never more than a few at a time.
+    // A plugin may hang and cannot be canceled from here. All calls wait for the same run. Another run starts after a
+    // while, because the cause may be gone, but only a few run at a time.
     credentials() {
       checkServer(config, server)
       const startedMs = clock.monotonicMs()
@@ -87,10 +90,10 @@ export function clientNodeConnection(config: KubeConfigLike, server: string, clo
   }
 }
 
-/** `setCurrentContext()` must not bring one cluster's token to another. */
+/** Throws if the current cluster has changed: `setCurrentContext()` must not send one cluster's token to another. */
 function checkServer(config: KubeConfigLike, server: string): void {
   if (config.getCurrentCluster()?.server === server) return
-  const text = `The KubeConfig no longer points to ${server}. Use a KubeConfig of its own for each cluster.`
+  const text = `The KubeConfig no longer points to ${server}. Use a separate KubeConfig for each cluster.`
   throw new TenureError('BACKEND_UNAVAILABLE', text)
 }
 
@@ -114,7 +117,7 @@ async function ask(config: KubeConfigLike): Promise<Credentials> {
   return {
     authorization: authorizationOf(options),
     tls: { ca, cert, key, passphrase, pfx, rejectUnauthorized, servername },
-    // Its own agent is a new one each time, which would not keep connections. Only a proxy needs it.
+    // The KubeConfig creates a new agent each time, which would not reuse connections. Only a proxy needs it.
     agent: isProxied ? (options.agent as Agent) : undefined,
   }
 }
@@ -123,8 +126,8 @@ function authorizationOf({ headers, auth }: RequestOptions): string | undefined 
   let authorization: string | undefined
   for (const [name, value] of Object.entries(headers ?? {})) {
     if (name.toLowerCase() !== 'authorization') {
-      const advice = /^impersonate-/i.test(name) ? noImpersonation : 'Nothing but "authorization" is.'
-      const text = `The KubeConfig adds the header ${name}, which is not sent here. ${advice}`
+      const advice = /^impersonate-/i.test(name) ? noImpersonation : 'Only "authorization" is sent.'
+      const text = `The KubeConfig adds the header ${name}, which is not supported here. ${advice}`
       throw new TenureError('BACKEND_UNAVAILABLE', text)
     }
     // A token from a file may end with a line break.
@@ -134,10 +137,10 @@ function authorizationOf({ headers, auth }: RequestOptions): string | undefined 
 }
 
 function explained(cause: unknown): TenureError {
-  const text = 'The KubeConfig gave no credentials'
-  // The message would quote what the plugin printed, which contains its token.
+  const text = 'The KubeConfig provided no credentials'
+  // The original message would quote the plugin's output, which contains its token.
   if (cause instanceof SyntaxError) {
-    return new TenureError('BACKEND_UNAVAILABLE', `${text}: its plugin printed no JSON.`, { retryable: true })
+    return new TenureError('BACKEND_UNAVAILABLE', `${text}: its plugin did not print JSON.`, { retryable: true })
   }
   const said = messageOf(cause).replaceAll(/\s+/g, ' ').trim().slice(0, 300)
   return new TenureError('BACKEND_UNAVAILABLE', `${text}: ${said}`, { retryable: true, cause })

@@ -5,7 +5,7 @@ import { parseYaml, YamlError, type YamlMap, type YamlValue } from './yaml.ts'
 
 const elsewhere = `Pass a KubeConfig of @kubernetes/client-node as the client instead (npm install ${clientNodePackage(process.versions.node)}).`
 
-/** A kubeconfig file. Messages show its names and nothing else of it. */
+/** A kubeconfig file. Messages show only its names, never its other content. */
 export class KubeConfigFile {
   readonly path: string
   readonly #root: Section
@@ -13,20 +13,20 @@ export class KubeConfigFile {
 
   constructor(path: string, isFirstOfSeveral: boolean) {
     this.path = path
-    this.#hint = isFirstOfSeveral ? ' (of the files in KUBECONFIG only the first is read)' : ''
+    this.#hint = isFirstOfSeveral ? ' (only the first file in KUBECONFIG is read)' : ''
     this.#root = new Section(path, 'The top level', mapOf(parse(path)) ?? fail(`${path} is not a kubeconfig.`))
   }
 
-  /** A context by its name, or the current one. */
+  /** A context by its name. Default: the current context. */
   context(name: string | undefined): Section {
     const names = this.#entries('context').map((entry) => entry.text('name'))
     const list = names.map((one) => JSON.stringify(one)).join(', ') || 'none'
-    const known = `the contexts of ${this.path}, which are: ${list}${this.#hint}`
+    const known = `the contexts of ${this.path}: ${list}${this.#hint}`
     if (name !== undefined && !names.includes(name)) throw invalidOption('context', name, `it must be one of ${known}`)
     const wanted = name ?? this.#root.text('current-context')
     if (wanted === undefined || !names.includes(wanted)) {
-      const current = wanted === undefined ? 'is not set' : `is ${JSON.stringify(wanted)}, which is not there`
-      const advice = `Pass to fromKubeConfig() one of ${known}.`
+      const current = wanted === undefined ? 'is not set' : `is ${JSON.stringify(wanted)}, which does not exist`
+      const advice = `Pass fromKubeConfig() one of ${known}.`
       const details = { option: 'context', rule: `one of ${known}`, advice }
       fail(`The current-context of ${this.path} ${current}. ${advice}`, undefined, details)
     }
@@ -42,7 +42,7 @@ export class KubeConfigFile {
     const found = this.#entries(kind).filter((entry) => entry.text('name') === name)
     const what = `${kind} ${JSON.stringify(name)}`
     const [entry] = found
-    if (!entry) fail(`${this.path} has no ${what}, which its context names${this.#hint}.`)
+    if (!entry) fail(`${this.path} has no ${what}, which its context refers to${this.#hint}.`)
     if (found.length > 1) fail(`${this.path} has more than one ${what}.`)
     return entry.inner(kind, what)
   }
@@ -52,7 +52,7 @@ export class KubeConfigFile {
   }
 }
 
-/** A mapping of a kubeconfig, and its name in messages. */
+/** A mapping in a kubeconfig, and its name in messages. */
 export class Section {
   readonly path: string
   readonly #what: string
@@ -67,18 +67,18 @@ export class Section {
   /** Undefined if it is missing or empty. */
   text(key: string): string | undefined {
     const value = this.#map.get(key) ?? ''
-    if (typeof value !== 'string') this.fail(`has ${key} that is not text; put it into quotes`)
+    if (typeof value !== 'string') this.fail(`has a ${key} that is not a string (put it in quotes)`)
     return value === '' ? undefined : value
   }
 
   flag(key: string): boolean {
     const value = this.#map.get(key) ?? false
-    return typeof value === 'boolean' ? value : this.fail(`has ${key} that is neither true nor false`)
+    return typeof value === 'boolean' ? value : this.fail(`has a ${key} that is not a boolean`)
   }
 
   list(key: string): Section[] {
     const value = this.#map.get(key) ?? []
-    if (!Array.isArray(value)) this.fail(`has ${key} that are not a list`)
+    if (!Array.isArray(value)) this.fail(`has ${key}, but not as a list`)
     return (value as readonly YamlValue[]).map((item, index) => {
       const what = `Entry ${index + 1} of ${key}`
       return new Section(this.path, what, mapOf(item) ?? this.fail(`has ${key} without a name`))
@@ -96,7 +96,7 @@ export class Section {
     const isEmpty = value === '' || (Array.isArray(value) && value.length === 0) || mapOf(value)?.size === 0
     if (isEmpty) return
     const details = advice === elsewhere ? { option: 'client', advice } : undefined
-    fail(`${this.#what} of ${this.path} has "${key}", which is not read here. ${advice}`, undefined, details)
+    fail(`${this.#what} of ${this.path} has "${key}", which is not supported here. ${advice}`, undefined, details)
   }
 
   attempt(failure: string, act: () => unknown): void {
@@ -107,7 +107,7 @@ export class Section {
     }
   }
 
-  /** States that a key has this value. */
+  /** A sentence that says that a key has this value. */
   says(key: string, value: string): string {
     return `${this.#what} of ${this.path} has the ${key} ${JSON.stringify(value)}.`
   }
@@ -127,8 +127,8 @@ function parse(path: string): YamlValue {
     return parseYaml(text)
   } catch (error) {
     if (!(error instanceof YamlError)) throw error
-    const advice = '`kubectl config view --raw --flatten` writes it in plain YAML.'
-    fail(`The kubeconfig ${path} is not understood, ${error.message}. ${advice}`, error)
+    const advice = '`kubectl config view --raw --flatten` converts it to plain YAML.'
+    fail(`The kubeconfig ${path} cannot be parsed, ${error.message}. ${advice}`, error)
   }
 }
 
@@ -136,10 +136,12 @@ function read(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    const advice = 'Pass its path to fromKubeConfig(), or set KUBECONFIG; in a pod use inCluster().'
+    const advice = 'Pass its path to fromKubeConfig(), or set KUBECONFIG. In a pod, use inCluster().'
     const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
     fail(
-      isMissing ? `There is no kubeconfig ${path}. ${advice}` : `The kubeconfig ${path} cannot be read. ${advice}`,
+      isMissing
+        ? `The kubeconfig ${path} does not exist. ${advice}`
+        : `The kubeconfig ${path} cannot be read. ${advice}`,
       cause,
       { option: 'path', advice },
     )

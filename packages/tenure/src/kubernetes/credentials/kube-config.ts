@@ -11,10 +11,10 @@ import { KubeConfigFile, type Section } from './kube-config-file.ts'
 
 /**
  * The API server that a kubeconfig names, with the credentials in it: a token, or a client certificate. Token and
- * certificate files are read again before each call. Plugins are not run; for those pass a `KubeConfig` of
+ * certificate files are read again before each call. Plugins are not run: for those, pass a `KubeConfig` of
  * `@kubernetes/client-node` as the client. Needs the optional package `yaml`.
  *
- * @param path Default: the first file of the variable KUBECONFIG, else `~/.kube/config`.
+ * @param path Default: the first file in the environment variable KUBECONFIG, or `~/.kube/config` if it is not set.
  * @param context Default: the file's `current-context`.
  *
  * @example
@@ -31,7 +31,7 @@ export function fromKubeConfig(path?: string, context?: string): KubernetesClien
 
 function checkText(option: string, value: unknown): void {
   if (value === undefined || (typeof value === 'string' && value !== '')) return
-  throw invalidOption(option, value, 'it must be a text that is not empty, or left out')
+  throw invalidOption(option, value, 'it must be a non-empty string, or omitted')
 }
 
 function connectionTo(file: KubeConfigFile, contextName: string | undefined): Connection {
@@ -41,7 +41,7 @@ function connectionTo(file: KubeConfigFile, contextName: string | undefined): Co
   cluster.refuse('proxy-url')
   for (const key of ['exec', 'auth-provider']) user.refuse(key)
   for (const key of ['username', 'password']) {
-    user.refuse(key, 'API servers take no passwords: use a token or a client certificate.')
+    user.refuse(key, 'API servers do not accept passwords: use a token or a client certificate.')
   }
   for (const key of ['as', 'as-uid', 'as-groups', 'as-user-extra']) {
     user.refuse(key, noImpersonation)
@@ -60,13 +60,13 @@ function connectionTo(file: KubeConfigFile, contextName: string | undefined): Co
 }
 
 function serverOf(cluster: Section): string {
-  const server = cluster.text('server') ?? cluster.fail('names no server')
+  const server = cluster.text('server') ?? cluster.fail('has no server')
   const address = URL.canParse(server) ? new URL(server) : undefined
-  // A token must not cross a network in the clear.
-  if (address?.protocol !== 'https:') cluster.fail('has a server that is not an https: address')
-  // The address is shown in messages.
+  // A token must not cross a network unencrypted.
+  if (address?.protocol !== 'https:') cluster.fail('has a server that is not an https: URL')
+  // Messages show the address.
   if (address.username || address.password || address.search || address.hash) {
-    cluster.fail('has a server with more than an address; a password does not belong there')
+    cluster.fail('has a server URL with a user, password, query or fragment, which is not allowed')
   }
   return server
 }
@@ -75,10 +75,10 @@ function trustOf(cluster: Section) {
   const servername = cluster.text('tls-server-name')
   const ca = pem(cluster, 'certificate-authority')
   const insecure = cluster.flag('insecure-skip-tls-verify')
-  if (insecure && ca) cluster.fail('names an authority, and disables its check; remove one of the two')
+  if (insecure && ca) cluster.fail('has a certificate authority but disables verification; remove one of the two')
   const first = ca?.()
   if (first !== undefined) {
-    cluster.attempt('has an authority that is not a certificate in PEM', () => new X509Certificate(first))
+    cluster.attempt('has a certificate authority that is not a PEM certificate', () => new X509Certificate(first))
   }
   return () => ({
     ...(ca && { ca: ca() }),
@@ -87,7 +87,7 @@ function trustOf(cluster: Section) {
   })
 }
 
-/** The file takes precedence: the token is what it contained when the kubeconfig was written. */
+/** The token file takes precedence: the inline token is what the file contained when the kubeconfig was written. */
 function authorizationOf(user: Section): (() => string) | undefined {
   const token = user.text('token')
   const path = user.text('tokenFile')
@@ -101,10 +101,12 @@ function identityOf(user: Section) {
   const cert = pem(user, 'client-certificate')
   const key = pem(user, 'client-key')
   if (!cert && !key) return undefined
-  if (!cert || !key) user.fail('has half a login: client-certificate and client-key belong together')
+  if (!cert || !key) user.fail('has only one of client-certificate and client-key: both are required')
   const read = () => ({ cert: cert(), key: key() })
   let usable = read()
-  user.attempt('has a client-certificate and a client-key that do not work', () => createSecureContext(usable))
+  user.attempt('has a client-certificate and a client-key that cannot be used together', () =>
+    createSecureContext(usable),
+  )
   return () => {
     const now = read()
     if (now.cert === usable.cert && now.key === usable.key) return usable
@@ -118,7 +120,7 @@ function identityOf(user: Section) {
   }
 }
 
-/** The content of `<key>-data`, else of the file that `<key>` names. */
+/** The content of `<key>-data`, or of the file in `<key>`. Undefined if there is neither. */
 function pem(section: Section, key: string): (() => string) | undefined {
   const data = section.text(`${key}-data`)?.replaceAll(/\s/g, '')
   if (data !== undefined) {
@@ -134,7 +136,7 @@ function fileOf(section: Section, key: string, path: string, first?: string): ()
   const absolute = resolve(dirname(section.path), path)
   return credentialFile(
     absolute,
-    (cause) => section.problem(`names ${absolute} as ${key}, which cannot be read`, cause),
+    (cause) => section.problem(`has the ${key} ${absolute}, which cannot be read`, cause),
     first,
   )
 }

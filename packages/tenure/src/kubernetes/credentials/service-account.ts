@@ -10,18 +10,19 @@ const mountedAt = '/var/run/secrets/kubernetes.io/serviceaccount'
 const clients = new Map<string, KubernetesClient>()
 
 /**
- * The API server of the cluster this pod runs in, with its service account's token. All callers of one process share
+ * The API server of the cluster that this pod runs in, with its service account's token. All callers in a process share
  * its connections.
  *
  * @example
- * const elector = new LeaderElector({ client: inCluster(), leaseName: 'my-app', leaseNamespace: 'default', identity, callbacks })
+ * const elector = new LeaderElector({ client: inCluster(), leaseName: 'my-app', leaseNamespace: 'default', identity,
+ * callbacks })
  */
 export function inCluster(): KubernetesClient {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env
   if (!host) {
     throw new TenureError(
       'BACKEND_UNAVAILABLE',
-      'inCluster() works in a pod only: KUBERNETES_SERVICE_HOST is not set. Elsewhere pass fromKubeConfig(), or a KubeConfig of @kubernetes/client-node, as the client.',
+      'inCluster() works only in a pod: KUBERNETES_SERVICE_HOST is not set. Elsewhere, pass fromKubeConfig() or a KubeConfig of @kubernetes/client-node as the client.',
     )
   }
   const server = `https://${host.includes(':') ? `[${host}]` : host}:${port || '443'}`
@@ -32,12 +33,15 @@ export function inCluster(): KubernetesClient {
   return client
 }
 
-/** A service account as the kubelet mounts it: the files `token`, `ca.crt` and `namespace` of a folder. It rotates tokens each hour. */
+/**
+ * A service account as the kubelet mounts it: a directory with the files `token`, `ca.crt` and `namespace`. The kubelet
+ * rotates the token every hour.
+ */
 export function serviceAccount(server: string, folder: string): Connection {
   const file = (name: string) => {
     const path = join(folder, name)
     return credentialFile(path, (cause) => {
-      const text = `The service account's file ${path} cannot be read. Does the pod set automountServiceAccountToken: false?`
+      const text = `The service account's file ${path} cannot be read. Check whether the pod sets automountServiceAccountToken: false.`
       return new TenureError('BACKEND_UNAVAILABLE', text, { cause, retryable: true })
     })
   }
@@ -55,7 +59,7 @@ function homeOf(path: string): HomeNamespace | undefined {
     const namespace = readFileSync(path, 'utf8').trim()
     return namespace === '' ? undefined : { namespace, said: `This pod is in ${JSON.stringify(namespace)} (${path}).` }
   } catch {
-    // This is for advice only. The first call reports a pod without its files.
+    // Used only for advice. The first call reports missing files.
     return undefined
   }
 }

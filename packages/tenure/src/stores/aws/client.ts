@@ -2,13 +2,13 @@ import { messageOf } from '@tenure/internal/message'
 import { invalidOption, TenureError } from '../../errors.ts'
 import { loadDriver } from '../driver.ts'
 
-/** Any client of the AWS SDK for JavaScript, version 3. Its commands are loaded from the package that it came from. */
+/** Any client of the AWS SDK for JavaScript, version 3. Its commands are loaded from the client's package. */
 export interface AwsClient {
   readonly config: object
   send(command: never, options?: SendOptions): Promise<unknown>
 }
 
-/** What goes with each request. */
+/** Options of each request. */
 export interface SendOptions {
   readonly abortSignal: AbortSignal
 }
@@ -19,7 +19,7 @@ type Operations<Api> = {
 
 type Command = new (input: object) => never
 
-/** Calls an operation of AWS by its name. */
+/** Calls an AWS operation by its name. */
 export type AwsCaller<Api extends Operations<Api>> = <Name extends keyof Api & string>(
   name: Name,
   input: Parameters<Api[Name]>[0],
@@ -27,8 +27,8 @@ export type AwsCaller<Api extends Operations<Api>> = <Name extends keyof Api & s
 ) => Promise<Awaited<ReturnType<Api[Name]>>>
 
 /**
- * Operations of a client: by its own methods where it has them (`new S3()`), else by the commands of the SDK's package
- * (`new S3Client()`), which is loaded at the first call.
+ * Calls the operations of a client: by its own methods if it has them (`new S3()`), otherwise by the commands of the
+ * SDK's package (`new S3Client()`), which is loaded on the first call.
  */
 export function awsCaller<Api extends Operations<Api>>(client: object, packageName: string): AwsCaller<Api> {
   let commands: Promise<object> | undefined
@@ -39,7 +39,10 @@ export function awsCaller<Api extends Operations<Api>>(client: object, packageNa
     commands ??= loadCommands(packageName)
     const command: unknown = Reflect.get(await commands, `${name.charAt(0).toUpperCase()}${name.slice(1)}Command`)
     if (typeof command !== 'function') {
-      throw new TenureError('DRIVER_MISSING', `The package "${packageName}" knows no ${name}. Install a newer one.`)
+      throw new TenureError(
+        'DRIVER_MISSING',
+        `The package "${packageName}" has no operation ${name}. Install a newer version.`,
+      )
     }
     return (client as AwsClient).send(new (command as Command)(input), options) as never
   }
@@ -49,12 +52,12 @@ async function loadCommands(packageName: string): Promise<object> {
   try {
     return await loadDriver(packageName)
   } catch (cause) {
-    const text = `${messageOf(cause)}. A bundled program that has it gives the client with all operations instead (DynamoDB, S3).`
+    const text = `${messageOf(cause)}. If the package is bundled into the program, pass a client with all operations instead (DynamoDB or S3).`
     throw new TenureError('DRIVER_MISSING', text, { cause })
   }
 }
 
-/** A client of the SDK, of one kind or the other. `hint` names both. */
+/** Throws if the value is not a client of the SDK. `hint` names the accepted classes. */
 export function checkAwsClient(client: unknown, hint: string): asserts client is object {
   const isClient = typeof client === 'object' && client !== null && typeof Reflect.get(client, 'send') === 'function'
   if (!isClient) throw invalidOption('client', client, `it must be ${hint}`)

@@ -13,41 +13,45 @@ const unknownCaller =
 const throttled =
   /^(Throttl|ProvisionedThroughputExceeded|RequestLimitExceeded|SlowDown|TooManyRequests|BandwidthLimit)/
 
-/** The name that AWS gives to an error; empty if the error is not from AWS. */
+/** The name of an AWS error. Empty if the error does not come from AWS. */
 export function awsNameOf(error: unknown): string {
   return error instanceof Error && error.name !== 'Error' ? error.name : ''
 }
 
-/** The HTTP status of an answer that was an error, if there was an answer. */
+/** The HTTP status of an error response. Undefined if there was no response. */
 export function awsStatusOf(error: unknown): number | undefined {
   const metadata: unknown = error instanceof Error ? Reflect.get(error, '$metadata') : undefined
   const status: unknown = typeof metadata === 'object' && metadata ? Reflect.get(metadata, 'httpStatusCode') : undefined
   return typeof status === 'number' ? status : undefined
 }
 
-/** What a client threw, as an error of this library that says what to do. `place` is what the call was about. */
+/** Converts an error of the client to a library error that says what to do. `place` names the table or bucket. */
 export function awsFailure(error: unknown, place: string, missing: string): Error {
   if (isTenureError(error)) return error
   const { code, retryable, text } = knownOf(error, missing)
-  const own = messageOf(error).trim() || awsNameOf(error) || 'it did not say why'
+  const own = messageOf(error).trim() || awsNameOf(error) || 'no reason given'
   return new TenureError(code, `${text} (${place}): ${own}`.replace(/\.?$/, '.'), { retryable, cause: error })
 }
 
 function knownOf(error: unknown, missing: string): Known {
   const name = awsNameOf(error)
   if (forbidden.test(name) || awsStatusOf(error) === 403) {
-    const text = 'AWS forbids it. The page of this store lists the rights that it needs'
+    const text = 'AWS denied access. The documentation of this store lists the permissions that it needs'
     return { code: 'UNAUTHORIZED', retryable: false, text }
   }
   if (unknownCaller.test(name)) {
-    return { code: 'UNAUTHORIZED', retryable: false, text: 'AWS does not know the caller, or there are no credentials' }
+    return {
+      code: 'UNAUTHORIZED',
+      retryable: false,
+      text: 'AWS could not authenticate the caller, or there are no credentials',
+    }
   }
   if (/^(ResourceNotFound|NoSuchBucket|TableNotFound)/.test(name)) {
     return { code: 'NOT_FOUND', retryable: false, text: missing }
   }
-  if (throttled.test(name)) return { code: 'RATE_LIMITED', retryable: true, text: 'AWS takes no more calls for now' }
+  if (throttled.test(name)) return { code: 'RATE_LIMITED', retryable: true, text: 'AWS is rate limiting requests' }
   if (/^(Validation|SerializationException|InvalidRequest|InvalidArgument)/.test(name)) {
-    return { code: 'INVALID_REQUEST', retryable: false, text: 'AWS does not accept the call' }
+    return { code: 'INVALID_REQUEST', retryable: false, text: 'AWS rejected the call as invalid' }
   }
   const isAnswer = awsStatusOf(error) !== undefined
   const text = isAnswer ? 'AWS failed' : 'AWS cannot be reached'

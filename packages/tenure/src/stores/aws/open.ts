@@ -8,14 +8,17 @@ import type { InspectableStore } from '../finding.ts'
 import { s3Store } from '../s3.ts'
 import type { AwsClient } from './client.ts'
 
-/** What a URL of DynamoDB must be. */
-export const dynamodbUrlRule = 'it must be "dynamodb://table", with "?region=" and "&endpoint=" where they are needed'
-/** What a URL of S3 must be. */
-export const s3UrlRule = 'it must be "s3://bucket/prefix", with "?region=" and "&endpoint=" where they are needed'
+/** The required form of a DynamoDB URL. */
+export const dynamodbUrlRule = 'it must be "dynamodb://table", optionally with "?region=" and "&endpoint="'
+/** The required form of an S3 URL. */
+export const s3UrlRule = 'it must be "s3://bucket/prefix", optionally with "?region=" and "&endpoint="'
 
 const connectionTimeout = 5_000
 
-/** Opens the table that a URL names, with `@aws-sdk/client-dynamodb` of the user's project; undefined if it names none. */
+/**
+ * Opens the table that a URL names, using `@aws-sdk/client-dynamodb` from the user's project. Undefined if the URL is
+ * invalid.
+ */
 export async function openDynamoDB(url: string, environment: Environment): Promise<InspectableStore | undefined> {
   const [, table, query] = /^dynamodb:\/\/([\w.-]+)\/?(?:\?([^#]*))?$/i.exec(url) ?? []
   const settings = settingsOf(query, environment, 'DYNAMODB')
@@ -24,12 +27,15 @@ export async function openDynamoDB(url: string, environment: Environment): Promi
   return { ...dynamodbStore({ client, table }), close: async () => client.destroy() }
 }
 
-/** Opens the bucket that a URL names, with `@aws-sdk/client-s3` of the user's project; undefined if it names none. */
+/**
+ * Opens the bucket that a URL names, using `@aws-sdk/client-s3` from the user's project. Undefined if the URL is
+ * invalid.
+ */
 export async function openS3(url: string, environment: Environment): Promise<InspectableStore | undefined> {
   const [, bucket, prefix, query] = /^s3:\/\/([\w.-]+)(?:\/([^?#@]*))?(?:\?([^#]*))?$/i.exec(url) ?? []
   const settings = settingsOf(query, environment, 'S3')
   if (bucket === undefined || !settings) return undefined
-  // What is compatible with S3 is seldom found by a host name for each bucket.
+  // Storage that is compatible with S3 rarely has a host name for each bucket.
   const forcePathStyle = settings.endpoint !== undefined
   const client = await clientOf('@aws-sdk/client-s3', 'S3', { ...settings, forcePathStyle })
   return { ...s3Store({ client, bucket, prefix: prefix || undefined }), close: async () => client.destroy() }
@@ -41,7 +47,7 @@ interface Settings {
   readonly credentials: object | undefined
 }
 
-/** What a URL and the environment say; the rest the SDK finds by itself, as its own tools do. */
+/** Settings from the URL and the environment. The SDK finds the rest itself, as AWS tools do. */
 function settingsOf(query: string | undefined, environment: Environment, service: string): Settings | undefined {
   const { region, endpoint, ...others } = Object.fromEntries(new URLSearchParams(query))
   if (
@@ -75,13 +81,13 @@ async function clientOf(packageName: string, name: 'DynamoDB' | 'S3', settings: 
     httpAgent: new FreshAgent(keptAlive),
     httpsAgent: new FreshTlsAgent(keptAlive),
   }
-  // The elector tries again at its own pace, and a refusal after a hidden second try could be of the first one's making.
+  // The elector retries at its own pace. After a hidden retry, a refusal could be caused by the first try's own write.
   return new Client({ ...given, maxAttempts: 1, requestHandler })
 }
 
 const keptAlive: AgentOptions = { keepAlive: true }
 
-/** When a connection ends, those that wait for use are ended too: after a cut, all of them may be dead. */
+/** When a connection closes, closes all idle ones too: after a network failure, all of them may be dead. */
 class FreshAgent extends PlainAgent {
   override createConnection(...given: Parameters<PlainAgent['createConnection']>): Duplex | null | undefined {
     return freshening(this, super.createConnection(...given))

@@ -1,11 +1,11 @@
 import type { SendOptions } from '../aws/client.ts'
 
-/** An item of a table, as far as this store reads it. */
+/** An item of a table, in the part that this store reads. */
 export type DynamoDBItem = Readonly<Record<string, { readonly S?: string | undefined } | undefined>>
 
 type Key = Record<string, { S: string }>
 
-/** What is used of a `DynamoDB` of `@aws-sdk/client-dynamodb`. */
+/** The part of a `DynamoDB` of `@aws-sdk/client-dynamodb` that is used. */
 export interface DynamoDBApi {
   getItem(
     input: { TableName: string; Key: Key; ConsistentRead: boolean },
@@ -48,14 +48,14 @@ export interface DynamoDBApi {
   ): Promise<{ readonly TimeToLiveDescription?: TimeToLive | undefined }>
 }
 
-/** What is read of a table's description. */
+/** The part of a table's description that is used. */
 export interface TableDescription {
   readonly Replicas?: readonly { readonly RegionName?: string | undefined }[] | undefined
   readonly MultiRegionConsistency?: string | undefined
   readonly DeletionProtectionEnabled?: boolean | undefined
 }
 
-/** By which attribute a table deletes items, if it does. */
+/** The attribute by which a table expires items, if it does. */
 export interface TimeToLive {
   readonly TimeToLiveStatus?: string | undefined
   readonly AttributeName?: string | undefined

@@ -8,18 +8,18 @@ import { clusterOf } from '../../etcd/messages.ts'
 import type { CallOptions } from '../../lease-store.ts'
 import type { Finding } from '../finding.ts'
 
-/** What one address of a cluster says of itself, or why it says nothing. */
+/** What one member of a cluster reports about itself, or the error. */
 type Examined =
   | { readonly status: Record<string, unknown>; readonly members: readonly unknown[] }
   | { readonly error: unknown }
 
-/** Where a crash could make members differ from each other. */
+/** Versions in which a crash can make members differ from each other. */
 const corrupting = /^3\.5\.[012]$/
 const nearlyFull = 0.8
 const differentClusters =
-  'The addresses belong to different clusters: in each of them somebody could lead. Name one cluster only.'
+  'The addresses belong to different clusters, and each could have its own leader. Configure addresses of one cluster only.'
 
-/** What is wrong with a cluster, the worst first. Each of its addresses is asked by itself. */
+/** Problems with a cluster, worst first. Queries each address separately. */
 export async function inspectCluster(
   addresses: readonly URL[],
   credentials: EtcdCredentials,
@@ -49,7 +49,7 @@ export async function inspectCluster(
   return findings.toSorted((one, other) => rank(one) - rank(other))
 }
 
-/** That the addresses lead to different clusters, as far as they answer. */
+/** Returns an error if the addresses that answer belong to different clusters. */
 export async function examineAddresses(
   addresses: readonly URL[],
   { ca, cert, key }: EtcdCredentials,
@@ -59,7 +59,7 @@ export async function examineAddresses(
   if (addresses.length < 2) return []
   const clusters = await Promise.all(
     addresses.map(async (address) => {
-      // Without a user: etcd answers this to anyone, and passwords cost it much.
+      // Without a user: etcd answers this request for anyone, and checking a password is expensive.
       const client = new EtcdClient([address], { ca, cert, key }, clock)
       try {
         return clusterOf(await client.ask('/v3/maintenance/status', {}, call))
@@ -76,29 +76,30 @@ export async function examineAddresses(
 
 function findingsOfMember(name: string, examined: Examined): Finding[] {
   if ('error' in examined) {
-    // Somebody who may not ask can lead all the same.
+    // A candidate without this permission can still lead.
     if (isTenureError(examined.error) && examined.error.code === 'UNAUTHORIZED') return []
-    return [{ risk: 'tight', text: `${name} does not answer: ${messageOf(examined.error)}` }]
+    return [{ risk: 'tight', text: `${name} did not answer: ${messageOf(examined.error)}` }]
   }
   const { version, errors = [], dbSize, dbSizeQuota, isLearner } = examined.status
   const findings: Finding[] = []
   const say = (risk: Finding['risk'], text: string) => void findings.push({ risk, text: `${name} ${text}` })
   if (typeof version === 'string' && corrupting.test(version)) {
-    say('unsafe', `is etcd ${version}, whose members can differ after a crash. Upgrade it to the newest 3.5 or 3.6.`)
+    say('unsafe', `runs etcd ${version}, whose members can diverge after a crash. Upgrade it to the newest 3.5 or 3.6.`)
   }
   const alarms = Array.isArray(errors) ? errors.map(String) : []
   if (alarms.some((alarm) => alarm.includes('CORRUPT'))) {
-    say('unsafe', 'has found that its members differ (alarm CORRUPT). Replace the member that is wrong.')
+    say('unsafe', 'reports that the members have diverged (alarm CORRUPT). Replace the corrupt member.')
   }
   if (alarms.some((alarm) => alarm.includes('NOSPACE'))) {
-    say('unsafe', 'is full and takes no writes (alarm NOSPACE). Compact and defragment it, then disarm the alarm.')
+    say('unsafe', 'is full and refuses writes (alarm NOSPACE). Compact and defragment it, then disarm the alarm.')
   } else if (Number(dbSize) > nearlyFull * Number(dbSizeQuota)) {
     say(
       'tight',
-      `uses ${String(dbSize)} of ${String(dbSizeQuota)} bytes: full, it takes no writes. Compact and defragment it.`,
+      `uses ${String(dbSize)} of ${String(dbSizeQuota)} bytes. When it is full, it refuses writes. Compact and defragment it.`,
     )
   }
-  if (isLearner === true) say('tight', 'is a learner and answers nothing. Promote it, or do not name it.')
+  if (isLearner === true)
+    say('tight', 'is a learner and does not serve requests. Promote it, or remove it from the endpoints.')
   return findings
 }
 
@@ -113,13 +114,16 @@ function findingsOfCluster(examined: readonly Examined[]): Finding[] {
   }
   const voters = answered[0]?.members.filter((member) => isObject(member) && member['isLearner'] !== true).length ?? 0
   if (voters === 1) {
-    findings.push({ risk: 'tight', text: 'It has one member: while that is down, nobody leads. Three survive one.' })
+    findings.push({
+      risk: 'tight',
+      text: 'It has one member: while that is down, nobody leads. Three members tolerate one failure.',
+    })
   } else if (voters > 1 && voters % 2 === 0) {
-    const text = `It has ${voters} members, which survive no more failures than ${voters - 1}. Use an odd number.`
+    const text = `It has ${voters} members, which tolerate no more failures than ${voters - 1}. Use an odd number.`
     findings.push({ risk: 'tight', text })
   }
   if (voters > examined.length) {
-    const text = `It has ${voters} members, of which ${examined.length} can be asked from here. Name all of them.`
+    const text = `This store is configured with ${examined.length} of its ${voters} members. List all of them.`
     findings.push({ risk: 'tight', text })
   }
   return findings
@@ -128,7 +132,7 @@ function findingsOfCluster(examined: readonly Examined[]): Finding[] {
 function findingsOfAddresses(addresses: readonly URL[], { user }: EtcdCredentials): Finding[] {
   const open = addresses.find(({ protocol, hostname }) => protocol === 'http:' && !isLoopbackHost(hostname))
   if (!open || user === undefined) return []
-  return [{ risk: 'tight', text: `The password crosses the network to ${open.host} in the clear. Use etcds: (TLS).` }]
+  return [{ risk: 'tight', text: `The password is sent unencrypted to ${open.host}. Use etcds: (TLS).` }]
 }
 
 function nameOf(address: URL | undefined): string {

@@ -1,6 +1,6 @@
 import { readFile, readlink } from 'node:fs/promises'
 
-/** Names the clock that processes of one machine share until it restarts. */
+/** Identifies the clock that the processes of one machine share until it reboots. */
 export interface ClockDomain {
   readonly boot: string
   readonly machine: string
@@ -14,7 +14,7 @@ export interface ClockReading extends ClockDomain {
 
 let known: Promise<ClockDomain | undefined> | undefined
 
-/** The clock domain of this process, or undefined where the system does not tell when it was started (not Linux). */
+/** The clock domain of this process. Undefined if the system does not provide a boot id (not Linux). */
 export function ownClockDomain(): Promise<ClockDomain | undefined> {
   return (known ??= readClockDomain())
 }
@@ -22,7 +22,7 @@ export function ownClockDomain(): Promise<ClockDomain | undefined> {
 async function readClockDomain(): Promise<ClockDomain | undefined> {
   const [boot, machine, timeNamespace] = await Promise.all([
     readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => ''),
-    // Images often lack a machine id, and kernels before 5.6 have no time namespaces; the boot id is still unique.
+    // Images often lack a machine id, and kernels before 5.6 have no time namespaces. The boot id is still unique.
     readFile('/etc/machine-id', 'utf8').catch(() => ''),
     readlink('/proc/self/ns/time').catch(() => ''),
   ])
@@ -30,14 +30,17 @@ async function readClockDomain(): Promise<ClockDomain | undefined> {
   return { boot: boot.trim(), machine: machine.trim(), timeNamespace }
 }
 
-/** Whether both ran under one kernel since one start, so that its sockets tell about each other's processes. */
+/**
+ * Whether both ran under the same kernel since the same boot, so that a socket shows whether the other's process is
+ * alive.
+ */
 export function sameKernel(one: ClockDomain | undefined, other: ClockDomain | undefined): boolean {
   return one !== undefined && one.boot === other?.boot && one.timeNamespace === other.timeNamespace
 }
 
 /**
- * What is left of a lease that was renewed at `renewed`; undefined if that time cannot be compared with ours: it was
- * read on another clock, or lies ahead of ours, which one clock cannot do.
+ * Time left of a lease that was renewed at `renewed`. Undefined if the two readings cannot be compared: they come from
+ * different clocks, or `renewed` is ahead of `now`, which is impossible on one clock.
  */
 export function remainingMs(
   renewed: ClockReading | undefined,

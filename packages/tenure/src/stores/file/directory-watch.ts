@@ -2,7 +2,7 @@ import { watch, type FSWatcher } from 'node:fs'
 
 type Listener = (error?: Error) => void
 
-/** One watch of the kernel for all elections of a directory. */
+/** One kernel watch for all elections of a directory. */
 export class DirectoryWatch {
   readonly #directory: string
   readonly #listeners = new Map<string, Set<Listener>>()
@@ -12,7 +12,7 @@ export class DirectoryWatch {
     this.#directory = directory
   }
 
-  /** Calls back when the file of that name may have changed, or once with an error. Gives a function that ends it. */
+  /** Calls `listener` when the named file may have changed, or once with an error. Returns a function that stops it. */
   listen(name: string, listener: Listener): () => void {
     this.#watcher ??= this.#open()
     const listeners = this.#listeners.get(name) ?? new Set()
@@ -27,7 +27,7 @@ export class DirectoryWatch {
   #open(): FSWatcher {
     const watcher = watch(this.#directory, { persistent: false })
     watcher.on('change', (_event, name) => {
-      // Some systems don't tell which file it was.
+      // Some systems do not report which file changed.
       const concerned = name === null ? [...this.#listeners.values()] : [this.#listeners.get(String(name)) ?? []]
       for (const listeners of concerned) for (const listener of listeners) listener()
     })

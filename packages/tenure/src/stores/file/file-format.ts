@@ -7,36 +7,38 @@ import type { ClockReading } from './clock-domain.ts'
 
 const format = 1
 
-/** Where the holder's sign of life is: a path (relative ones start at the leases' directory), and which file it was. */
+/**
+ * Address of the holder's liveness socket: its path (relative to the leases' directory) and the identity of the file.
+ */
 export interface SignAddress {
   readonly path: string
   readonly device: string
   readonly inode: string
 }
 
-/** What the election's file holds. */
+/** Content of the election's file. */
 export interface StoredLease {
   readonly record: LeaseRecord
-  /** When it was granted or renewed, on the machine's clock; undefined if the writer's system has no such clock. */
+  /** Machine clock when the lease was granted or renewed. Undefined if the writer's system has no such clock. */
   readonly clock: ClockReading | undefined
   readonly signOfLife: SignAddress | undefined
 }
 
-/** What is kept apart from the record, so that terms go on when someone deletes the election's file. */
+/** Kept separately from the record, so that terms continue to rise after someone deletes the election's file. */
 export interface TermMark {
   readonly election: string
   readonly highestTerm: number
   readonly leaseDurationMs: number
-  /** File name of the socket that was opened for this term, so that a later leader can clear it away. */
+  /** File name of the socket that was opened for this term, so that a later leader can remove it. */
   readonly socket: string | undefined
-  /** When the lease was last granted or renewed: it does not end because its record was deleted. */
+  /** When the lease was last granted or renewed. Deleting the record does not end the lease. */
   readonly clock: ClockReading | undefined
 }
 
-/** The text of an election's file. The first fields are those that document 000 gives the file. */
+/** Encodes an election's file. Its first fields are those that document 000 defines for the file. */
 export function encodeLease({ record, clock, signOfLife }: StoredLease): string {
   return seal({
-    // A released lease has no holder; who held it last is kept for the checks of a late release.
+    // A released lease has no holder. The last holder is kept separately, to check a late release against.
     holder: record.released ? '' : record.holder,
     renewTime: new Date(record.renewedAt).toISOString(),
     leaseDuration: encodeDuration(record.leaseDurationMs),
@@ -57,8 +59,8 @@ export function encodeLease({ record, clock, signOfLife }: StoredLease): string 
 }
 
 /**
- * The inverse of {@link encodeLease}. Whatever is not wholly understood is refused: guessing could elect two leaders.
- * Without an election it may be of any.
+ * Decodes what {@link encodeLease} wrote. Rejects anything it does not fully understand: guessing could elect two
+ * leaders. If `election` is undefined, the record may belong to any election.
  */
 export function decodeLease(path: string, election: string | undefined, text: string): StoredLease {
   return explain(path, () => {
@@ -91,7 +93,7 @@ export function decodeLease(path: string, election: string | undefined, text: st
   })
 }
 
-/** The text of the file that keeps the highest term. */
+/** Encodes the file that keeps the highest term. */
 export function encodeMark(mark: TermMark): string {
   return seal({
     format,
@@ -103,7 +105,7 @@ export function encodeMark(mark: TermMark): string {
   })
 }
 
-/** The inverse of {@link encodeMark}. */
+/** Decodes what {@link encodeMark} wrote. */
 export function decodeMark(path: string, election: string, text: string): TermMark {
   return explain(path, () => {
     const value = unseal(text)
@@ -118,7 +120,9 @@ export function decodeMark(path: string, election: string, text: string): TermMa
   })
 }
 
-/** Durations as Go writes them, which document 000's file uses: whole seconds, else milliseconds, rounded up. */
+/**
+ * Durations as Go writes them and as document 000 defines for the file: whole seconds, else milliseconds rounded up.
+ */
 export function encodeDuration(ms: number): string {
   const whole = Math.ceil(ms)
   return whole % 1000 === 0 ? `${whole / 1000}s` : `${whole}ms`
@@ -138,10 +142,10 @@ function seal(fields: Record<string, unknown>): string {
 function unseal(text: string): Record<string, unknown> {
   const { checksum, ...fields } = parseObject(text)
   if (fields['format'] === undefined && 'holder' in fields) {
-    throw invalid('it was written by another program ("format" is missing), whose locks and clock are not known')
+    throw invalid('it was written by another program ("format" is missing), whose locks and clock are unknown')
   }
   if (fields['format'] !== format) {
-    throw invalid(`its format is ${JSON.stringify(fields['format'])}, and this version reads format ${format}`)
+    throw invalid(`its format is ${JSON.stringify(fields['format'])}, but this version reads only format ${format}`)
   }
   if (checksum !== checksumOf(fields)) {
     throw invalid('its checksum does not match: it was damaged, or edited by hand')

@@ -7,8 +7,8 @@ import { isTenureError, TenureError } from '../../errors.ts'
 import { adviceForRights, checkDirectory, checkOpened, notAFile, refuseForeign, type Access } from './access.ts'
 
 /**
- * Creates the directory if it is missing, and refuses it where a kernel lock may not hold for everybody, or where
- * another user could change it.
+ * Creates the directory if it is missing. Refuses it if a kernel lock may not hold for all processes, or if another
+ * user could change it.
  */
 export async function prepareDirectory(
   directory: string,
@@ -20,11 +20,11 @@ export async function prepareDirectory(
     await findDirectory(directory, allowNetworkFilesystem)
   }
   checkDirectory(directory, access)
-  // A process that was killed, or is slow, may have made it and not synced it yet.
+  // A process that was killed or is slow may have created the directory without syncing it yet.
   await syncName(directory)
 }
 
-/** Whether the directory is there. Refuses it likewise. */
+/** Whether the directory exists. Refuses an unsupported file system, as {@link prepareDirectory} does. */
 export async function findDirectory(directory: string, allowNetworkFilesystem: boolean): Promise<boolean> {
   const type = await filesystemType(directory)
   if (type === undefined) return false
@@ -34,22 +34,23 @@ export async function findDirectory(directory: string, allowNetworkFilesystem: b
   throw new TenureError('UNSUPPORTED_FILESYSTEM', text, { option: 'allowNetworkFilesystem', advice })
 }
 
-/** A power cut must not take the directory away, and with it the terms that were granted there. */
+/** Makes the directory survive a power failure. Losing it would lose the terms granted there. */
 async function syncName(directory: string): Promise<void> {
   await syncDirectory(dirname(directory)).catch((error: unknown) => {
-    // Without the right to read the parent there is no way to sync it; a read-only or virtual one has nothing to sync.
+    // Without read access to the parent it cannot be synced. A read-only or virtual parent needs no sync.
     if (!['EACCES', 'EPERM', 'EROFS', 'EINVAL'].includes(errnoOf(error) ?? '')) throw error
   })
 }
 
-// A link that another user planted must not decide what is read or written. Windows has no such flag.
+// A link planted by another user must not decide what is read or written. Windows has no such flag.
 const noFollow = constants.O_NOFOLLOW ?? 0
-// Opening a pipe would wait for its other end.
+// Opening a pipe would otherwise block until its other end is opened.
 const noWait = constants.O_NONBLOCK ?? 0
 
 /**
- * The file's text, or undefined if there is no such file. Read at once: a few hundred bytes that the kernel has in its
- * cache cost less than the way through Node's thread pool and back. With `access`, a file of another user is refused.
+ * Returns the file's text, or undefined if there is no such file. Reads synchronously: for a few hundred bytes in the
+ * kernel's cache that is faster than a round trip through Node's thread pool. With `access`, refuses a file that
+ * another user owns.
  */
 export function readText(path: string, access: Access | undefined): string | undefined {
   let fd: number
@@ -61,7 +62,7 @@ export function readText(path: string, access: Access | undefined): string | und
   }
   try {
     const found = fstatSync(fd)
-    // Reading a directory fails in words of its own.
+    // Reading a directory fails with its own error.
     if (!found.isFile() && !found.isDirectory()) throw notAFile(path)
     if (access) refuseForeign(path, found, access)
     return readFileSync(fd, 'utf8')
@@ -70,7 +71,7 @@ export function readText(path: string, access: Access | undefined): string | und
   }
 }
 
-/** Opens the file of a lock, and makes it if it is missing: in a directory that nobody has replaced meanwhile. */
+/** Opens a lock file, and creates it if it is missing. First checks that nobody has replaced the directory. */
 export function openLockFile(path: string, access: Access): number {
   checkDirectory(dirname(path), access)
   const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | noFollow | noWait, access.fileMode)
@@ -84,8 +85,8 @@ export function openLockFile(path: string, access: Access): number {
 }
 
 /**
- * Replaces a file in one step; after a power cut it is the old or the new one, never a part. The caller holds the lock:
- * the temporary file has one name, so that the next writer takes over what a killed one left.
+ * Replaces a file atomically: after a power failure it is the old file or the new one, never a part of it. The caller
+ * must hold the lock. The temporary file has a fixed name, so the next writer replaces what a killed one left behind.
  */
 export async function replaceFile(path: string, text: string, access: Access): Promise<void> {
   const temporary = `${path}.tmp`
@@ -105,7 +106,7 @@ export async function replaceFile(path: string, text: string, access: Access): P
   }
 }
 
-/** Always a new one: whatever has its name may be a link to a file that nobody meant. */
+/** Always creates a new file: an existing one may be a link to some other file. */
 async function createFile(path: string, mode: number): Promise<FileHandle> {
   try {
     return await open(path, 'wx', mode)
@@ -116,7 +117,7 @@ async function createFile(path: string, mode: number): Promise<FileHandle> {
   }
 }
 
-/** Waits until the files that were replaced in a directory would survive a power cut. */
+/** Waits until files replaced in a directory would survive a power failure. */
 export async function syncDirectory(directory: string): Promise<void> {
   // Windows neither needs nor allows it.
   if (process.platform === 'win32') return
@@ -129,19 +130,19 @@ export async function syncDirectory(directory: string): Promise<void> {
 }
 
 const advice: { readonly [errno: string]: string } = {
-  ENOSPC: 'Free some space on that disk (for a watch: raise fs.inotify.max_user_watches)',
+  ENOSPC: 'Free some space on this disk (for a watch: raise fs.inotify.max_user_watches)',
   EDQUOT: 'Free some space, or raise the quota',
-  EROFS: 'The file system is mounted read-only: choose a directory that can be written to',
-  ENOENT: 'The directory is not there: make or restore it, then start again',
+  EROFS: 'The file system is mounted read-only: choose a writable directory',
+  ENOENT: 'The directory does not exist: create or restore it, then restart',
   ENOTDIR: 'A part of the path is a file: choose another directory',
-  ELOOP: 'A symbolic link is in its place, and links are not followed: remove it',
+  ELOOP: 'It is a symbolic link, and links are not followed: remove it',
   EISDIR: 'There is a directory where the lease file should be: choose another path',
   EMFILE: 'This process has too many open files: raise its limit',
   ENFILE: 'This machine has too many open files: raise its limit',
   EIO: 'The disk reported an error: check it',
 }
 
-/** System errors become ours, with the path and what to do; everything else stays as it is. */
+/** Converts system errors to store errors, with the path and what to do. Returns all other errors unchanged. */
 export function asStoreError(error: unknown, directory: string, access: Access): unknown {
   const errno = errnoOf(error)
   if (!errno || isTenureError(error)) return error
@@ -150,7 +151,7 @@ export function asStoreError(error: unknown, directory: string, access: Access):
   return new TenureError(
     'BACKEND_UNAVAILABLE',
     `The file store cannot use "${path}": ${(error as Error).message}. ` +
-      `${toDo}. Until then this store grants and renews nothing.`,
+      `${toDo}. Until this is fixed, the store grants and renews nothing.`,
     { retryable: true, cause: error },
   )
 }

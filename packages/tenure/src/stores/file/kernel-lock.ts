@@ -9,15 +9,15 @@ import { openLockFile } from './filesystem.ts'
 
 let loading: Promise<KernelLocks> | undefined
 
-/** Starts to load the lock package, which takes tens of milliseconds: too long for a take-over. */
+/** Starts loading the lock package. That takes tens of milliseconds, too long during a takeover. */
 export function preloadLock(): void {
-  // The call that needs the lock gets the error.
+  // Ignored here: the call that needs the lock gets the error.
   loadLocks().catch(() => {})
 }
 
 /**
- * Runs `action` while this process alone holds the kernel's lock on the file at `path`: an open file description lock
- * on Linux, flock on macOS, LockFileEx on Windows. The kernel frees it when the process dies.
+ * Runs `action` while this process holds the exclusive kernel lock on the file at `path`: an open file description lock
+ * on Linux, flock on macOS, LockFileEx on Windows. The kernel releases the lock when the process dies.
  */
 export function withKernelLock<T>(
   path: string,
@@ -39,7 +39,8 @@ export function withKernelLock<T>(
 
 function unlock(locks: KernelLocks, fd: number): void {
   try {
-    // Closing alone would leave it locked while a child that is just being started still has a copy of the descriptor.
+    // Closing the file is not enough: a child that is just being spawned may hold a copy of the descriptor, and so the
+    // lock.
     locks.unlock(fd)
   } finally {
     closeSync(fd)
@@ -53,8 +54,8 @@ async function lock(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<number> {
-  // A lock that waits would block one of Node's few pool threads, so it is tried again and again. The file is opened
-  // again each time: the lock's file may have been replaced by hand.
+  // A blocking lock call would occupy one of Node's few pool threads, so this polls. The file is reopened each time,
+  // because someone may have replaced the lock file by hand.
   for (let tries = 1; ; tries++) {
     signal.throwIfAborted()
     const fd = openLockFile(path, access)
@@ -65,7 +66,8 @@ async function lock(
     } finally {
       if (!locked) closeSync(fd)
     }
-    // Its holder needs a few milliseconds; where many wait, each asks more and more rarely.
+    // The holder needs a few milliseconds. The delay grows with each try, so that many waiting processes do not poll
+    // too often.
     const delayMs = Math.min(Math.max(1, tries - 4), 16) * (0.5 + clock.random())
     await new Promise<void>((resolve) => clock.setTimer(delayMs, resolve))
   }
@@ -100,7 +102,7 @@ function loadLocks(): Promise<KernelLocks> {
 }
 
 async function importLocks(): Promise<KernelLocks> {
-  // Loading it there would end the process, without a word that a program could catch.
+  // Loading the addon on Deno would end the process without an error that a program could catch.
   if ('deno' in process.versions) {
     throw new TenureError(
       'LOCK_UNAVAILABLE',
@@ -113,7 +115,7 @@ async function importLocks(): Promise<KernelLocks> {
   } catch (cause) {
     throw new TenureError(
       'LOCK_UNAVAILABLE',
-      `The file store needs the package "${lockPackage}" for its kernel lock, and it cannot be loaded: ` +
+      `The file store needs the package "${lockPackage}" for its kernel lock, but it cannot be loaded: ` +
         `${messageOf(cause)}. Run: npm install ${lockPackage}`,
       { cause },
     )
@@ -122,7 +124,7 @@ async function importLocks(): Promise<KernelLocks> {
 
 const turns = new Map<string, Promise<unknown>>()
 
-/** Calls of one process line up here, so that they don't race each other for the kernel's lock. */
+/** Queues the calls of one process, so that they do not compete with each other for the kernel's lock. */
 function inTurn<T>(key: string, action: () => Promise<T>): Promise<T> {
   const turn = (turns.get(key) ?? Promise.resolve()).then(action)
   const settled = turn

@@ -3,31 +3,31 @@ import type { Clock, Timer } from '../../clock.ts'
 import type { LeaseRecord } from '../../lease-store.ts'
 import type { StoredLease } from './file-format.ts'
 
-/** What a watch needs of the store. */
+/** What a watch needs from the store. */
 export interface WatchSource {
   load(): Promise<StoredLease | undefined>
-  /** Connects to the holder's sign of life. */
+  /** Connects to the holder's liveness socket. */
   reach(lease: StoredLease): Promise<Socket | 'dead' | 'unknown'>
   /**
-   * Calls back when the file may have changed, or once with an error. Gives a function that ends it; nothing where
-   * there is no directory.
+   * Calls `listener` when the file may have changed, or once with an error. Returns a function that stops it, or
+   * undefined if the directory does not exist.
    */
   listen(listener: (error?: unknown) => void): Promise<(() => void) | undefined>
   readonly clock: Clock
 }
 
-/** A connection to the sign of life of one attempt. */
+/** A connection to the liveness socket of one attempt. */
 interface Line {
   readonly attempt: string
   readonly version: string
-  /** How many connections to this version ended before. */
+  /** How many connections for this version have closed before. */
   readonly cuts: number
   socket: Socket | undefined
 }
 
 const longestPauseMs = 1_000
 
-/** Shows one election's record as it changes, and as released as soon as its holder is known to be dead. */
+/** Yields an election's record as it changes, and yields it as released as soon as its holder is known to be dead. */
 export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undefined> {
   readonly #source: WatchSource
   readonly #onEnd: () => void
@@ -55,12 +55,12 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
   }
 
   return(): Promise<IteratorResult<LeaseRecord | undefined, undefined>> {
-    // Without this a generator that waits for a change would keep the caller waiting too.
+    // Without this, the generator would keep waiting for a change, and the caller with it.
     this.end()
     return this.#records.return(undefined)
   }
 
-  /** Ends the watch; a reader that waits gets the end. */
+  /** Ends the watch. A reader that is waiting gets the end of the iteration. */
   end(): void {
     if (this.#ended) return
     this.#ended = true
@@ -72,7 +72,7 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
 
   async *#follow(): AsyncGenerator<LeaseRecord | undefined, undefined> {
     try {
-      // Listening starts before the first look, so that no change falls in between.
+      // Start listening before the first read, so that no change is missed in between.
       const stop = this.#ended ? undefined : await this.#source.listen((error) => this.#notice(error))
       if (stop) this.#stop = stop
       else if (!this.#ended) {
@@ -136,8 +136,9 @@ export class LeaseFileWatch implements AsyncIterableIterator<LeaseRecord | undef
   }
 
   /**
-   * A process that dies may close its connections before the socket it listens on, and accept one more in between. So
-   * a cut is always followed by another question, more and more slowly: a holder may cut every connection for ever.
+   * Checks again after a connection closes. A dying process may close its connections before its listening socket and
+   * accept one more in between, so a single check is not enough. The interval grows, because a live holder may close
+   * every connection forever.
    */
   #askAgain({ cuts }: Line): void {
     if (cuts === 0) return this.#notice()

@@ -6,13 +6,13 @@ import { accessFor, type Access } from './access.ts'
 import { decodeLease, decodeMark, encodeLease, encodeMark, type StoredLease, type TermMark } from './file-format.ts'
 import { readText, replaceFile, syncDirectory } from './filesystem.ts'
 
-/** What the files of an election say at one moment. */
+/** The content of an election's files at one moment. */
 export interface LeaseState {
   readonly lease: StoredLease | undefined
   readonly mark: TermMark | undefined
 }
 
-// Lower case only: some file systems do not tell A from a.
+// Lower case only: some file systems do not distinguish A from a.
 const plainName = /^[a-z0-9][a-z0-9._-]{0,99}$/
 const ending = '.json'
 
@@ -25,7 +25,7 @@ interface LeaseLocation {
 
 /**
  * The files of the elections: `<name>.json` with the record, `<name>.json.term` with the highest term, and
- * `<name>.json.lock`, which is only ever locked.
+ * `<name>.json.lock`, which is used only for locking.
  */
 export class LeaseFiles {
   readonly directory: string
@@ -47,7 +47,7 @@ export class LeaseFiles {
     return `${this.#leasePath(election)}.lock`
   }
 
-  /** Only under the lock: elsewhere the two files may be of different moments. */
+  /** Call only while holding the lock. Otherwise the two files may come from different writes. */
   load(election: string): LeaseState {
     const path = this.#markPath(election)
     const lease = this.loadLease(election, true)
@@ -56,8 +56,8 @@ export class LeaseFiles {
   }
 
   /**
-   * The record's file is replaced in one step, so it can be read at any time. A candidate checks its owner; a
-   * process that only looks may belong to another user, such as one that watches the machine.
+   * Reads the record's file. It is replaced atomically, so no lock is needed. A candidate checks the file's owner. A
+   * process that only reads may run as another user, for example a monitoring agent.
    */
   loadLease(election: string, takesPart: boolean): StoredLease | undefined {
     const path = this.#leasePath(election)
@@ -65,33 +65,39 @@ export class LeaseFiles {
     return text === undefined ? undefined : decodeLease(path, election, text)
   }
 
-  /** The names of all files that may have a record, in order. */
+  /** The sorted names of all files that may contain a record. */
   async names(): Promise<string[]> {
     if (this.#path !== undefined) return [basename(this.#path)]
     const names = await readdir(this.directory)
     return names.filter((name) => name.endsWith(ending)).toSorted()
   }
 
-  /** The record in one of these files; undefined if it is gone by now. */
+  /** The record in one of these files. Undefined if the file no longer exists. */
   loadNamed(name: string): StoredLease | undefined {
     const path = join(this.directory, name)
     const text = readText(path, undefined)
     const lease = text === undefined ? undefined : decodeLease(path, undefined, text)
     if (!lease || this.fileName(lease.record.election) === name) return lease
-    throw new TenureError('RECORD_INVALID', `Lease file "${path}" is not the place of "${lease.record.election}".`)
+    throw new TenureError(
+      'RECORD_INVALID',
+      `Lease file "${path}" contains the record of "${lease.record.election}", which belongs in another file.`,
+    )
   }
 
-  /** Only under the lock. If `durable`, everything saved so far survives a power cut; otherwise this may be undone. */
+  /**
+   * Call only while holding the lock. If `durable`, everything saved so far survives a power failure. Otherwise a power
+   * failure may undo this write.
+   */
   async saveMark(mark: TermMark, durable: boolean): Promise<void> {
     await this.#replace(this.#markPath(mark.election), encodeMark(mark), durable)
   }
 
-  /** Likewise. */
+  /** Like {@link saveMark}, for the record. */
   async saveLease(lease: StoredLease, durable: boolean): Promise<void> {
     await this.#replace(this.#leasePath(lease.record.election), encodeLease(lease), durable)
   }
 
-  /** Only under the lock. The term goes first: a call that breaks off in between can be repeated. */
+  /** Call only while holding the lock. Removes the term first, so that a call that fails in between can be repeated. */
   async remove(election: string, withTerm: boolean): Promise<void> {
     const paths = [...(withTerm ? [this.#markPath(election)] : []), this.#leasePath(election)]
     for (const path of paths) {

@@ -6,21 +6,21 @@ interface Known {
   readonly text: string
 }
 
-/** What is worth more words than Google has for it. */
+/** Statuses that need more explanation than Google gives. */
 const known: Readonly<Record<number, Known>> = {
-  401: { code: 'UNAUTHORIZED', retryable: false, text: 'Google Cloud Storage does not know the caller' },
+  401: { code: 'UNAUTHORIZED', retryable: false, text: 'Google Cloud Storage could not authenticate the caller' },
   403: {
     code: 'UNAUTHORIZED',
     retryable: false,
-    text: 'Google Cloud Storage forbids it. The page of this store lists the rights that it needs',
+    text: 'Google Cloud Storage denied access. The documentation of this store lists the permissions that it needs',
   },
-  404: { code: 'NOT_FOUND', retryable: false, text: 'There is no such bucket. Create it' },
-  429: { code: 'RATE_LIMITED', retryable: true, text: 'Google Cloud Storage takes no more calls for now' },
+  404: { code: 'NOT_FOUND', retryable: false, text: 'The bucket does not exist. Create it' },
+  429: { code: 'RATE_LIMITED', retryable: true, text: 'Google Cloud Storage is rate limiting requests' },
 }
 
-/** An answer that is neither success nor a condition that did not hold. `place` is what the call was about. */
+/** The error for an answer that is neither a success nor a failed condition. `place` names the bucket and prefix. */
 export function gcsFailure(status: number, body: string, place: string): TenureError {
-  const other: Known = { code: 'BACKEND_UNAVAILABLE', retryable: true, text: `Google Cloud Storage answers ${status}` }
+  const other: Known = { code: 'BACKEND_UNAVAILABLE', retryable: true, text: `Google Cloud Storage answered ${status}` }
   const { code, retryable, text } = known[status] ?? other
   return new TenureError(code, `${text} (${place}): ${messageIn(body)}`.replace(/\.?$/, '.'), { retryable })
 }
@@ -30,7 +30,7 @@ function messageIn(body: string): string {
     const { error } = JSON.parse(body) as { error?: { message?: unknown } }
     if (typeof error?.message === 'string' && error.message) return error.message
   } catch {
-    // Not what Google sends, but something on the way.
+    // The body does not come from Google, but from an intermediary.
   }
-  return body.trim().slice(0, 200) || 'it did not say why'
+  return body.trim().slice(0, 200) || 'no reason given'
 }

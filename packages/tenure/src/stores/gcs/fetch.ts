@@ -4,7 +4,7 @@ import { TenureError } from '../../errors.ts'
 import { bounded } from '../bounded.ts'
 import { numberField, parseObject, textField } from '../record.ts'
 
-/** What is sent to Google Cloud Storage. */
+/** A request to Google Cloud Storage. */
 export interface GcsRequest {
   readonly method: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>
@@ -12,7 +12,7 @@ export interface GcsRequest {
   readonly signal: AbortSignal
 }
 
-/** What is read of its answer, whatever its status is. */
+/** The part of a response that is used, for any status. */
 export interface GcsResponse {
   readonly status: number
   readonly headers: { get(name: string): string | null }
@@ -24,7 +24,7 @@ export type GcsFetch = (url: string, request: GcsRequest) => Promise<GcsResponse
 
 const tokenPath = '/computeMetadata/v1/instance/service-accounts/default/token'
 const metadataTimeoutMs = 5_000
-/** A token is replaced this long before its end. The metadata server has a new one 5 minutes before. */
+/** How long before its expiry a token is replaced. The metadata server has a new one 5 minutes before. */
 const earlyMs = 60_000
 
 interface Token {
@@ -32,7 +32,7 @@ interface Token {
   readonly untilMs: number
 }
 
-/** Shows the token of the machine's or the pod's own service account, which its metadata server gives. */
+/** Authenticates with the token of the machine's or pod's service account, which its metadata server provides. */
 export function metadataFetch(clock: Clock, host = 'metadata.google.internal'): GcsFetch {
   let token: Promise<Token> | undefined
   const current = async (): Promise<string> => {
@@ -50,28 +50,28 @@ export function metadataFetch(clock: Clock, host = 'metadata.google.internal'): 
   return async (url, request) => {
     const authorization = `Bearer ${await current()}`
     const response = await fetch(url, { ...request, headers: { ...request.headers, authorization } })
-    // It was revoked, or its rights have changed.
+    // The token was revoked, or its permissions have changed.
     if (response.status === 401) token = undefined
     return response
   }
 }
 
 async function tokenFrom(clock: Clock, host: string): Promise<Token> {
-  // One call serves everybody who waits for it, so none of them may end it.
+  // All waiting calls share this request, so no call's signal may cancel it.
   const { signal } = new AbortController()
   try {
     const askedMs = clock.monotonicMs()
     const text = await bounded(clock, host, { signal, timeoutMs: metadataTimeoutMs }, async (ending) => {
       const headers = { 'metadata-flavor': 'Google' }
       const response = await fetch(`http://${host}${tokenPath}`, { headers, signal: ending })
-      if (response.status !== 200) throw new Error(`it answers ${response.status}`)
+      if (response.status !== 200) throw new Error(`it answered ${response.status}`)
       return response.text()
     })
     const value = parseObject(text)
     const lastsMs = numberField(value, 'expires_in', (seconds) => seconds >= 0) * 1_000
     return { text: textField(value, 'access_token'), untilMs: askedMs + Math.max(1_000, lastsMs - earlyMs) }
   } catch (cause) {
-    const text = `The metadata server ${host} gives no token for Google Cloud Storage: ${messageOf(cause)}. Outside of Google Cloud, give a "fetch" that identifies the caller.`
+    const text = `The metadata server ${host} did not provide a token for Google Cloud Storage: ${messageOf(cause)}. Outside Google Cloud, set "fetch" to a function that identifies the caller.`
     throw new TenureError('UNAUTHORIZED', text, { retryable: true, cause })
   }
 }

@@ -1,7 +1,7 @@
 import { isObject } from '@tenure/internal/objects'
 import type { Finding } from '../finding.ts'
 
-/** What is wrong with a bucket, by its description, the worst first. */
+/** Problems with a bucket according to its description, worst first. */
 export function findingsOfBucket(
   description: Readonly<Record<string, unknown>>,
   bucket: string,
@@ -13,12 +13,12 @@ export function findingsOfBucket(
   const isOld = (condition: Condition) =>
     condition['isLive'] === false || Number(condition['numNewerVersions']) > 0 || 'daysSinceNoncurrentTime' in condition
   if (rules.some((condition) => !isOld(condition))) {
-    const text = `A lifecycle rule deletes objects in "${folder}": an election that nobody leads for that long begins again at term 1. Except this prefix from it.`
+    const text = `A lifecycle rule deletes objects in "${folder}": an election without a leader for that long restarts at term 1. Exclude this prefix from the rule.`
     findings.push({ risk: 'unsafe', text })
   }
   if (isObject(retentionPolicy)) {
     const text =
-      'The bucket has a retention policy: no object can be written over, so that no lease is renewed. Use a bucket without one.'
+      'The bucket has a retention policy: objects cannot be overwritten, so leases cannot be renewed. Use a bucket without one.'
     findings.push({ risk: 'tight', text })
   }
   if (isObject(versioning) && versioning['enabled'] === true && !rules.some(isOld)) {
@@ -27,7 +27,7 @@ export function findingsOfBucket(
   }
   const keptSeconds = isObject(softDeletePolicy) ? Number(softDeletePolicy['retentionDurationSeconds']) : 0
   if (keptSeconds > 0) {
-    const text = `The bucket keeps what was written over for ${Math.round(keptSeconds / 86_400)} days (soft delete), and bills it. Turn it off: gcloud storage buckets update gs://${bucket} --clear-soft-delete`
+    const text = `The bucket keeps overwritten objects for ${Math.round(keptSeconds / 86_400)} days (soft delete), which are billed. Turn it off: gcloud storage buckets update gs://${bucket} --clear-soft-delete`
     findings.push({ risk: 'tight', text })
   }
   return findings
@@ -44,7 +44,7 @@ function deletionRules(lifecycle: unknown): Condition[] {
   })
 }
 
-/** Whether a rule may apply to what is below the folder. */
+/** True if a rule may apply to objects in the folder. */
 function reaches({ matchesPrefix, matchesSuffix }: Condition, folder: string): boolean {
   const hasSuffix =
     !Array.isArray(matchesSuffix) || matchesSuffix.some((suffix) => /^(.*[.])?(record|term)$/.test(String(suffix)))

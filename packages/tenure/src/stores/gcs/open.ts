@@ -5,11 +5,13 @@ import type { InspectableStore } from '../finding.ts'
 import { gcsStore } from '../gcs.ts'
 import { metadataFetch } from './fetch.ts'
 
-/** What a URL must be. */
+/** The required form of a URL. */
 export const gcsUrlRule =
-  'it must be "gs://bucket/prefix", with "?endpoint=" for another address of the service, and "writeIntervalMs"'
+  'it must be "gs://bucket/prefix". Optional parameters are "endpoint" (another address for the service) and "writeIntervalMs"'
 
-/** Opens the bucket that a URL names, as the service account of this machine or pod; undefined if it names none. */
+/**
+ * Opens the bucket that a URL names, as the service account of this machine or pod. Undefined if the URL is invalid.
+ */
 export function openGcs(url: string, environment: Environment): InspectableStore | undefined {
   const [, bucket, prefix, query] = /^gs:\/\/([\w.-]+)(?:\/([^?#@]*))?(?:\?([^#]*))?$/i.exec(url) ?? []
   const settings = Object.fromEntries(new URLSearchParams(query))
@@ -17,13 +19,13 @@ export function openGcs(url: string, environment: Environment): InspectableStore
   if (bucket === undefined || Object.keys(others).length > 0) return undefined
   const pace = writeIntervalMs === undefined ? undefined : Number(writeIntervalMs)
   const place = { bucket, prefix: prefix || undefined, endpoint, writeIntervalMs: pace }
-  // A stand-in on this machine: it knows nobody, and gets no token.
+  // An emulator on this machine: it does not authenticate callers, and must not receive a token.
   if (endpoint !== undefined && /^http:/i.test(endpoint)) return gcsStore({ ...place, fetch })
   if (environment['GOOGLE_APPLICATION_CREDENTIALS']) throw hasKeyFile()
   return gcsStore({ ...place, fetch: metadataFetch(systemClock, environment['GCE_METADATA_HOST'] || undefined) })
 }
 
-/** As Google's own libraries read it. */
+/** Reads the variable as Google's own libraries do. */
 function emulatorIn(environment: Environment): string | undefined {
   const host = environment['STORAGE_EMULATOR_HOST']
   if (!host) return undefined
@@ -32,6 +34,6 @@ function emulatorIn(environment: Environment): string | undefined {
 
 function hasKeyFile(): TenureError {
   const text =
-    'GOOGLE_APPLICATION_CREDENTIALS is set, and "gs:" reads no key files: it asks the metadata server of Google Cloud. Unset it, or use gcsStore() with a "fetch" that identifies the caller.'
+    'GOOGLE_APPLICATION_CREDENTIALS is set, but "gs:" does not read key files: it uses the metadata server of Google Cloud. Unset it, or use gcsStore() with a "fetch" that identifies the caller.'
   return new TenureError('UNAUTHORIZED', text)
 }

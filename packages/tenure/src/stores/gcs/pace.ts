@@ -3,7 +3,7 @@ import { TenureError } from '../../errors.ts'
 
 const mostRemembered = 10_000
 
-/** Keeps writes of one object apart. */
+/** Spaces out the writes of each object. */
 export class Pace {
   readonly #clock: Clock
   readonly #intervalMs: number
@@ -15,7 +15,7 @@ export class Pace {
   }
 
   /**
-   * Waits until the object may be written again, and not beyond what is left of the call. Gives what is to be called if
+   * Waits until the object may be written again, but not longer than the call has left. Returns a function to call if
    * nothing was written after all.
    */
   async turn(object: string, timeoutMs = Infinity, signal: AbortSignal): Promise<() => void> {
@@ -24,7 +24,7 @@ export class Pace {
     const startMs = Math.max(nowMs, before ?? nowMs)
     const waitMs = startMs - nowMs
     if (waitMs >= timeoutMs) {
-      const text = `The object ${object} was written just now, and may be again in ${Math.ceil(waitMs)} ms: Google Cloud Storage takes one write per second and object. Choose a longer lease.`
+      const text = `The object ${object} was just written and cannot be written again for ${Math.ceil(waitMs)} ms, because Google Cloud Storage accepts one write per second and object. Choose a longer lease.`
       throw new TenureError('RATE_LIMITED', text, { retryable: true })
     }
     const nextMs = startMs + this.#intervalMs
@@ -37,7 +37,7 @@ export class Pace {
   }
 
   #set(object: string, nextMs: number): void {
-    // At the end again: the one that was not written for the longest time is the first to go.
+    // Moves the object to the end, so that the least recently written object is forgotten first.
     this.#nextMs.delete(object)
     this.#nextMs.set(object, nextMs)
     const [oldest] = this.#nextMs.keys()

@@ -4,15 +4,15 @@ import { isUsableAfter } from './failures.ts'
 import { standing, unreleased } from './standing.ts'
 import type { Statement } from './statements.ts'
 
-/** A row as clients give it. Every column that is asked for is a text. */
+/** A row as clients return it. The store's statements return every column as text. */
 export type PostgresRow = { readonly [column: string]: unknown }
 
-/** What clients answer: an object with the rows, or the rows themselves. */
+/** What clients return: an object with the rows, or the rows themselves. */
 export type PostgresRows = { readonly rows: readonly PostgresRow[] } | readonly PostgresRow[]
 
 /**
- * Anything that runs a statement with `$1`, `$2`, ... in it: `Client` and `Pool` of `pg`, Neon, PGlite, or an adapter of
- * three lines.
+ * Anything that runs a statement with `$1`, `$2`, ... in it: `Client` and `Pool` of `pg`, Neon, PGlite, or a three-line
+ * adapter.
  */
 export interface PostgresQueryClient {
   query(text: string, values: (string | null)[]): PromiseLike<PostgresRows>
@@ -23,10 +23,10 @@ export interface PostgresSqlClient {
   unsafe(text: string, values: (string | null)[]): PromiseLike<PostgresRows>
 }
 
-/** What {@link postgresStore} takes as its client. */
+/** The types that {@link postgresStore} accepts as its client. */
 export type PostgresClient = PostgresQueryClient | PostgresSqlClient
 
-/** What the store needs of a pool to give no later call a connection on which one still hangs. */
+/** What the store needs from a pool, so that no later call gets a connection on which an earlier one still hangs. */
 interface Pool {
   readonly options?: { readonly max?: unknown }
   connect(): Promise<PooledConnection>
@@ -39,8 +39,8 @@ interface PooledConnection extends PostgresQueryClient {
 }
 
 /**
- * Runs one statement, for no longer than its bound. Where `check` throws, its connection is of no more use than one that
- * broke.
+ * Runs one statement, until its bound ends at the latest. If `check` throws, the connection is treated like a broken
+ * one.
  */
 export type Run = (
   statement: Statement,
@@ -49,11 +49,11 @@ export type Run = (
   check?: (rows: readonly PostgresRow[]) => void,
 ) => Promise<readonly PostgresRow[]>
 
-/** How statements are run on a client. */
+/** Returns a function that runs statements on a client. */
 export function runOn(client: PostgresClient): Run {
   if (isPool(client)) return (...call) => runOnPool(client, ...call)
   const sender = senderOf(client)
-  // What has a connection to open is a single one.
+  // A client that has `connect` is a single connection.
   const send: Send = 'connect' in client ? inTurn(sender) : sender
   return async (statement, values, bound, check) => {
     checkConnected(client)
@@ -63,13 +63,16 @@ export function runOn(client: PostgresClient): Run {
   }
 }
 
-/** How a client is given a statement. */
+/** Sends a statement to a client. */
 export type Sender = (statement: Statement, values: (string | null)[]) => Promise<readonly PostgresRow[]>
 
-/** Gives a statement to a client, unless its caller does not wait for it any more. */
+/** Sends a statement to a client, unless its caller no longer waits for it. */
 export type Send = (statement: Statement, values: (string | null)[], bound: Bound) => Promise<readonly PostgresRow[]>
 
-/** One statement after another, as a single connection takes them. One that was given up meanwhile is never sent. */
+/**
+ * Sends statements one after another, as a single connection needs. A statement that was abandoned while queued is
+ * never sent.
+ */
 export function inTurn(sender: Sender): Send {
   let last: Promise<unknown> = Promise.resolve()
   return (statement, values, bound) => {
@@ -82,9 +85,9 @@ export function inTurn(sender: Sender): Send {
   }
 }
 
-/** The usual sender: statements without a name. */
+/** The default sender, without prepared statements. */
 export function senderOf(client: PostgresClient): Sender {
-  // Neon's has an `unsafe` too, which is something else.
+  // Neon's client has an `unsafe` too, with another meaning.
   if ('query' in client) {
     const look = (text: string) => client.query(text, [])
     return async ({ text }, values) => standing(client, () => client.query(text, values), look)
@@ -92,7 +95,7 @@ export function senderOf(client: PostgresClient): Sender {
   return async ({ text }, values) => unreleased(await client.unsafe(text, values), (look) => client.unsafe(look, []))
 }
 
-/** Refuses what cannot run statements. */
+/** Throws if the value cannot run statements. */
 export function checkClient(client: unknown): asserts client is PostgresClient {
   const holder = (typeof client === 'object' && client !== null) || typeof client === 'function'
   if (holder && ['query', 'unsafe'].some((method) => typeof Reflect.get(client, method) === 'function')) return
@@ -100,19 +103,19 @@ export function checkClient(client: unknown): asserts client is PostgresClient {
   if (client === undefined) {
     throw optionError({ option: 'client' }, `postgresStore() needs option "client", ${kinds}, or option "connect".`)
   }
-  const byUrl = typeof client === 'string' ? ': new Pool({ connectionString: url }), or openStore(url) alone' : ''
+  const byUrl = typeof client === 'string' ? ': use new Pool({ connectionString: url }) or openStore(url)' : ''
   throw invalidOption('client', client, `it must be ${kinds}${byUrl}`)
 }
 
-/** A `Client` of `pg` keeps statements until it is connected, for ever if nobody does that. */
+/** Throws if a `Client` of `pg` is not connected. It would queue statements until it is, possibly forever. */
 export function checkConnected(client: object): void {
   const isIdle = ['_connecting', '_connected'].every((name) => Reflect.get(client, name) === false)
   if (!isIdle) return
-  const advice = 'await client.connect() first, or give the store a Pool.'
+  const advice = 'await client.connect() first, or pass a Pool.'
   throw optionError({ option: 'client', advice }, `The Client of "pg" is not connected: ${advice}`)
 }
 
-/** A `Client` of `pg` has `connect` too, which gives nothing. */
+/** True for a pool. A `Client` of `pg` also has `connect`, but it returns nothing. */
 export function isPool(client: object): client is PostgresClient & Pool {
   return 'totalCount' in client && 'connect' in client && typeof client.connect === 'function'
 }
@@ -129,7 +132,7 @@ async function runOnPool(
   try {
     connection = await bound.race(connecting)
   } catch (error) {
-    // Where the pool was drained: a call that was given up must not be sent when its turn comes.
+    // The pool was exhausted. An abandoned call must not be sent when a connection becomes available.
     connecting.then(
       (late) => late.release(),
       () => {},
@@ -137,7 +140,7 @@ async function runOnPool(
     throw error
   }
   let broken: Error | undefined
-  // Without a listener, a connection that is lost meanwhile would end the process.
+  // Without a listener, losing the connection would end the process.
   const onError = (error: Error) => {
     broken = error
   }
@@ -148,7 +151,7 @@ async function runOnPool(
     check?.(rows)
     return rows
   } catch (error) {
-    // The pool closes it. The next call is not to wait behind this one, nor to meet the same server.
+    // Let the pool close it: the next call must not wait behind this one, nor reach the same server.
     if (!isUsableAfter(error)) broken ??= error instanceof Error ? error : new Error(String(error))
     throw error
   } finally {

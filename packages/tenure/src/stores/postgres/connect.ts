@@ -8,31 +8,34 @@ import { failureOf } from './failures.ts'
 import { defaultTable } from './schema.ts'
 import type { PostgresNotifyingClient } from './session.ts'
 
-/** What is used of the package `pg`. */
+/** The part of the package `pg` that is used. */
 interface Driver {
   readonly Client: new (config: object) => DriverClient
 }
 
 type DriverClient = PostgresNotifyingClient & { connect(): Promise<unknown> }
 
-/** Calls end by their own deadlines; this one ends a connection that nobody waits for any more. */
+/** Limits a connection attempt that no call waits for anymore. Calls end by their own deadlines. */
 const connectionTimeoutMillis = 10_000
 
-/** What a URL may hold: the table, and what the client takes. */
+/** Parameters that a URL may contain: the table, and those that the client supports. */
 const parameters =
   'table host port user password options client_encoding application_name fallback_application_name ssl sslmode sslrootcert sslcert sslkey sslnegotiation uselibpqcompat statement_timeout lock_timeout query_timeout idle_in_transaction_session_timeout'.split(
     ' ',
   )
 
-/** What PostgreSQL's own programs take, the client leaves aside, and hosters put into URLs. None of it says where. */
+/**
+ * Parameters of PostgreSQL's own programs that the client ignores and hosting providers put into URLs. None of them
+ * selects a server or database.
+ */
 const leftAside =
   'channel_binding connect_timeout target_session_attrs tcp_user_timeout keepalives keepalives_idle keepalives_interval keepalives_count'.split(
     ' ',
   )
 
 /**
- * What a URL names: the table, and a way to open connections. What the URL leaves out the variables of PostgreSQL give, such
- * as PGPASSWORD and PGSSLMODE.
+ * Returns the table that a URL names, and a function that opens connections. What the URL omits comes from PostgreSQL's
+ * environment variables, such as PGPASSWORD and PGSSLMODE.
  */
 export async function connectionTo(url: URL, environment: Environment) {
   checkParameters(url)
@@ -47,12 +50,12 @@ export async function connectionTo(url: URL, environment: Environment) {
       application_name: 'tenure',
       keepAlive: true,
     })
-    // A connection that is lost while nobody waits for it would end the process.
+    // Without a listener, losing an idle connection would end the process.
     client.on('error', () => {})
     try {
       await client.connect()
     } catch (error) {
-      // The server would wait for the rest of a log-in that nobody goes on with.
+      // Otherwise the server would wait for the rest of an abandoned login.
       void client.end?.().catch(() => {})
       throw naming(password.source, failureOf(error, table ?? defaultTable))
     }
@@ -61,31 +64,34 @@ export async function connectionTo(url: URL, environment: Environment) {
   return { table, connect }
 }
 
-/** A parameter that is ignored could be the table: two candidates would lead in two of them. */
+/**
+ * Rejects unknown parameters. A misspelled `table` would be ignored, and candidates with different tables would all
+ * lead.
+ */
 function checkParameters({ searchParams, hash }: URL): void {
   const names = [...searchParams.keys()]
   const unknown = names.find((name) => ![...parameters, ...leftAside].includes(name))
   if (unknown !== undefined) {
     const meant = nearest(unknown, parameters)
     const advice = meant === undefined ? `It takes ${parameters.join(', ')}.` : `Did you mean "${meant}"?`
-    throw optionError({ option: 'store', rule: `has a parameter ${show(unknown)}, which nothing uses`, advice })
+    throw optionError({ option: 'store', rule: `has a parameter ${show(unknown)}, which is not supported`, advice })
   }
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined) throw optionError({ option: 'store', rule: `has the parameter "${twice}" twice` })
   if (hash !== '') throw optionError({ option: 'store', rule: 'has a "#", which must be "%23" in a URL' })
 }
 
-/** Where a password came from that was refused: there may be several places. */
+/** Adds where a rejected password came from, because there may be several sources. */
 function naming(source: string, error: Error): Error {
-  // A right that the role lacks does not depend on its password.
+  // A missing permission does not depend on the password.
   const isRefused = isTenureError(error) && error.code === 'UNAUTHORIZED' && error.option === undefined
   if (!isRefused || source === '') return error
   return new TenureError(error.code, `${error.message} The password came from ${source}.`, { cause: error.cause })
 }
 
 /**
- * The client looks at the variables of this process by itself, but not at ours, nor at another environment. Asked again
- * for every connection: passwords and certificates are replaced now and then.
+ * Fills in the URL from the environment. The client reads the variables of this process by itself, but neither Tenure's
+ * own nor another environment. Called for every connection, because passwords and certificates are rotated.
  */
 function completed(url: URL, password: string, environment: Environment): string {
   const whole = new URL(url)
@@ -104,7 +110,7 @@ function completed(url: URL, password: string, environment: Environment): string
 
 interface Password {
   readonly text: string
-  /** Empty where there is none. */
+  /** Empty if there is no password. */
   readonly source: string
 }
 
@@ -118,7 +124,7 @@ function passwordFor(url: URL, environment: Environment): Password {
   try {
     return { text: readFileSync(path, 'utf8').trimEnd(), source: `the file ${path}` }
   } catch (cause) {
-    const text = `The file ${path}, which TENURE_STORE_PASSWORD_FILE names, cannot be read: ${messageOf(cause)}.`
+    const text = `The file ${path} (TENURE_STORE_PASSWORD_FILE) cannot be read: ${messageOf(cause)}.`
     throw new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true, cause })
   }
 }

@@ -2,53 +2,56 @@ import { isTenureError, TenureError, type ErrorCode, type ErrorDetails } from '.
 import { messageOf } from '@tenure/internal/message'
 import { foreignTable } from './schema.ts'
 
-/** What the server answers where two statements got into each other's way and this one was undone. */
+/** SQLSTATEs for a statement that was rolled back because it conflicted with another one. */
 const undone = new Set(['40001', '40P01'])
 
-/** Whether a write certainly did not happen, because another one was faster. */
+/** True if a write certainly did not happen because another one was faster. */
 export function isOvertaken(error: unknown): boolean {
   return undone.has(stateOf(error))
 }
 
-/** Whether a write certainly did not happen, because its wait for a lock was too long. */
+/** True if a write certainly did not happen because it waited too long for a lock. */
 export function isLockedOut(error: unknown): boolean {
   return stateOf(error) === '55P03'
 }
 
-/** Whether a table is missing. */
+/** True if a table is missing. */
 export function isMissingTable(error: unknown): boolean {
   return stateOf(error) === '42P01'
 }
 
-/** Whether the role lacks a right. */
+/** True if the role lacks a permission. */
 export function isForbidden(error: unknown): boolean {
   return stateOf(error) === '42501'
 }
 
-/** Whether a statement was not run because a connection does not have it prepared, or not as it is now. */
+/**
+ * True if a statement was not run because it is not prepared on this connection, or is prepared in an outdated form.
+ */
 export function isUnprepared(error: unknown): boolean {
   return ['26000', '42P05', '0A000'].includes(stateOf(error))
 }
 
 /**
- * Whether the connection may be used after this failure. Only the server's own word shows that it works. On another
- * one there may be no replica, no transaction that somebody left open (both are of class 25), and other settings.
+ * Whether the connection may be reused after this error. Only an answer from the server shows that it still works. After
+ * an error of class 25, another connection may help: to a primary, with other settings, or without the transaction that
+ * someone left open.
  */
 export function isUsableAfter(error: unknown): boolean {
   const state = stateOf(error)
   return state !== '' && !state.startsWith('25')
 }
 
-/** The SQLSTATE, by which servers tell errors apart in every language; empty if the error is not the server's. */
+/** The SQLSTATE, which identifies an error in every language. Empty if the error does not come from the server. */
 export function stateOf(error: unknown): string {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined
-  // No SQLSTATE begins with an E, but EPIPE and other errors of the system do.
+  // No SQLSTATE begins with E, but system errors such as EPIPE do.
   return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : ''
 }
 
-/** The advice to use `postgresSchema()`, whose arguments are `given`. `rule` is what it is used for. */
+/** Advice to use `postgresSchema()` with the arguments `given`. `rule` says what its statements are for. */
 export function bySchema(given: '' | '{ role }', rule: string) {
-  return { option: 'createTable', rule, advice: `postgresSchema(${given}) gives the ${rule}` }
+  return { option: 'createTable', rule, advice: `postgresSchema(${given}) returns the ${rule}` }
 }
 
 interface Known {
@@ -59,40 +62,40 @@ interface Known {
 }
 
 const isNotTenures = (table: string) =>
-  `The table "${table}", or one beside it, was not created by Tenure, or by a version that wrote it otherwise. Choose another name with the option "table" (in a URL: ?table=NAME)`
+  `The table "${table}", or one of its companion tables, was not created by Tenure, or was created by an incompatible version. Set the option "table" to another name (in a URL: ?table=NAME)`
 
-/** What is worth more words than the server has for it. The longest beginning of a SQLSTATE counts. */
+/** Errors that need more explanation than the server gives. A full SQLSTATE takes precedence over its class. */
 const known: Readonly<Record<string, Known>> = {
   '08': unavailable('The connection to PostgreSQL broke'),
   '25': unavailable('A transaction was left open on this connection'),
   '25006': unavailable(
-    'PostgreSQL takes no writes here: a replica, or default_transaction_read_only is on. Connect to the primary (target_session_attrs=read-write)',
+    'This PostgreSQL is read-only: it is a replica, or default_transaction_read_only is on. Connect to the primary (target_session_attrs=read-write)',
   ),
-  '28': { code: 'UNAUTHORIZED', retryable: false, text: () => 'PostgreSQL refuses the user or the password' },
+  '28': { code: 'UNAUTHORIZED', retryable: false, text: () => 'PostgreSQL rejected the user name or the password' },
   '3D000': { code: 'NOT_FOUND', retryable: false, text: () => 'PostgreSQL has no such database' },
   '3F000': {
     code: 'NOT_FOUND',
     retryable: false,
     text: (table) =>
-      `The schema of "${table}" does not exist. Create it, or name another one with the option "table" (in a URL: ?table=SCHEMA.NAME)`,
+      `The schema of "${table}" does not exist. Create it, or set the option "table" to a table in another schema (in a URL: ?table=SCHEMA.NAME)`,
   },
   '42501': {
     code: 'UNAUTHORIZED',
     retryable: false,
-    text: (table) => `The role may not do that with the table "${table}"`,
-    details: bySchema('{ role }', 'rights that it needs'),
+    text: (table) => `The role lacks a permission on the table "${table}"`,
+    details: bySchema('{ role }', 'statements that grant it'),
   },
   '42703': { code: 'RECORD_INVALID', retryable: false, text: isNotTenures },
   '42P01': {
     code: 'NOT_FOUND',
     retryable: true,
-    text: (table) => `The table "${table}", or one beside it, does not exist`,
+    text: (table) => `The table "${table}", or one of its companion tables, does not exist`,
     details: bySchema('', 'statements that create it'),
   },
-  '53100': unavailable('The disk of PostgreSQL is full'),
-  '53300': unavailable('PostgreSQL has no connection left'),
+  '53100': unavailable('The disk of the PostgreSQL server is full'),
+  '53300': unavailable('PostgreSQL has reached its connection limit'),
   '55P03': { code: 'TIMEOUT', retryable: true, text: () => 'Another session holds a lock that this call needs' },
-  '57014': { code: 'TIMEOUT', retryable: true, text: () => 'PostgreSQL cancelled the statement' },
+  '57014': { code: 'TIMEOUT', retryable: true, text: () => 'PostgreSQL canceled the statement' },
   [foreignTable]: { code: 'RECORD_INVALID', retryable: false, text: isNotTenures },
 }
 
@@ -100,18 +103,18 @@ function unavailable(text: string): Known {
   return { code: 'BACKEND_UNAVAILABLE', retryable: true, text: () => text }
 }
 
-/** What the client, or the server, says where there was no password to show. */
+/** What the client or the server reports when no password was provided. */
 const noPassword = /^SASL: .*client password must be|^empty password returned by client/
 
 const passwordMissing =
-  'PostgreSQL asks for a password, and none was given. Give one in the URL, in TENURE_STORE_PASSWORD or PGPASSWORD, or to the client.'
+  'PostgreSQL requires a password, but none is set. Set it in the URL, in TENURE_STORE_PASSWORD or PGPASSWORD, or in the client.'
 
-/** What a client threw, as an error of this library that says what to do. */
+/** Converts an error of the client to a library error that says what to do. */
 export function failureOf(error: unknown, table: string): Error {
   if (isTenureError(error)) return error
-  // The caller's own signal.
+  // The abort of the caller's own signal.
   if (error instanceof Error && error.name === 'AbortError') return error
-  const own = messageOf(error).trim() || 'it did not say why'
+  const own = messageOf(error).trim() || 'no reason given'
   if (noPassword.test(own)) return new TenureError('UNAUTHORIZED', passwordMissing, { cause: error })
   const state = own.startsWith('SASL: ') ? '28P01' : stateOf(error)
   const found = known[state] ?? known[state.slice(0, 2)] ?? unavailable('PostgreSQL failed')

@@ -11,37 +11,39 @@ export const inspection = `
   .replace(/\s+/g, ' ')
   .trim()
 
-/** What is wrong with them, the worst first. `backend` is the process that the client believes it is connected to, if it says so. */
+/**
+ * Problems with these settings, worst first. `backend` is the server process that the client believes it is connected
+ * to. Undefined if the client does not know it.
+ */
 export function findingsOf(row: PostgresRow, backend: number | undefined): Finding[] {
   const { sync, fsync, pages, standbys, replicas } = row
   const findings: Finding[] = []
   const say = (risk: Finding['risk'], text: string) => void findings.push({ risk, text })
-  if (fsync === 'off')
-    say('unsafe', 'fsync is off: a crash of the machine can bring old leases and terms back. Turn it on.')
+  if (fsync === 'off') say('unsafe', 'fsync is off: a machine crash can restore old leases and terms. Turn it on.')
   if (pages === 'off') {
-    say('unsafe', 'full_page_writes is off: a crash of the machine can damage the tables. Turn it on.')
+    say('unsafe', 'full_page_writes is off: a machine crash can damage the tables. Turn it on.')
   }
   const isReplicated = Number(replicas) > 0
   if (isReplicated && standbys === '') {
-    const text = `It has ${String(replicas)} replicas and waits for none of them: a failover can lose a lease or a term that was granted, and two can lead. Set synchronous_standby_names.`
+    const text = `It has ${String(replicas)} replicas and waits for none of them: a failover can lose a granted lease or term, and two candidates can lead at once. Set synchronous_standby_names.`
     say('unsafe', text.replace('1 replicas and waits for none of them', '1 replica and does not wait for it'))
   }
   if (standbys !== '' && sync === 'local') {
     say(
       'unsafe',
-      'synchronous_commit is local: no commit waits for the standby, and a failover can lose it. Set it to on.',
+      'synchronous_commit is local: commits do not wait for the standby, so a failover can lose them. Set it to on.',
     )
   }
   if (standbys !== '' && sync === 'remote_write') {
     say(
       'tight',
-      'synchronous_commit is remote_write: a standby that crashes at the failover can lose a lease. Set it to on.',
+      'synchronous_commit is remote_write: a standby that crashes during a failover can lose a lease. Set it to on.',
     )
   }
   if (backend !== undefined && String(backend) !== row['backend']) {
     say(
       'tight',
-      'A pooler is between this store and PostgreSQL: notifications do not pass one in transaction mode, and standbys learn of a release only when they look. Connect past it.',
+      'There is a pooler between this store and PostgreSQL: in transaction mode it does not forward notifications, so standbys learn of a release only by polling. Connect directly to PostgreSQL.',
     )
   }
   return findings

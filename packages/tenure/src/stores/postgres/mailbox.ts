@@ -1,10 +1,10 @@
 import type { Clock } from '../../clock.ts'
 import { everything } from './session.ts'
 
-/** What a notification says: a record, that there is something to look at, or that no more will come. */
+/** The content of a notification: a record, a request to read the state, or the fact that no more will arrive. */
 export type News = { readonly version: string; readonly text: string } | 'look' | 'closed'
 
-/** Keeps the newest notification about one election until it is asked for. */
+/** Holds the newest notification about one election until it is read. */
 export class Mailbox {
   readonly #election: string
   #news: News | undefined
@@ -21,7 +21,7 @@ export class Mailbox {
     this.#wake?.()
   }
 
-  /** The next news; after `silenceMs` without any it is time to look. */
+  /** The next notification, or `look` after `silenceMs` without one. */
   async next(silenceMs: number, clock: Clock): Promise<News> {
     const put = new Promise<void>((resolve) => {
       this.#wake = resolve
@@ -35,7 +35,7 @@ export class Mailbox {
     return news
   }
 
-  /** Undefined if it is about another election. */
+  /** Undefined if the notification is about another election. */
   #read(payload: string | undefined): News | undefined {
     if (payload === undefined) return 'closed'
     if (payload === everything || payload === `-${this.#election}`) return 'look'
@@ -46,12 +46,12 @@ export class Mailbox {
   }
 }
 
-/** What somebody damaged may be the record of any election. */
+/** False for damaged text, which may belong to any election. */
 function isRecord(text: string): boolean {
   return text.startsWith('{"format":')
 }
 
-/** Metadata may name another one. */
+/** Reads the actual field, because metadata may contain the same text for another election. */
 function electionIn(text: string): unknown {
   try {
     return (JSON.parse(text) as { election?: unknown } | null)?.election

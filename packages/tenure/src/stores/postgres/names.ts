@@ -1,6 +1,6 @@
 import { invalidOption } from '../../errors.ts'
 
-/** What the store's relations are called, quoted. */
+/** Quoted names of the store's relations. */
 export interface TableNames {
   /** With its schema. */
   readonly table: string
@@ -9,27 +9,26 @@ export interface TableNames {
   readonly leases: string
   /** The highest terms, which outlive the records. */
   readonly terms: string
-  /** Format and channel. */
+  /** Format and notification channel. */
   readonly meta: string
   readonly versions: string
   readonly notify: string
 }
 
-/** The longest suffix has to fit into the 63 bytes that PostgreSQL leaves of a name. */
+/** Leaves room for the longest suffix within PostgreSQL's limit of 63 bytes. */
 const part = /^[A-Za-z_][A-Za-z0-9_]{0,53}$/
 
 /**
- * Without a schema it is in `public`, whatever the role's search path: two roles that found a table of their own would
- * both lead.
+ * The default schema, regardless of the role's search path: two roles that each found their own table would both lead.
  */
 const usualSchema = 'public'
 
-/** Names of letters, digits and underscores only: they are written into statements. */
+/** Accepts only letters, digits and underscores, because the names are inserted into statements. */
 export function namesOf(table: unknown): TableNames {
   const parts = typeof table === 'string' ? table.split('.') : []
   const name = parts.at(-1)
   if (name === undefined || parts.length > 2 || !parts.every((each) => part.test(each))) {
-    const rule = '"table" or "schema.table" of letters, digits and underscores, each of at most 54'
+    const rule = '"table" or "schema.table" of letters, digits and underscores, each at most 54 characters long'
     throw invalidOption('table', table, `it must be ${rule}`)
   }
   const [schema = usualSchema] = parts.slice(0, -1)

@@ -4,8 +4,8 @@ import { postgresStore } from '../postgres.ts'
 import { connectionTo } from './connect.ts'
 
 /**
- * The store that a URL names, on a connection of its own. `?table=schema.table` names the table; the other parameters
- * are the client's.
+ * Opens the store that a URL names, with its own connection. `?table=schema.table` names the table. The client handles
+ * the other parameters.
  */
 export async function openPostgres(url: URL, environment: Environment): Promise<InspectableStore> {
   const { table, connect } = await connectionTo(url, environment)

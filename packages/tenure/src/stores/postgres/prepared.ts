@@ -2,19 +2,19 @@ import { senderOf, type PostgresQueryClient, type PostgresRows, type Sender } fr
 import { isUnprepared } from './failures.ts'
 import { standing } from './standing.ts'
 
-/** How a client of `pg` is asked for a statement that its connection keeps. */
+/** How a client of `pg` sends a statement that its connection keeps prepared. */
 interface PreparingClient {
   query(query: { readonly name: string; readonly text: string; readonly values: unknown[] }): PromiseLike<PostgresRows>
 }
 
 /**
- * Sends statements under their names, so that the server parses and plans each of them once for a connection, which is
- * a third of a renewal. Behind a pooler a connection may turn out not to know a name, or to know it from somebody else.
- * The server then refuses before it has done anything, and from then on names are not used.
+ * Sends statements under their names, so that the server parses and plans each of them once per connection. That saves
+ * a third of the time of a renewal. Behind a pooler, a connection may not know a name, or know it from another client.
+ * The server then refuses before it has done anything, and names are not used from then on.
  */
 export function preparing(client: PostgresQueryClient): Sender {
   const send = senderOf(client)
-  // Only clients of `pg` have one, and only they are known to take statements with a name.
+  // Only clients of `pg` have this field, and only they are known to accept named statements.
   let mayPrepare = typeof Reflect.get(client, 'processID') === 'number'
   return async (statement, values) => {
     if (!mayPrepare || values.length === 0) return send(statement, values)

@@ -8,20 +8,20 @@ import { failureOf } from './failures.ts'
 import { Session, type PostgresConnection } from './session.ts'
 import { prepared } from './statements.ts'
 
-/** Statements on a database, one after another, each of them a transaction. */
+/** Runs statements on a database one after another, each in its own transaction. */
 export interface PostgresStatements {
-  /** What the URL says of it: `table` or `schema.table`. */
+  /** The table in the URL: `table` or `schema.table`. Undefined if the URL has none. */
   readonly table: string | undefined
   /**
-   * Rejects where nobody knows whether the statement was carried out, or will be; also where the server has stopped to wait
-   * for its replicas.
+   * Rejects if it is unknown whether the statement was or will be applied, and if the server stopped waiting for its
+   * replicas.
    */
   run(text: string, values: readonly (string | null)[], call: CallOptions): Promise<readonly PostgresRow[]>
   close(): Promise<void>
 }
 
 /**
- * Statements on the database that a URL names, on a connection of their own that is opened again when it is lost.
+ * Runs statements on the database that a URL names, on a dedicated connection that is reopened when it is lost.
  *
  * @example
  * const statements = await openPostgresStatements(new URL('postgres://127.0.0.1/app'), process.env, clock)
@@ -35,7 +35,7 @@ export async function openPostgresStatements(
   return statementsOn(connect, table, clock)
 }
 
-/** The same on connections that somebody opens. */
+/** Like {@link openPostgresStatements}, on connections that `connect` opens. */
 export function statementsOn(
   connect: () => Promise<PostgresConnection>,
   table: string | undefined,

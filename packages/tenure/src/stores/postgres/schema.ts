@@ -2,21 +2,22 @@ import { checkOptions } from '../../options/check-options.ts'
 import { invalidOption } from '../../errors.ts'
 import { namesOf, type TableNames } from './names.ts'
 
-/** Of the tables as this version writes them. */
+/** Format of the tables that this version writes. */
 export const tableFormat = 1
 
-/** What another program's table raises, as SQLSTATE. */
+/** SQLSTATE raised for a table of another program. */
 export const foreignTable = 'TN001'
 
 /**
- * One statement that creates what is missing, by any number of processes at once. It touches nothing that is there, and
- * refuses what another program created under one of the names.
+ * One statement that creates what is missing, safe to run by any number of processes at once. It changes nothing that
+ * exists, and refuses relations that another program created under one of the names.
  *
- * Waiting for the lock brings a session no news of what others created meanwhile; reading a table, whichever, does.
+ * Waiting for the advisory lock does not refresh a session's view of what others created in the meantime. Reading any
+ * table does.
  *
- * Versions begin at a random number: where the tables are dropped and created again, none of them comes back.
+ * Versions begin at a random number, so that none repeats after the tables are dropped and recreated.
  *
- * `lockMs`: how long it waits for a lock. Default: as the session is set.
+ * `lockMs`: how long to wait for a lock. Default: the session's setting.
  */
 export function creation(
   { schema, leases, terms, meta, versions, notify, table }: TableNames,
@@ -93,17 +94,17 @@ function bare(quoted: string): string {
   return quoted.replace(/^.*\./, '').replaceAll('"', '')
 }
 
-/** What {@link postgresSchema} takes. */
+/** Options of {@link postgresSchema}. */
 export interface PostgresSchemaOptions {
   /** As for {@link postgresStore}. */
   readonly table?: string | undefined
-  /** Who is to campaign. With it, the rights that this role needs are part of the text. */
+  /** The role that campaigns. If set, the text also grants this role the rights that it needs. */
   readonly role?: string | undefined
 }
 
 /**
- * The statements that create what the store keeps its records in, and that give a role the rights to campaign: for a
- * migration, or for an administrator to run with `psql`. They may be run again.
+ * Returns the statements that create the store's tables and grant a role the rights to campaign: for a migration, or
+ * for an administrator to run with `psql`. They can be run repeatedly.
  *
  * @example
  * console.log(postgresSchema({ table: 'jobs.leases', role: 'worker' }))
@@ -112,7 +113,7 @@ export function postgresSchema(options: PostgresSchemaOptions = {}): string {
   checkOptions('postgresSchema()', options, { table: true, role: true })
   const { table = defaultTable, role } = options
   const names = namesOf(table)
-  // Not "if not exists", which asks for the right to create schemas even where there is nothing to create.
+  // Not "if not exists", which requires the right to create schemas even if the schema exists.
   const home = `do $tenure$
 begin
   if to_regnamespace('"${names.schema}"') is null then
@@ -133,5 +134,5 @@ end $tenure$`
   return `${statements.join(';\n')};\n`
 }
 
-/** Where the records are unless a table is named. */
+/** The default table for records. */
 export const defaultTable = 'tenure_leases'

@@ -16,21 +16,21 @@ import { isUsableAfter } from './failures.ts'
 import { preparing } from './prepared.ts'
 import { prepared } from './statements.ts'
 
-/** A connection of `pg`: a `Client` that is connected, or one that a pool gave away. */
+/** A connection of `pg`: a connected `Client`, or a client from a pool. */
 export interface PostgresNotifyingClient extends PostgresQueryClient {
   on(event: 'notification', listener: (message: { channel: string; payload?: string | undefined }) => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'end', listener: () => void): unknown
-  /** Of a client that a pool gave away. */
+  /** Only on a client from a pool. */
   release?(error?: Error): void
-  /** Of all others. */
+  /** On all other clients. */
   end?(): Promise<void>
-  /** While nothing is awaited, the store lets the process end. */
+  /** The store calls this while no call is pending, so that the process can end. */
   unref?(): void
   ref?(): void
 }
 
-/** A `sql` of `postgres` that nobody else uses. It keeps one connection more for what it listens to. */
+/** A `sql` of `postgres` that only this store uses. It opens one more connection for notifications. */
 export interface PostgresListeningSql extends PostgresSqlClient {
   listen(
     channel: string,
@@ -40,44 +40,49 @@ export interface PostgresListeningSql extends PostgresSqlClient {
   end(options?: { timeout?: number | undefined }): Promise<void>
 }
 
-/** What the option `connect` gives: a connection for this store alone. */
+/** What the option `connect` returns: a connection for this store alone. */
 export type PostgresConnection = PostgresNotifyingClient | PostgresListeningSql
 
-/** The payload after which every election is to be looked at. */
+/** The payload that tells every watch to read its election. */
 export const everything = '*'
 
-/** How long closing may take. */
+/** The time limit for closing a connection. */
 const farewellMs = 1_000
 
-/** How long the server may take to begin notifying. */
+/** How long the server may take to start notifications. */
 const listenMs = 10_000
 
-/** What a listener hears: a payload, or that from now on it hears nothing. */
+/** Receives a payload, or undefined once no more will arrive. */
 type Listener = (payload: string | undefined) => void
 
-/** One connection, as long as it lasts. */
+/** One connection during its lifetime. */
 interface Wire {
   readonly connection: PostgresConnection
   readonly send: Send
   readonly listeners: Set<Listener>
-  /** By their channels. */
+  /** Keyed by channel. */
   readonly listening: Map<string, Promise<unknown>>
-  /** Statements that were given up and have no answer yet. */
+  /** Number of abandoned statements without an answer so far. */
   unanswered: number
-  /** How many wait for an answer, or for notifications. Without any, the connection does not keep the process alive. */
+  /**
+   * Number of calls and watches that use the connection. If it is 0, the connection does not keep the process alive.
+   */
   waiting: number
   isOver: boolean
 }
 
 /**
- * One connection for statements and notifications, opened when it is needed, and again when it was lost or something
- * hangs on it.
+ * One connection for statements and notifications. It is opened when needed, and reopened when it is lost or a
+ * statement hangs on it.
  */
 export class Session {
   readonly #connect: () => PromiseLike<PostgresConnection>
   readonly #clock: Clock
   #wire: Wire | undefined
-  /** The newest. An older one may still bring a connection sooner: a place in a pool's queue, perhaps. */
+  /**
+   * The newest attempt to connect. An older one may still succeed first, for example from its position in a pool's
+   * queue.
+   */
   #opening: Promise<void> | undefined
   readonly #onArrival = new Set<() => void>()
   #isClosed = false
@@ -104,7 +109,7 @@ export class Session {
     }
   }
 
-  /** Resolves when all that is notified from now on is heard. Gives what ends that. */
+  /** Resolves once every later notification will be received. Returns a function that stops listening. */
   async listen(channel: string, listener: Listener, bound: Bound): Promise<() => void> {
     const wire = await this.#usable(bound)
     const stopWaiting = wait(wire)
@@ -124,7 +129,7 @@ export class Session {
     return stop
   }
 
-  /** The server's process, as the client learned it when it connected. A pooler makes up one of its own. */
+  /** The server process that the client saw when it connected. A pooler reports a process id of its own. */
   async backend(bound: Bound): Promise<number | undefined> {
     const { connection } = await this.#usable(bound)
     const id: unknown = Reflect.get(connection, 'processID')
@@ -134,7 +139,7 @@ export class Session {
   async close(): Promise<void> {
     this.#isClosed = true
     const ended = (this.#opening ?? Promise.resolve()).catch(() => {}).then(() => this.#farewell())
-    // A server that is gone answers no farewell.
+    // A server that is gone never answers the goodbye message.
     const late = new Promise<void>((resolve) => void this.#clock.setTimer(farewellMs, resolve, { background: true }))
     await Promise.race([ended, late])
   }
@@ -146,10 +151,10 @@ export class Session {
     await end(this.#wire)
   }
 
-  /** A connection on which nothing hangs. */
+  /** Returns a connection on which no statement hangs. */
   async #usable(bound: Bound): Promise<Wire> {
     for (;;) {
-      if (this.#isClosed) throw new TenureError('STOPPED', 'The store was closed.')
+      if (this.#isClosed) throw new TenureError('STOPPED', 'The store is closed.')
       if (isUsable(this.#wire)) return this.#wire
       if (this.#wire) void end(this.#wire)
       this.#wire = undefined
@@ -157,14 +162,14 @@ export class Session {
       try {
         await bound.race(opening)
       } catch (error) {
-        // It may hang: the next call is to try for itself.
+        // The attempt may hang, so the next call starts its own.
         if (this.#opening === opening) this.#opening = undefined
         throw error
       }
     }
   }
 
-  /** Resolves when a connection is there, whichever was the first. */
+  /** Resolves once any attempt has produced a connection. */
   #open(): Promise<void> {
     const opening = new Promise<void>((resolve, reject) => {
       const fail = (error: unknown) => {
@@ -183,7 +188,7 @@ export class Session {
     return opening
   }
 
-  /** Uses a connection, or gives it back where another one was faster. */
+  /** Uses a connection, or releases it if another one was faster. */
   async #arrive(connection: PostgresConnection): Promise<void> {
     if (this.#isClosed || isUsable(this.#wire)) {
       await giveBack(connection)
@@ -200,7 +205,10 @@ function isUsable(wire: Wire | undefined): wire is Wire {
   return wire?.unanswered === 0 && !wire.isOver
 }
 
-/** What `connect` gives, if the store can use it. `client` is what the rest of the program uses, perhaps. */
+/**
+ * Returns the connection that `connect` opened, if the store can use it. `client` is the client of the rest of the
+ * program, if any.
+ */
 export async function connection(
   connect: () => PromiseLike<PostgresConnection>,
   client: PostgresClient | undefined,
@@ -210,7 +218,7 @@ export async function connection(
   const has = (...methods: string[]) =>
     isObject && methods.every((method) => typeof Reflect.get(given, method) === 'function')
   if (!(has('query', 'on') && !isPool(given as object)) && !has('unsafe', 'listen')) {
-    const rule = 'it must give a connection of its own: pool.connect(), a Client of "pg", or the sql of "postgres"'
+    const rule = 'it must return a dedicated connection: pool.connect(), a Client of "pg", or the sql of "postgres"'
     throw invalidOption('connect', connect, rule)
   }
   const usable = given as PostgresConnection
@@ -218,7 +226,7 @@ export async function connection(
   if (client && isPool(client) && client.options?.max === 1 && has('release')) {
     await giveBack(usable)
     const text =
-      'The pool in option "client" has one connection (max: 1), and "connect" takes it for as long as the store lives: nothing else would ever get one. Set max to 2 or more, or let "connect" open a Client that is not of the pool.'
+      'The pool in option "client" has one connection (max: 1), which "connect" would keep as long as the store lives, so every other call would wait forever. Set max to 2 or more, or let "connect" open a separate Client.'
     throw optionError({ option: 'client' }, text)
   }
   return usable
@@ -243,7 +251,7 @@ function wireOn(connection: PostgresConnection): Wire {
   return wire
 }
 
-/** Somebody waits for this connection, so that the process must not end. Gives what ends that. */
+/** Keeps the process alive while a call or watch uses this connection. Returns a function that ends this. */
 function wait(wire: Wire): () => void {
   const { connection } = wire
   let isWaiting = true
@@ -257,10 +265,10 @@ function wait(wire: Wire): () => void {
   }
 }
 
-/** For everybody who listens on this connection. A connection that cannot listen is of no more use. */
+/** Starts listening for all watches of this connection. Ends the connection if it cannot listen. */
 async function startListening(wire: Wire, channel: string, clock: Clock): Promise<void> {
   const bound = new Bound(new AbortController().signal)
-  const text = `PostgreSQL did not begin to notify within ${listenMs} ms.`
+  const text = `PostgreSQL did not start notifications within ${listenMs} ms.`
   const late = () => bound.end(new TenureError('TIMEOUT', text, { retryable: true }))
   const timer = clock.setTimer(listenMs, late, { background: true })
   try {
@@ -276,7 +284,8 @@ async function startListening(wire: Wire, channel: string, clock: Clock): Promis
 function listenOn(wire: Wire, channel: string, bound: Bound): Promise<unknown> {
   const { connection, send } = wire
   if (!('listen' in connection)) return send(prepared(`listen "${channel}"`), [], bound)
-  // It connects again by itself; what was missed meanwhile is looked up.
+  // This client reconnects by itself. Afterwards every election is read again, because notifications may have been
+  // missed.
   const onMessage = (payload: string) => hear(wire, payload)
   return Promise.resolve(connection.listen(channel, onMessage, () => hear(wire, everything)))
 }
@@ -295,16 +304,16 @@ async function end(wire: Wire): Promise<void> {
   if (wire.isOver) return
   wire.isOver = true
   hear(wire, undefined)
-  await giveBack(wire.connection, new Error('The store does not use it any more.'))
+  await giveBack(wire.connection, new Error('The store no longer uses this connection.'))
 }
 
-/** What was not used yet goes back into its pool, as if it had not been asked for. */
+/** Releases a connection. Without an error, it returns to its pool for reuse. */
 async function giveBack(connection: PostgresConnection, error?: Error): Promise<void> {
   try {
     if ('listen' in connection) await connection.end({ timeout: 0 })
     else if (connection.release) connection.release(error)
     else await connection.end?.()
   } catch {
-    // It is gone, which is what was wanted.
+    // The connection is already closed.
   }
 }

@@ -2,11 +2,11 @@ import { isSameConfiguration, lookAgain } from '@tenure/internal/postgres-waits'
 import { TenureError } from '../../errors.ts'
 import type { PostgresRow, PostgresRows } from './client.ts'
 
-/** What a server says beside its answer, as clients of `pg` pass it on. */
+/** A notice that a server sends with its answer, as clients of `pg` forward it. */
 interface Notice {
   /** The SQLSTATE. */
   readonly code?: string | undefined
-  /** Where in the server's own source it was said. */
+  /** The server's source file that produced the notice. */
   readonly file?: string | undefined
 }
 
@@ -16,12 +16,12 @@ interface Noticing {
 }
 
 /**
- * Asks for an answer that stands. Three do not:
- * - What was written in a transaction that somebody else opened could be rolled back, and what was read in it be old;
- *   clients of `pg` know whether there is one.
- * - A commit whose wait for a synchronous standby was cancelled is there and can be lost by a failover. The server confirms
- *   it, and only warns; clients of `pg` pass that on, before the answer.
- * - A commit that was released from that wait, because `synchronous_standby_names` was emptied: see {@link unreleased}.
+ * Runs a statement and returns its answer only if it is final. Three kinds of answer are not:
+ * - A write inside a transaction that other code opened could be rolled back, and a read in it could be stale. Clients
+ *   of `pg` know whether a transaction is open.
+ * - A commit whose wait for a synchronous standby was canceled is visible, but a failover can lose it. The server
+ *   confirms the commit with only a warning, which clients of `pg` forward before the answer.
+ * - A commit was released from that wait because `synchronous_standby_names` was emptied. See {@link unreleased}.
  */
 export async function standing(
   client: object,
@@ -43,12 +43,13 @@ export async function standing(
   }
 }
 
-/** Sends a statement without parameters, over the same connection where the client has only one. */
+/** Sends a statement without parameters, on the same connection if the client has only one. */
 export type Look = (text: string) => PromiseLike<PostgresRows>
 
 /**
- * The rows, once it is certain that the commit was not released from its wait for a standby: the server confirms it as if
- * the standby had it. One more round trip, only for a write and only where the server waits for a standby.
+ * Returns the rows once it is certain that the commit was not released from its wait for a standby. The server confirms
+ * such a commit as if the standby had it. Costs one more round trip, only for writes and only if the server waits for a
+ * standby.
  */
 export async function unreleased(answer: PostgresRows, look: Look): Promise<readonly PostgresRow[]> {
   const rows = rowsOf(answer)
@@ -59,7 +60,7 @@ export async function unreleased(answer: PostgresRows, look: Look): Promise<read
   return rows
 }
 
-/** The rows, whichever way a client gives them. */
+/** The rows in either form that clients return. */
 function rowsOf(answer: PostgresRows): readonly PostgresRow[] {
   return 'rows' in answer ? answer.rows : answer
 }
@@ -68,7 +69,10 @@ function isNoticing(client: object): client is Noticing {
   return ['on', 'off'].every((name) => typeof Reflect.get(client, name) === 'function')
 }
 
-/** By its class: the words are in the server's language. Other warnings come from elsewhere, where that is said. */
+/**
+ * Recognizes the warning by its class, because the text is in the server's language. The file rules out other warnings,
+ * if the client reports it.
+ */
 function isCancelledWait({ code = '', file = 'syncrep.c' }: Notice): boolean {
   return (code.startsWith('01') || code.startsWith('57')) && file === 'syncrep.c'
 }
@@ -78,7 +82,7 @@ function committed(client: object, answer: PostgresRows): PostgresRows {
   const status: unknown = typeof ask === 'function' ? ask.call(client) : undefined
   if (status !== 'T' && status !== 'E') return answer
   const text =
-    'Somebody has opened a transaction on the connection that the store uses: what it grants could be rolled back. Give the store a Pool, or a connection that nothing else uses.'
+    'Other code opened a transaction on the connection of the store, so its grants could be rolled back. Pass a Pool to the store, or a connection that nothing else uses.'
   throw new TenureError('UNSAFE_SETTINGS', text, { retryable: true })
 }
 
@@ -89,6 +93,6 @@ function released(): TenureError {
 }
 
 function notWaitedFor(code: string): TenureError {
-  const text = `PostgreSQL was told not to wait for its standby any more (${code}). What it has written could be lost by a failover: whether it was done is not known.`
+  const text = `PostgreSQL stopped waiting for its standby (${code}). A failover could lose this write, so its outcome is unknown.`
   return new TenureError('BACKEND_UNAVAILABLE', text, { retryable: true })
 }

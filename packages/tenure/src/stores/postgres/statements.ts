@@ -2,52 +2,59 @@ import { createHash } from 'node:crypto'
 import { isLimited, lockLimit, waited } from '@tenure/internal/postgres-waits'
 import type { TableNames } from './names.ts'
 
-/** A statement, and which of its caller's values it takes, in the order of its parameters. */
+/** A statement, and the names of its parameters in their order. */
 export interface Statement {
   readonly text: string
   readonly parameters: readonly string[]
-  /** For connections that keep it prepared. Made of the text: one name always means the same statement. */
+  /**
+   * The name under which connections keep it prepared. Derived from the text, so a name always means the same
+   * statement.
+   */
   readonly name: string
 }
 
 /**
- * Every statement of the store. Each stands alone, so that a pooler may give every one another connection. Each that
- * writes waits for a lock no longer than its caller does. Parameters and answers are texts: what clients make of numbers
- * and times differs. The names of columns are single words: some clients are set to rewrite others.
+ * All statements of the store. Each is independent, so that a pooler may send each on another connection. Each
+ * statement that writes waits for a lock no longer than its caller waits. Parameters and results are text, because
+ * clients convert numbers and times differently. Column names are single words, because some clients are configured to
+ * rewrite others.
  */
 export interface Statements {
-  /** What the server is, and what the tables are. */
+  /** Returns the server's version and the format and completeness of the tables. */
   readonly look: Statement
-  /** Whether there is a table for records. */
+  /** Returns whether the table for records exists. */
   readonly exists: Statement
   readonly find: Statement
-  /** Over a record, where the highest term and its duration stay, and the server judges nothing: a renewal, a release. */
+  /**
+   * Overwrites a record if the highest term and its duration stay the same and the server does not judge expiry: a
+   * renewal or a release.
+   */
   readonly renew: Statement
-  /** Over a record, and the highest term with it. */
+  /** Overwrites a record together with the highest term. */
   readonly take: Statement
-  /** Where there is no record, and never was a term. */
+  /** Inserts a record if there is neither a record nor a term. */
   readonly first: Statement
-  /** Where there is no record, but a term. */
+  /** Inserts a record if there is a term but no record. */
   readonly again: Statement
-  /** A record that is there, over itself. A commit that waits for a standby waits for all before it. */
+  /** Rewrites a record unchanged. A commit that waits for a standby also waits for all commits before it. */
   readonly confirm: Statement
-  /** A record that is there. */
+  /** Deletes a record. */
   readonly forget: Statement
-  /** Likewise, with the highest term. */
+  /** Deletes a record together with its highest term. */
   readonly forgetTerm: Statement
   readonly list: Statement
 }
 
-/** Looked at in every write: the setting may be another one for each connection. */
+/** Checked in every write, because the setting may differ between connections. */
 const isDurable = `current_setting('synchronous_commit') <> 'off'`
 
-/** What differs in every record. See `versionOf`. */
+/** The part that differs in every record. See `versionOf`. */
 const uniquePart = 'left(right(record, 14), 12)'
 
-/** The longest record that fits into a notification, which may have less than 8000 bytes. */
+/** The longest record that fits into a notification, which must be shorter than 8000 bytes. */
 const longestNotified = 7_900
 
-/** A lease that the server judges must still be, at the moment of writing, what it was judged to be. */
+/** If the server judges expiry, the judgment must still hold at the moment of the write. */
 function isStill(endsAt: string): string {
   return `case :judged when 'held' then ${endsAt} > clock_timestamp() when 'over' then ${endsAt} <= clock_timestamp() else true end`
 }
@@ -57,13 +64,13 @@ export function statementsFor({ leases, terms, meta, versions }: TableNames): St
   const version = `nextval('${versions}')`
   const duration = 'cast(:leaseMs as double precision)'
   const end = `clock_timestamp() + cast(:endsInMs as double precision) * interval '1 millisecond'`
-  // Only who trusts the server's clock keeps it up to date; to everybody else it says nothing.
+  // Only stores that trust the server's clock keep this column up to date. All others ignore it.
   const keptEnd = `case when :judged <> 'unjudged' then ${end} end`
   const isSeen = `election = :election and version = cast(:version as bigint) and ${uniquePart} = :unique and ${isDurable} and ${isLimited}`
   const limits = lockLimit(':lockMs')
   const update = `
     update ${leases} as lease set record = :record, version = ${version}, ends_at = ${end} from limits where ${isSeen}`
-  // In the statement itself: a trigger for every renewal would cost as much as the renewal.
+  // Notify in the statement itself: a trigger would cost as much as the renewal.
   const written = `cast(version as text) as version, pg_notify(:channel,
     case when octet_length(:record) > ${longestNotified} then '-' || :election else version || ' ' || :record end), ${waited}`
   const insert = `
@@ -121,7 +128,7 @@ export function statementsFor({ leases, terms, meta, versions }: TableNames): St
   }
 }
 
-/** Puts `$1`, `$2`, ... in the place of names. */
+/** Replaces names with `$1`, `$2`, ... */
 function statement(named: string): Statement {
   const parameters: string[] = []
   const text = named.replace(/:(\w+)/g, (_, name: string) => {
@@ -131,7 +138,7 @@ function statement(named: string): Statement {
   return prepared(text, parameters)
 }
 
-/** A statement as it is sent. */
+/** A statement in the form in which it is sent. */
 export function prepared(text: string, parameters: readonly string[] = []): Statement {
   const short = text.replace(/\s+/g, ' ').trim()
   return { text: short, parameters, name: `tenure_${createHash('sha256').update(short).digest('hex').slice(0, 40)}` }

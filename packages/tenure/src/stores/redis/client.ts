@@ -4,7 +4,7 @@ import { IoredisLink } from './ioredis-link.ts'
 import type { Link } from './link.ts'
 import { NodeRedisLink } from './node-redis-link.ts'
 
-/** What `createClient`, `createCluster` or `createSentinel` of `redis` 4, 5 or 6 gives. */
+/** The result of `createClient`, `createCluster` or `createSentinel` of `redis` 4, 5 or 6. */
 export interface NodeRedisStoreClient {
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   evalSha(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
@@ -13,39 +13,39 @@ export interface NodeRedisStoreClient {
 /** A client of `redis`, or a `Redis` or `Cluster` of `ioredis` 5 or 6. */
 export type RedisClient = IoredisClient | NodeRedisStoreClient
 
-/** Anything that can be made again with the same settings. */
+/** A client that can be duplicated with the same settings. */
 interface Duplicable {
   duplicate(...overrides: object[]): RedisClient
   readonly options?: { readonly socket?: object; readonly sentinelCommandTimeout?: number }
 }
 
-/** Nothing else ends a question to a sentinel whose connection is half open. */
+/** Nothing else ends a query to a sentinel whose connection is half open. */
 export const sentinelTimeoutMs = 2_000
 
 const needed = ['eval', 'connect', 'subscribe', 'on']
 
-/** Refuses what is not a client. */
+/** Throws if the value is not a client. */
 export function checkClient(client: unknown): asserts client is RedisClient {
   const isObject = typeof client === 'object' && client !== null
   if (isObject && needed.every((name) => typeof Reflect.get(client, name) === 'function')) return
-  // A pool has no subscribe(), and could send WAIT over another connection than what it is to wait for.
-  const rule = 'it must be a client of "ioredis" or "redis", and not a pool'
-  if (typeof client === 'string') throw invalidOption('client', client, `${rule}: new Redis(url); or openStore(url)`)
-  throw invalidOption('client', client, client === undefined ? `${rule}, or "connect" must make one` : rule)
+  // A pool has no subscribe(), and it could send WAIT on another connection than the write.
+  const rule = 'it must be a client of "ioredis" or "redis", not a pool'
+  if (typeof client === 'string') throw invalidOption('client', client, `${rule}: use new Redis(url) or openStore(url)`)
+  throw invalidOption('client', client, client === undefined ? `${rule}, unless "connect" is set` : rule)
 }
 
-/** Refuses a client that cannot be made a second time. */
+/** Throws if the client cannot be duplicated. */
 export function checkDuplicable(client: RedisClient): asserts client is RedisClient & Duplicable {
   if (typeof Reflect.get(client, 'duplicate') === 'function') return
-  throw invalidOption('client', client, 'it has no duplicate(): give "connect", a function that makes such a client')
+  throw invalidOption('client', client, 'it has no duplicate(): set "connect", a function that creates such a client')
 }
 
-/** A client of the store's own, with the settings of the caller's, not connected yet. */
+/** A client for the store itself, with the settings of the caller's client, not connected yet. */
 export function duplicateOf(client: RedisClient & Duplicable): RedisClient {
-  // Nothing is sent again, or sent once it is too late: a connection that is lost stays lost, with all that waits in it.
+  // Commands must not be resent or sent late: a lost connection stays lost, together with everything queued on it.
   if (!isIoredis(client)) {
     const { options } = client
-    // A cluster, or what asks sentinels, hides its own; it is closed with the first call that is given up.
+    // Clusters and sentinel clients do not expose their settings. The store closes them with the first abandoned call.
     if (isScattered(client) || options === undefined) return client.duplicate()
     return client.duplicate({
       socket: { ...options.socket, reconnectStrategy: false },
@@ -69,12 +69,12 @@ export function duplicateOf(client: RedisClient & Duplicable): RedisClient {
   })
 }
 
-/** A client as the store uses it. */
+/** Wraps a client in the interface that the store uses. */
 export function linkOf(client: RedisClient): Link {
   return isIoredis(client) ? new IoredisLink(client, isIoredisCluster(client)) : new NodeRedisLink(client)
 }
 
-/** Whether WAIT may go over another connection than what it is to wait for. */
+/** True if WAIT may use another connection than the write that it waits for. */
 export function isScattered(client: RedisClient): boolean {
   return isCluster(client) || 'getSentinelNode' in client
 }

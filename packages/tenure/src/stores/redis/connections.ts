@@ -4,18 +4,18 @@ import { Connection, replyCodeOf, type Link } from './link.ts'
 
 interface Shared {
   readonly connection: Connection
-  /** Those that still wait, by what ends their waiting when the connection is lost. */
+  /** The pending calls, each by the function that rejects it when the connection is lost. */
   readonly calls: Set<(cause: unknown) => void>
-  /** No call is sent here any more; it is closed with the last one that still waits. */
+  /** No new calls are sent on this connection. It is closed after its last pending call. */
   isRetired: boolean
 }
 
-/** What a server says where another connection may help: to the primary, or with another password. */
+/** Error codes after which another connection may help: to the primary, or with another password. */
 const misplaced = new Set(['READONLY', 'MASTERDOWN', 'LOADING', 'CLUSTERDOWN', 'NOAUTH', 'WRONGPASS'])
 
 /**
- * One connection at a time, opened when it is needed. A call that is given up takes its connection with it: what waits
- * there, in whichever queue, is never sent, and the next call is not held up by a connection that is only half open.
+ * Keeps one connection at a time, opened when needed. An abandoned call closes its connection: commands that are still
+ * queued are never sent, and a half-open connection does not delay the next call.
  */
 export class Connections {
   readonly #open: () => Promise<Link>
@@ -25,7 +25,7 @@ export class Connections {
     this.#open = open
   }
 
-  /** Runs one action, for no longer than its bound. */
+  /** Runs one action, until its bound ends at the latest. */
   async use<T>(bound: Bound, action: (link: Link) => Promise<T>): Promise<T> {
     const shared = (this.#current ??= this.#connect())
     let lose = (_cause: unknown): void => undefined
@@ -52,7 +52,7 @@ export class Connections {
     }
   }
 
-  /** Calls that still wait keep theirs until they end. */
+  /** Pending calls keep their connection until they end. */
   close(): void {
     if (this.#current) this.#retire(this.#current)
   }
@@ -63,7 +63,10 @@ export class Connections {
     return shared
   }
 
-  /** A client that connects again by itself would go on with half a call elsewhere: at another primary, say. */
+  /**
+   * Destroys a lost connection. A client that reconnects by itself would continue half a call elsewhere, for example on
+   * another primary.
+   */
   #lose(shared: Shared, cause: unknown): void {
     this.#retire(shared)
     shared.connection.destroy()
@@ -83,7 +86,7 @@ function settle({ connection, calls, isRetired }: Shared): void {
   else connection.link?.hold(false)
 }
 
-/** Whether the connection is to blame, rather than what was asked of it. */
+/** True if the connection caused the error, false if the command did. */
 function isBroken(error: unknown): boolean {
   const code = replyCodeOf(error)
   return !isTenureError(error) && (code === '' || misplaced.has(code))

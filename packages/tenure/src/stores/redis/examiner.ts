@@ -6,18 +6,18 @@ import { informing } from './script.ts'
 
 const oldestVersion = 6
 
-/** How long a look counts: somebody may change the settings of a server that is connected. */
+/** How long a check stays valid. Someone may change the settings of a server while it is connected. */
 const examinedForMs = 60_000
-/** How many keys of a cluster are remembered as examined. */
+/** The maximum number of cluster keys that are remembered as checked. */
 const remembered = 10_000
 
 interface Examination {
   readonly atMs: number
-  /** Undefined once it is over. */
+  /** Undefined once the check has finished. */
   pending: Promise<void> | undefined
 }
 
-/** Looks at each server once per connection, before anything is kept there, and now and then afterwards. */
+/** Checks each server once per connection before anything is stored there, and periodically afterwards. */
 export class Examiner {
   readonly #clock: Clock
   readonly #known = new WeakMap<Link, Map<string, Examination>>()
@@ -27,13 +27,13 @@ export class Examiner {
   }
 
   /**
-   * Rejects if the server that has this key could drop it, only copies another one, or is too old; undefined if it was
-   * found to be right just now.
+   * Rejects if the server that holds this key could evict it, is a replica, or is too old. Returns undefined if the
+   * server passed a recent check.
    */
   examine(link: Link, key: string): Promise<void> | undefined {
     const places = this.#known.get(link) ?? new Map<string, Examination>()
     this.#known.set(link, places)
-    // Each key of a cluster may be on a server of its own.
+    // In a cluster, each key may be on another server.
     const place = link.isCluster ? key : ''
     const nowMs = this.#clock.monotonicMs()
     const last = places.get(place)
@@ -54,20 +54,20 @@ export class Examiner {
 
 async function examined(link: Link, key: string): Promise<void> {
   const answers = await informedBy(link, key, ['server', 'memory', 'replication'])
-  // One that is set to take writes keeps them to itself. Said as the others say it.
+  // A writable replica keeps writes to itself. Throw the error that a read-only replica would return.
   if (answers.get('role') === 'slave') throw new Error('READONLY its role is "slave"')
   const version = answers.get('redis_version')
   if (version !== undefined && !(Number.parseInt(version) >= oldestVersion)) throw isTooOld(version)
   const policy = answers.get('maxmemory_policy')
   if (policy === undefined) {
     const text =
-      'This Redis hides its settings. Make sure that its maxmemory-policy is not one of allkeys-*: such a server drops leases when it is full, and two could lead.'
+      'This Redis does not reveal its settings. Make sure that its maxmemory-policy is not one of allkeys-*: such a server evicts leases when it is full, and two candidates could lead at once.'
     return adviseOnce('UNSAFE_SETTINGS', text)
   }
   if (policy.startsWith('allkeys-')) throw dropsKeys(policy)
 }
 
-/** The lines of some sections of INFO. */
+/** Returns the lines of some sections of INFO, by name. */
 export async function informedBy(link: Link, key: string, sections: string[]): Promise<Map<string, string>> {
   const answers = await link.evaluate(informing, [key], sections)
   const lines = (Array.isArray(answers) ? answers : []).flatMap((answer) => String(answer).split('\r\n'))
@@ -75,11 +75,11 @@ export async function informedBy(link: Link, key: string, sections: string[]): P
 }
 
 function isTooOld(version: string): TenureError {
-  const text = `This store needs Redis ${oldestVersion} or newer, and this one says that it is ${version}.`
+  const text = `This store needs Redis ${oldestVersion} or newer, but this server reports version ${version}.`
   return new TenureError('BACKEND_UNAVAILABLE', text)
 }
 
 function dropsKeys(policy: string): TenureError {
-  const text = `The maxmemory-policy of this Redis is ${policy}: when it is full it drops keys, leases too, and two could lead. Set noeviction or one of volatile-*, which keep the keys of this store, or use a Redis of its own.`
+  const text = `The maxmemory-policy of this Redis is ${policy}: when it is full, it evicts keys, including leases, and two candidates could lead at once. Set noeviction or one of volatile-*, which keep the keys of this store, or use a dedicated Redis.`
   return new TenureError('UNSAFE_SETTINGS', text)
 }

@@ -8,47 +8,49 @@ interface Known {
   readonly text: string
 }
 
-/** What `ACL SETUSER` is to give to a user of this store. */
+/** The rights to grant with `ACL SETUSER` to a user of this store. */
 export const redisRights =
   '~tenure:* &tenure:* +@connection +eval +evalsha +get +mset +set +persist +publish +subscribe +unsubscribe +info +scan +wait +config|get'
 
-/** What is worth more words than Redis has for it. */
+/** Redis errors that need more explanation than Redis gives. */
 const known: Readonly<Record<string, Known>> = {
   READONLY: unavailable(
-    'This Redis is a replica. Connect to the primary, or through Sentinel, which knows where it is',
+    'This Redis is a replica. Connect to the primary, or through Sentinel, which finds the primary',
   ),
   MASTERDOWN: unavailable('This Redis is a replica that has lost its primary'),
   LOADING: unavailable('Redis is still loading its data'),
   BUSY: unavailable('Redis is busy with a script'),
-  OOM: unavailable('Redis is full: it has reached maxmemory and takes no writes. Give it more, or remove something'),
-  MISCONF: unavailable('Redis takes no writes, because it cannot save them to its disk'),
-  NOREPLICAS: unavailable('Redis takes no writes, because too few replicas follow it (min-replicas-to-write)'),
-  CLUSTERDOWN: unavailable('The Redis cluster takes no calls'),
+  OOM: unavailable('Redis has reached maxmemory and refuses writes. Raise maxmemory, or remove some keys'),
+  MISCONF: unavailable('Redis refuses writes because it cannot save them to disk'),
+  NOREPLICAS: unavailable('Redis refuses writes because it has too few replicas (min-replicas-to-write)'),
+  CLUSTERDOWN: unavailable('The Redis cluster is down and refuses commands'),
   TRYAGAIN: unavailable('The Redis cluster is moving this slot'),
   MOVED: isCluster(),
   ASK: isCluster(),
   CROSSSLOT: isCluster(),
-  NOAUTH: unauthorized('Redis asks for a password. Give one in the URL, in TENURE_STORE_PASSWORD or to the client'),
-  WRONGPASS: unauthorized('Redis refuses the user or the password'),
+  NOAUTH: unauthorized('Redis requires a password. Set it in the URL, in TENURE_STORE_PASSWORD, or in the client'),
+  WRONGPASS: unauthorized('Redis rejected the user name or the password'),
   SENTINEL: unauthorized(
-    'The sentinels refuse the user or the password, or ask for one. Give "sentinelPassword" in the URL, TENURE_SENTINEL_PASSWORD, or the same to the client',
+    'The sentinels require a password, or rejected the user name or the password. Set "sentinelPassword" in the URL, TENURE_SENTINEL_PASSWORD, or the sentinel password of the client',
   ),
-  NOPERM: unauthorized(`The Redis user lacks a right. With its prefix in place of "tenure:" it needs ${redisRights}`),
+  NOPERM: unauthorized(
+    `The Redis user lacks a permission. It needs ${redisRights} (replace "tenure:" with the prefix of the store)`,
+  ),
   DATABASE: {
     code: 'BACKEND_UNAVAILABLE',
     retryable: false,
-    text: 'Redis refuses the database that was asked for, and this store never takes another one in its place: two could lead. Correct the number at the end of the URL, or "databases" of the server',
+    text: 'Redis rejected the database number, and the store never falls back to another database, because two candidates could then lead at once. Correct the number at the end of the URL, or the setting "databases" of the server',
   },
   SELECT: unauthorized(
-    'The Redis user may not select a database. Give it that right (+select), or use database 0, which needs none',
+    'The Redis user may not select a database. Grant it +select, or use database 0, which does not need it',
   ),
   CLOSED: unavailable(
-    'The connection to Redis was closed by the other side, or on the way. If it always is: does that port want TLS (rediss:), or does something else answer there',
+    'The connection to Redis was closed by the server or the network. If this persists, check whether the port requires TLS (rediss:) and whether it belongs to Redis',
   ),
   WRONGTYPE: {
     code: 'RECORD_INVALID',
     retryable: false,
-    text: 'A key of this election belongs to another program. Choose another prefix with the option "prefix"',
+    text: 'A key of this election belongs to another program. Set the option "prefix" to another prefix',
   },
 }
 
@@ -65,27 +67,27 @@ function isCluster(): Known {
   return { code: 'BACKEND_UNAVAILABLE', retryable: false, text }
 }
 
-/** What a client threw, as an error of this library that says what to do; `place` is what the call was about. */
+/** Converts an error of the client to a library error that says what to do. `place` names the keys of the call. */
 export function failureOf(error: unknown, place: string): Error {
   if (isTenureError(error)) return error
-  // The caller's own signal.
+  // The abort of the caller's own signal.
   if (error instanceof Error && error.name === 'AbortError') return error
-  const own = messageOf(error).trim() || 'it did not say why'
+  const own = messageOf(error).trim() || 'no reason given'
   const reply = codeOf(error)
-  const other = unavailable(reply === '' ? 'The connection to Redis failed' : 'Redis refuses the call')
+  const other = unavailable(reply === '' ? 'The connection to Redis failed' : 'Redis rejected the call')
   const { code, retryable, text } = known[reply] ?? other
   return new TenureError(code, `${text} (${place}): ${own}`.replace(/\.?$/, '.'), { retryable, cause: error })
 }
 
-/** What is known by its words, because its first one says too little. */
+/** Errors that are recognized by their text, because their first word is too general. */
 const worded: readonly (readonly [RegExp, string])[] = [
-  // How ioredis says what the last of them said.
+  // ioredis reports the last sentinel's error this way.
   [/^All sentinels .*: (NOAUTH|WRONGPASS|ERR AUTH) /s, 'SENTINEL'],
-  // How servers before version 6 say it, and those that have no passwords at all.
+  // From servers before version 6, and from servers without passwords.
   [/^ERR (AUTH |invalid password|Client sent AUTH)/, 'WRONGPASS'],
-  // How the clients say it, without a reason.
+  // From the clients, without a reason.
   [/^(Connection is closed|Socket closed unexpectedly)/, 'CLOSED'],
-  // The answers to SELECT.
+  // Replies to SELECT.
   [/^ERR (DB index is out of range|invalid DB index|value is not an integer)/, 'DATABASE'],
   [/^ERR SELECT is not allowed in cluster mode/, 'MOVED'],
   [/^NOPERM .*'select'/, 'SELECT'],

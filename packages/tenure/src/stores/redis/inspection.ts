@@ -2,7 +2,7 @@ import type { Finding } from '../finding.ts'
 import { informedBy } from './examiner.ts'
 import type { Link } from './link.ts'
 
-/** What is wrong with the server's settings, the worst first. */
+/** Problems with the server's settings, worst first. */
 export async function inspect(
   link: Link,
   { prefix, waitForReplicas }: { readonly prefix: string; readonly waitForReplicas: number },
@@ -15,10 +15,10 @@ export async function inspect(
   const isLogged = info.get('aof_enabled') === '1'
   if (info.has('aof_enabled') && !isLogged) {
     const isSaved = settings.get('save') !== ''
-    const lost = isSaved ? 'what was written since its last snapshot' : 'everything'
+    const lost = isSaved ? 'all writes since its last snapshot' : 'everything'
     say(
       'unsafe',
-      `appendonly is off: a restart of Redis forgets ${lost}, leases and terms too, and two can lead. Set appendonly yes.`,
+      `appendonly is off: a restart of Redis loses ${lost}, including leases and terms, and two candidates can lead at once. Set appendonly yes.`,
     )
   }
   const replicas = Number(info.get('connected_slaves') ?? 0)
@@ -26,17 +26,20 @@ export async function inspect(
   if (replicas > 0 && least === 0 && waitForReplicas === 0) {
     say(
       'unsafe',
-      `Its replicas (${replicas}) follow asynchronously: a failover can lose a lease or a term that was granted, and two can lead. Give the store waitForReplicas: ${replicas}, or set min-replicas-to-write, which bounds how long.`,
+      `Its replicas (${replicas}) are asynchronous: a failover can lose a granted lease or term, and two candidates can lead at once. Set waitForReplicas: ${replicas} on the store, or set min-replicas-to-write on the server, which limits how long this can last.`,
     )
   }
   if (isLogged && settings.get('appendfsync') !== undefined && settings.get('appendfsync') !== 'always') {
     say(
       'tight',
-      `appendfsync is ${settings.get('appendfsync')}: when its machine crashes, Redis can lose the last seconds. Set it to always.`,
+      `appendfsync is ${settings.get('appendfsync')}: if its machine crashes, Redis can lose the last seconds of writes. Set it to always.`,
     )
   }
   if (settings.size === 0 || info.size === 0) {
-    say('tight', 'Redis hides its settings: whether it drops, saves and replicates keys has to be looked up elsewhere.')
+    say(
+      'tight',
+      'Redis does not reveal its settings. Check with its operator whether it evicts, persists and replicates keys.',
+    )
   }
   return findings
 }
@@ -49,14 +52,14 @@ async function settingsOf(link: Link): Promise<Map<string, string>> {
       const value = valueIn(await command?.('CONFIG', 'GET', name), name)
       if (value !== undefined) settings.set(name, value)
     } catch {
-      // Many who rent out servers hide them.
+      // Many hosting providers hide these settings.
       return settings
     }
   }
   return settings
 }
 
-/** Clients give names and values in a row, or as the protocol's maps. */
+/** Clients return names and values as a flat array, or as a map. */
 function valueIn(answer: unknown, name: string): string | undefined {
   if (Array.isArray(answer)) return answer.length > 1 ? String(answer[1]) : undefined
   if (answer instanceof Map) return answer.has(name) ? String(answer.get(name)) : undefined

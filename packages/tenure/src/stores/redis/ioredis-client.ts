@@ -1,9 +1,9 @@
 /** An argument of a Redis command. */
 export type RedisArgument = string | Buffer
 
-/** What is needed of a client of `ioredis`: `Redis` and `Cluster` fit. */
+/** The part of an `ioredis` client that is needed. `Redis` and `Cluster` match it. */
 export interface IoredisClient {
   eval(script: string, numberOfKeys: number, ...keysAndArguments: RedisArgument[]): Promise<unknown>
-  /** Tells this client from the other one. */
+  /** Distinguishes this client from one of `redis`. */
   readonly defineCommand: unknown
 }

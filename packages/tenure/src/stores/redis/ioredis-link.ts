@@ -2,11 +2,11 @@ import type { Bound } from '../../http/bound.ts'
 import { evaluated, type Command, type Link } from './link.ts'
 import type { Script } from './script.ts'
 
-/** What is used of a `Redis` or `Cluster`. */
+/** The part of a `Redis` or `Cluster` that is used. */
 interface Ioredis {
   readonly status: string
   readonly options?: { readonly keyPrefix?: string | undefined; readonly db?: number | undefined }
-  /** Of a connection: the database that was selected last, or is to be. */
+  /** Of a connection: the database that was selected last, or is about to be selected. */
   readonly condition?: { readonly select?: number | undefined } | null
   readonly stream?: { ref?(): void; unref?(): void } | null
   connect(): Promise<void>
@@ -20,7 +20,7 @@ interface Ioredis {
   on(event: string, listener: (...values: unknown[]) => void): unknown
 }
 
-/** A client of `ioredis` as the store uses it. */
+/** Adapts a client of `ioredis`. */
 export class IoredisLink implements Link {
   readonly keyPrefix: string
   readonly #client: Ioredis
@@ -32,7 +32,7 @@ export class IoredisLink implements Link {
     this.#client = client as Ioredis
     this.isCluster = isCluster
     this.keyPrefix = this.#client.options?.keyPrefix ?? ''
-    // The first one says why, the others follow from it.
+    // The first error is the reason. The others follow from it.
     this.#client.on('error', (error) => void (this.#cause ??= reasonOf(error)))
     this.#client.on('message', (channel, message) =>
       this.#channels.get(String(channel))?.(String(message), String(channel)),
@@ -57,8 +57,8 @@ export class IoredisLink implements Link {
   }
 
   /**
-   * The client selects it by itself, and goes on in database 0 if that is refused, where it would lead beside those who
-   * are in the right one. Here a refusal is the end of the connection.
+   * Selects the database again, explicitly. The client selects it by itself but stays in database 0 if that is refused,
+   * and would then lead alongside candidates in the right database. Here a refusal ends the connection.
    */
   async #selectDatabase(): Promise<void> {
     const { condition, options } = this.#client
@@ -113,7 +113,7 @@ export class IoredisLink implements Link {
   }
 }
 
-/** A cluster that cannot be reached says why in the error of its last node. */
+/** A cluster that is unreachable reports the reason in the error of its last node. */
 function reasonOf(error: unknown): unknown {
   return error instanceof Error ? (Reflect.get(error, 'lastNodeError') ?? error) : error
 }

@@ -2,31 +2,34 @@ import { messageOf } from '@tenure/internal/message'
 import type { Bound } from '../../http/bound.ts'
 import type { Script } from './script.ts'
 
-/** What one server of Redis answers to a command. */
+/** Sends a command to one Redis server and returns its answer. */
 export type Command = (...words: string[]) => Promise<unknown>
 
-/** A client of the store's own, of either package. */
+/** A client that belongs to the store, from either package. */
 export interface Link {
-  /** What the client itself puts before each key. */
+  /** The prefix that the client itself adds to each key. */
   readonly keyPrefix: string
   readonly isCluster: boolean
-  /** Called once, before anything else. Rejects with the reason, without trying again. */
+  /** Called once, before anything else. Rejects with the reason, without retrying. */
   connect(): Promise<void>
-  /** After `bound` has ended, nothing more is sent. */
+  /** Sends nothing more after `bound` has ended. */
   evaluate(script: Script, keys: string[], args: string[], bound?: Bound): Promise<unknown>
-  /** Every primary: one, or those of a cluster, always in the same order. */
+  /** All primaries: one, or those of a cluster, always in the same order. */
   nodes(): Promise<readonly Command[]>
   subscribe(channel: string, onMessage: (message: string, channel: string) => void): Promise<void>
   unsubscribe(channel: string): Promise<unknown>
   /** Called when the connection is lost. */
   onLost(listener: (cause: unknown) => void): void
-  /** Whether it keeps the process running, as it must while somebody waits for it. A cluster's does so all the time. */
+  /**
+   * Whether the connection keeps the process running, as it must while a call is pending. A cluster's connections
+   * always do.
+   */
   hold(isBusy: boolean): void
-  /** Closes it at once, with all that waits in it, even while it is being connected. */
+  /** Closes the connection immediately, together with everything queued on it, even while it is connecting. */
   destroy(): void
 }
 
-/** Runs a script by its name, and by its text where Redis does not know it yet. */
+/** Runs a script by its hash, or by its text if Redis does not have it yet. */
 export async function evaluated(
   byName: () => Promise<unknown>,
   byText: () => Promise<unknown>,
@@ -40,21 +43,21 @@ export async function evaluated(
   }
 }
 
-/** How Redis before version 7 wraps what it says to a command of a script. */
+/** How Redis before version 7 wraps errors of commands in a script. */
 const inScript = /^ERR Error running script \(call to \w+\): (?:@user_script: ?\d+: )+-?/
 
-/** The word with which Redis begins an error; empty if the error is not Redis' own. */
+/** The first word of a Redis error. Empty if the error does not come from Redis. */
 export function replyCodeOf(error: unknown): string {
   const said = messageOf(error).replace(inScript, '')
   if (/^(ERR )?The user executing the script can't/.test(said)) return 'NOPERM'
   return /^([A-Z]{3,}) /.exec(said)?.[1] ?? ''
 }
 
-/** A link, from the moment that it is wanted. */
+/** A connection that may still be connecting. */
 export class Connection {
   /** The link, once it is connected. */
   readonly ready: Promise<Link>
-  /** The same, without waiting. */
+  /** The link without waiting. Undefined until it is connected. */
   link: Link | undefined
   readonly #made: Promise<Link>
 
@@ -65,11 +68,11 @@ export class Connection {
       this.link = link
       return link
     })
-    // The call that waits for it gets the error.
+    // The call that waits for the connection gets the error.
     this.ready.catch(() => {})
   }
 
-  /** Called once, when it could not be made or was lost. */
+  /** Called once, when connecting failed or the connection was lost. */
   onLost(listener: (cause: unknown) => void): void {
     this.ready.then((link) => link.onLost(listener), listener)
   }

@@ -1,17 +1,20 @@
 import type { Bound } from '../../http/bound.ts'
 import { Connection, type Link } from './link.ts'
 
-/** What is heard on a channel: a message, or undefined once nothing will be heard any more. */
+/** Receives the messages of a channel, then undefined once no more will arrive. */
 export type Ear = (message: string | undefined) => void
 
-/** The connection for messages: Redis takes no other commands on one that listens. It is open while somebody listens. */
+/**
+ * The connection for subscriptions, because Redis accepts no other commands on it. It is open while there are
+ * listeners.
+ */
 export class Listener {
   readonly #open: () => Promise<Link>
   readonly #ears = new Map<string, Set<Ear>>()
-  /** How many wait to be connected. Others that end, or are given up, leave the connection to them. */
+  /** How many calls are waiting to be connected. While there are any, nobody else closes the connection. */
   #waiting = 0
   #connection: Connection | undefined
-  /** One for all: a client keeps each listener of a channel that it has not seen yet, as long as the channel is heard. */
+  /** One handler for all channels: the client keeps every new handler of a channel for as long as it is subscribed. */
   readonly #hear = (message: string, channel: string): void => {
     for (const ear of this.#ears.get(channel) ?? []) ear(message)
   }
@@ -20,7 +23,7 @@ export class Listener {
     this.#open = open
   }
 
-  /** Resolves once everything that is published from now on is heard; gives what ends it. */
+  /** Resolves once every message published from now on will be received. Returns a function that stops listening. */
   async listen(channelOf: (link: Link) => string, ear: Ear, bound: Bound): Promise<() => void> {
     const connection = (this.#connection ??= this.#connect())
     let link: Link
@@ -38,14 +41,14 @@ export class Listener {
     this.#ears.set(channel, ears.add(ear))
     const end = () => {
       ears.delete(ear)
-      // By now the channel may be listened to on another connection.
+      // The channel may be in use on another connection by now.
       if (ears.size > 0 || this.#ears.get(channel) !== ears) return
       this.#ears.delete(channel)
       if (this.#ears.size === 0 && this.#waiting === 0) this.close()
       else link.unsubscribe(channel).catch(() => {})
     }
     try {
-      // Even where it was subscribed to already: that may still be under way.
+      // Subscribe even if the channel is already subscribed: that subscription may still be in flight.
       await bound.race(link.subscribe(channel, this.#hear))
     } catch (error) {
       end()
@@ -54,7 +57,7 @@ export class Listener {
     return end
   }
 
-  /** Ends the connection, and so every watch on it. */
+  /** Closes the connection, which ends every watch on it. */
   close(): void {
     const connection = this.#connection
     this.#connection = undefined

@@ -1,22 +1,22 @@
 import type { Clock } from '../../clock.ts'
 import type { Bound } from '../../http/bound.ts'
 
-/** A message, that there was none for long, or that no more will come. */
+/** A message, the fact that none arrived for a while, or the fact that no more will arrive. */
 export type News = { readonly message: string } | 'silence' | 'closed'
 
-/** Keeps the newest message of a channel until it is asked for. */
+/** Holds the newest message of a channel until it is read. */
 export class Mailbox {
   #news: News | undefined
   #wake: (() => void) | undefined
 
-  /** Undefined: no more will come. */
+  /** Undefined means that no more messages will arrive. */
   put(message: string | undefined): void {
     if (this.#news === 'closed') return
     this.#news = message === undefined ? 'closed' : { message }
     this.#wake?.()
   }
 
-  /** The next message, or `silence` if there was none for `silenceMs`. Rejects when its bound ends. */
+  /** The next message, or `silence` if none arrived for `silenceMs`. Rejects when its bound ends. */
   async next(silenceMs: number, clock: Clock, bound: Bound): Promise<News> {
     const put = new Promise<void>((resolve) => {
       this.#wake = resolve

@@ -7,7 +7,7 @@ interface Evaluated {
   readonly arguments: string[]
 }
 
-/** A server of a cluster, with its clients. */
+/** A server of a cluster with its clients. */
 interface Member {
   readonly address?: string
   readonly client?: NodeRedis | Promise<NodeRedis>
@@ -15,11 +15,11 @@ interface Member {
   readonly pubSubClient?: NodeRedis | Promise<NodeRedis>
 }
 
-/** What is used of a client, a cluster or a sentinel. */
+/** The part of a client, cluster or sentinel that is used. */
 interface NodeRedis {
   readonly isOpen?: boolean
   connect(): Promise<unknown>
-  /** Closes at once. In version 4 it is called `disconnect`, and gives a promise. */
+  /** Closes immediately. In version 4 it is called `disconnect` and returns a promise. */
   destroy?(): unknown
   disconnect?(): Promise<unknown>
   ref?(): void
@@ -37,7 +37,7 @@ interface NodeRedis {
   on(event: string, listener: (...values: unknown[]) => void): unknown
 }
 
-/** A client of `redis` as the store uses it. */
+/** Adapts a client of `redis`. */
 export class NodeRedisLink implements Link {
   readonly keyPrefix = ''
   readonly isCluster: boolean
@@ -45,7 +45,7 @@ export class NodeRedisLink implements Link {
   readonly #isSingle: boolean
   readonly #listeners = new Set<(cause: unknown) => void>()
   #cause: unknown
-  /** Undefined until it is begun. */
+  /** Undefined until connecting has begun. */
   #connecting: Promise<unknown> | undefined
   #hasSocket = false
   #isDestroyed = false
@@ -56,7 +56,7 @@ export class NodeRedisLink implements Link {
     this.#isSingle = !this.isCluster && !this.#client.getSentinelNode
     this.#client.on('error', (error) => {
       this.#cause ??= error
-      // A cluster, or what asks sentinels, goes on when one of its connections fails.
+      // A cluster or sentinel client keeps working when one of its connections fails.
       if (this.#isSingle) this.#lose()
       if (this.#isDestroyed) void this.#end()
     })
@@ -71,7 +71,7 @@ export class NodeRedisLink implements Link {
     const client = this.#client
     if (client.isOpen) return
     await new Promise<void>((resolve, reject) => {
-      // A client that tries again and again would never say why it cannot.
+      // A client that keeps retrying would never report why it cannot connect.
       this.#listeners.add((cause) => reject(cause))
       this.#connecting = client.connect()
       this.#connecting.then(
@@ -84,7 +84,7 @@ export class NodeRedisLink implements Link {
   evaluate({ text, sha }: Script, keys: string[], args: string[], bound?: Bound): Promise<unknown> {
     const client = this.#client
     if (this.isCluster) {
-      // By the key, which version 4 does not find in a script's arguments by itself.
+      // Route by the key, because version 4 does not find the key among a script's arguments.
       const send = (...words: string[]) =>
         client.sendCommand(keys[0], false, [...words, String(keys.length), ...keys, ...args])
       return evaluated(
@@ -136,16 +136,16 @@ export class NodeRedisLink implements Link {
   destroy(): void {
     if (this.#isDestroyed) return
     this.#isDestroyed = true
-    // A client that is closed before it has a socket opens that all the same, and cannot be closed any more: once it
-    // has it, or has failed.
+    // A client that is closed before it has a socket still opens the socket and can then no longer be closed. So wait
+    // until it has the socket, or has failed.
     if (this.#isSingle && this.#connecting && !this.#hasSocket) return
     const end = () => void this.#end()
     end()
-    // A cluster opens the others all the same, too.
+    // A cluster also keeps opening its other connections.
     if (!this.#isSingle) this.#connecting?.then(end, end)
   }
 
-  /** A cluster gives up at the first of its clients that is closed already: they are closed one by one. */
+  /** Closes the clients of a cluster one by one, because the cluster's own method stops at the first closed client. */
   async #end(): Promise<void> {
     const client = this.#client
     const { masters = [], replicas = [], pubSubNode } = this.isCluster ? client : {}
@@ -165,6 +165,6 @@ async function ended(one: NodeRedis | Promise<NodeRedis>): Promise<void> {
     const client = await one
     await (client.destroy ?? client.disconnect)?.call(client)
   } catch {
-    // It is closed already.
+    // It is already closed.
   }
 }

@@ -6,9 +6,9 @@ import type { InspectableStore } from '../finding.ts'
 import { redisStore, type RedisStoreOptions } from '../redis.ts'
 import { sentinelTimeoutMs, type RedisClient } from './client.ts'
 
-/** What a URL must be. */
+/** The required form of a URL. */
 export const redisUrlRule =
-  'it must be "redis://user:password@host:6379/0", or "rediss://" for TLS, percent-encoded; "?sentinel=NAME" or "?cluster=true" with "host:port,host:port"; also "prefix", "waitForReplicas" and, for sentinels, "sentinelUser" and "sentinelPassword"'
+  'it must be "redis://user:password@host:6379/0" ("rediss://" for TLS), percent-encoded. Several hosts ("host:port,host:port") need "?sentinel=NAME" or "?cluster=true". Also allowed are "prefix", "waitForReplicas" and, for sentinels, "sentinelUser" and "sentinelPassword"'
 
 interface Host {
   readonly host: string
@@ -20,25 +20,28 @@ interface Login {
   readonly password: Provided | undefined
 }
 
-/** What a URL says. */
+/** A parsed URL. */
 interface Address extends Login {
   readonly hosts: readonly Host[]
   readonly isSecure: boolean
   readonly database: number
   readonly sentinel: string | undefined
-  /** For the sentinels, which have a password of their own, or none. */
+  /** For the sentinels, which have their own password or none. */
   readonly sentinelLogin: Login
   readonly isCluster: boolean
   readonly options: Pick<RedisStoreOptions, 'prefix' | 'waitForReplicas'>
 }
 
-/** Opens the store that a URL names, with `ioredis` or `redis` of the user's project; undefined if it names none. */
+/**
+ * Opens the store that a URL names, using `ioredis` or `redis` from the user's project. Undefined if the URL is
+ * invalid.
+ */
 export async function openRedis(url: string, environment: Environment): Promise<InspectableStore | undefined> {
   const address = addressOf(url, environment)
   if (!address) return undefined
   const make = await makerFor(address)
   const tls = address.isSecure ? environmentTls(environment) : undefined
-  // Asked for again for each connection: passwords and certificates are replaced now and then.
+  // Read again for each connection, because passwords and certificates are rotated.
   const connect = async () =>
     make({
       password: await provide('password', address.password),
@@ -62,7 +65,7 @@ function addressOf(url: string, environment: Environment): Address | undefined {
   }
   const isCluster = cluster === 'true'
   if (hosts.length > 1 && !isCluster && sentinel === undefined) return undefined
-  // A cluster has no other.
+  // A cluster has only database 0.
   if (isCluster && Number(database ?? 0) !== 0) return undefined
   if ((sentinelUser !== undefined || sentinelPassword !== undefined) && sentinel === undefined) return undefined
   try {
@@ -81,12 +84,12 @@ function addressOf(url: string, environment: Environment): Address | undefined {
       },
     }
   } catch {
-    // A percent sign that begins nothing.
+    // An incomplete percent-encoding.
     return undefined
   }
 }
 
-/** What the URL leaves out comes from the environment. */
+/** Takes what the URL omits from the environment. */
 function loginOf(
   given: { user: string | undefined; password: string | undefined },
   environment: Environment,
@@ -106,7 +109,7 @@ function hostOf(name: string, usualPort: number): Host | undefined {
   return host === undefined ? undefined : { host, port: Number(port ?? usualPort) }
 }
 
-/** What is asked for again for each connection. */
+/** Secrets that are read again for each connection. */
 interface Secrets {
   readonly password: string | undefined
   readonly sentinelPassword: string | undefined
@@ -115,7 +118,7 @@ interface Secrets {
 
 type Maker = (secrets: Secrets) => RedisClient
 
-/** Connections end by the deadlines of the calls; this one ends an attempt that nobody waits for any more. */
+/** Limits a connection attempt that no call waits for anymore. Other attempts end with the deadline of their call. */
 const connectTimeout = 5_000
 
 async function makerFor(address: Address): Promise<Maker> {
@@ -130,13 +133,13 @@ async function driver(name: string): Promise<object | undefined> {
   try {
     return await loadDriver(name)
   } catch (error) {
-    // A package that is there and cannot be loaded is reported.
+    // A package that is installed but cannot be loaded is reported.
     if (isTenureError(error) && error.message.includes('needs the package')) return undefined
     throw error
   }
 }
 
-/** What is used of the package `ioredis`. */
+/** The part of the package `ioredis` that is used. */
 interface Ioredis {
   readonly Redis: new (options: object) => RedisClient
   readonly Cluster: new (nodes: readonly Host[], options: object) => RedisClient
@@ -171,7 +174,7 @@ function ioredisMaker({ Redis, Cluster }: Ioredis, address: Address): Maker {
   }
 }
 
-/** What is used of the package `redis`; version 4 has no `createSentinel`. */
+/** The part of the package `redis` that is used. Version 4 has no `createSentinel`. */
 interface NodeRedis {
   createClient(options: object): RedisClient
   createCluster(options: object): RedisClient
@@ -205,7 +208,7 @@ function nodeRedisMaker(redis: NodeRedis, address: Address): Maker {
   }
 }
 
-/** Clients take what is undefined for a setting. */
+/** Removes undefined values, because the clients would treat them as set. */
 function definedOf(settings: Readonly<Record<string, unknown>>): object {
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined))
 }

@@ -5,8 +5,8 @@ import type { Link } from './link.ts'
 const scannedAtOnce = '1000'
 
 /**
- * The elections whose records a page shows. It goes over all keys of all servers, a part at a time: where the next page
- * begins is the server, Redis' own cursor, and the last key of that part that was shown.
+ * Returns the elections on one page. Scans all keys of all servers in batches. The position of the next page is the
+ * server, Redis' own cursor, and the last key of that batch that was returned.
  */
 export async function scanned(link: Link, prefix: string, { after, limit }: Page) {
   const start = `${link.keyPrefix}${prefix}{`
@@ -39,14 +39,14 @@ function placeOf(after: string | undefined): string[] {
   if (after === undefined) return []
   const place = /^(\d+)\.(\d+)\.(.*)$/s.exec(after)
   if (place) return [...place]
-  throw invalidOption('after', after, 'it must be the "next" of the page before')
+  throw invalidOption('after', after, 'it must be the "next" value of the previous page')
 }
 
 function pageOf(encoded: string[], next: string | undefined) {
   return { names: encoded.flatMap(decoded), next }
 }
 
-/** Keys that only look like ours are left out. */
+/** Skips keys that only resemble the store's keys. */
 function decoded(name: string): string[] {
   try {
     const election = decodeURIComponent(name)

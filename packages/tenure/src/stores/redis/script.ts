@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** A script, and the name under which Redis remembers it. */
+/** A script, and the hash under which Redis caches it. */
 export interface Script {
   readonly text: string
   readonly sha: string
@@ -11,26 +11,26 @@ function scriptOf(lines: string): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/** What means a key that is not there, where a text is compared. */
+/** Stands for a missing key in a comparison. */
 const absent = '-'
-/** Equal to nothing: it is only asked what is there. */
+/** Equal to no stored text: for a call that only reads. */
 const nothing = '?'
 
-/** What is there, and the beginning of what is done if that is not what was judged. */
+/** Reads both keys and begins the branch for a state that differs from the judged one. */
 const ifOther = `
 local record, term = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
 local version = record and '=' .. string.match(record, '^[^ ]*') or '${absent}'
 if ARGV[1] ~= version or ARGV[2] ~= (term and '=' .. term or '${absent}') then`
 
 /**
- * Compares, writes and answers; Redis runs nothing else meanwhile. A key of another type is refused by `GET`, before
- * anything is written, and both keys are written by one command or not at all.
+ * Compares, writes and answers in one script, during which Redis runs nothing else. `GET` rejects a key of another type
+ * before anything is written, and one command writes both keys or neither.
  *
- * PERSIST changes nothing about a key that never expires. It is a write all the same, so that a replica, or a primary
- * that may take no writes, refuses to be read too: what it shows may be old. One that is full can be read.
+ * PERSIST does not change a key that never expires. But it counts as a write, so a replica or a primary that must not
+ * accept writes also refuses the read, whose result could be stale. A primary that is out of memory can still be read.
  *
- * Where replicas are waited for, a read writes the term as it is: WAIT waits for the writes of its own connection, and
- * those before them. What another one wrote, and no replica has yet, is not to be shown.
+ * With replicas to wait for, a read rewrites the term unchanged: WAIT covers only the writes of its own connection and
+ * those before them. Without this, a read could show another connection's write that no replica has yet.
  */
 export const swapping = scriptOf(`
 ${ifOther}
@@ -43,7 +43,7 @@ redis.pcall('PUBLISH', ARGV[5], ARGV[3] .. '\\n' .. ARGV[4])
 return { 1 }
 `)
 
-/** Compares as {@link swapping} does, and removes the record; the term too, if the fourth argument says so. */
+/** Compares as {@link swapping} does and removes the record, and the term too if the fourth argument is 1. */
 export const forgetting = scriptOf(`
 ${ifOther} return { 0 } end
 redis.call('DEL', KEYS[1])
@@ -52,15 +52,18 @@ redis.pcall('PUBLISH', ARGV[3], '')
 return { 1 }
 `)
 
-/** What a read gives to {@link swapping}. */
+/** The arguments of {@link swapping} for a read. */
 export const looking: readonly string[] = [nothing, nothing, '', '', '']
 
-/** A version or a text as {@link swapping} compares it. */
+/** Encodes a version or text for the comparison in {@link swapping}. */
 export function compared(text: string | undefined): string {
   return text === undefined ? absent : `=${text}`
 }
 
-/** Sections of INFO from the server that has the key, which in a cluster is one of many; an error as its text. */
+/**
+ * Returns sections of INFO from the server that holds the key, which matters in a cluster. An error is returned as its
+ * text.
+ */
 export const informing = scriptOf(`
 local answers = {}
 for index, section in ipairs(ARGV) do

@@ -5,7 +5,7 @@ interface Place {
   Key: string
 }
 
-/** What is used of an `S3` of `@aws-sdk/client-s3`. */
+/** The part of an `S3` of `@aws-sdk/client-s3` that is used. */
 export interface S3Api {
   getObject(
     input: Place,
@@ -36,11 +36,11 @@ export interface S3Api {
   ): Promise<{ readonly Rules?: readonly LifecycleRule[] | undefined }>
 }
 
-/** A rule by which a bucket deletes or moves objects, as far as this store reads it. */
+/** A rule by which a bucket deletes or moves objects, in the part that this store reads. */
 export interface LifecycleRule {
   readonly ID?: string | undefined
   readonly Status?: string | undefined
-  /** How it was said before there was `Filter`. */
+  /** The older form of `Filter`. */
   readonly Prefix?: string | undefined
   readonly Filter?:
     | {

@@ -3,7 +3,7 @@ import { awsNameOf, awsStatusOf } from '../aws/failures.ts'
 import type { Finding } from '../finding.ts'
 import type { LifecycleRule, S3Api } from './api.ts'
 
-/** What is wrong with a bucket, the worst first. A setting that the caller may not read is left out. */
+/** Problems with a bucket, worst first. Skips settings that the caller may not read. */
 export async function inspectBucket(
   call: AwsCaller<S3Api>,
   bucket: string,
@@ -16,7 +16,7 @@ export async function inspectBucket(
   const own = rules.filter((rule) => rule.Status === 'Enabled' && reaches(rule, folder))
   const findings: Finding[] = []
   for (const rule of own.filter(({ Expiration: { Days: days, Date: date } = {} }) => days !== undefined || date)) {
-    const text = `The lifecycle rule ${JSON.stringify(rule.ID ?? '')} deletes objects in "${folder}": an election that nobody leads for that long begins again at term 1. Except this prefix from it.`
+    const text = `The lifecycle rule ${JSON.stringify(rule.ID ?? '')} deletes objects in "${folder}": an election without a leader for that long restarts at term 1. Exclude this prefix from the rule.`
     findings.push({ risk: 'unsafe', text })
   }
   if (versioning === 'Enabled' && !own.some((rule) => rule.NoncurrentVersionExpiration)) {
@@ -24,13 +24,13 @@ export async function inspectBucket(
     findings.push({ risk: 'tight', text })
   }
   for (const rule of own.filter(({ Transitions: moves = [] }) => moves.length > 0)) {
-    const text = `The lifecycle rule ${JSON.stringify(rule.ID ?? '')} moves objects in "${folder}" to another storage class, which may be slow to read. Except this prefix from it.`
+    const text = `The lifecycle rule ${JSON.stringify(rule.ID ?? '')} moves objects in "${folder}" to another storage class, which may be slow to read. Exclude this prefix from the rule.`
     findings.push({ risk: 'tight', text })
   }
   return findings
 }
 
-/** Whether a rule may apply to what is below the folder. No object of this store has tags. */
+/** True if a rule may apply to objects in the folder. The objects of this store have no tags. */
 function reaches({ Prefix: old, Filter: filter = {} }: LifecycleRule, folder: string): boolean {
   if (filter.Tag || (filter.And?.Tags?.length ?? 0) > 0) return false
   const prefix = filter.Prefix ?? filter.And?.Prefix ?? old ?? ''
@@ -41,7 +41,7 @@ async function known<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer
   } catch (error) {
-    // There are none, or this user or this server does not say.
+    // There are none, or the user may not read them, or the server does not support them.
     if (awsNameOf(error) === 'NoSuchLifecycleConfiguration') return undefined
     if ([403, 405, 501].includes(awsStatusOf(error) ?? 0)) return undefined
     throw error

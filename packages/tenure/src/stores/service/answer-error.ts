@@ -2,10 +2,10 @@ import { TenureError, type ErrorCode, type ErrorDetails } from '../../errors.ts'
 import { objectOf } from '../../http/body.ts'
 import type { Head, HttpAnswer } from '../../http/http-client.ts'
 
-/** The service refused a request, or its answer does not fit what was asked. */
+/** The service refused a request, or its answer does not match the request. */
 export class AnswerError extends TenureError {
   readonly status: number
-  /** How long the service asks the caller to wait. That binds nobody: a leader has its own deadline. */
+  /** How long the service asks the caller to wait. It is not binding: a leader has its own deadline. */
   readonly retryAfterMs: number | undefined
 
   constructor(
@@ -13,7 +13,7 @@ export class AnswerError extends TenureError {
     message: string,
     { status, retryAfterMs, ...details }: ErrorDetails & { status: number; retryAfterMs?: number | undefined },
   ) {
-    // Another kind of server at the address will not become an election service.
+    // If another kind of server is at the address, retrying does not help.
     const passing = code === 'BACKEND_UNAVAILABLE' && (status < 300 || status >= 500)
     super(code, message, { retryable: code === 'RATE_LIMITED' || passing, ...details })
     this.status = status
@@ -21,50 +21,54 @@ export class AnswerError extends TenureError {
   }
 }
 
-/** Codes of the service that a store reports as they are. */
+/** Error codes of the service that a store passes through unchanged. */
 const codes = ['INVALID_TTL', 'INVALID_REQUEST', 'NOT_FOUND', 'TOO_LARGE', 'RATE_LIMITED'] as const
 
 const asAnotherNode = {
   option: 'identity',
-  advice: 'Choose the identity as the token or the certificate names this node.',
+  advice: 'Set the identity to the node name in the token or the certificate.',
 }
-const withoutRight = { advice: 'Ask whoever runs the service for that right, or show another token.' }
-const noGroup = { option: 'election', advice: 'Correct the name, or have the group created.' }
+const withoutRight = { advice: 'Ask the operator of the service for this permission, or use another token.' }
+const noGroup = { option: 'election', advice: 'Correct the name, or create the group.' }
 
-/** The error that an answer reports, where it is neither what was asked for nor a refusal. */
+/** The error for an answer that is neither the expected one nor a refusal. */
 export function errorOf(name: string, { status, headers, text }: HttpAnswer): AnswerError {
   const body = jsonOf(headers, text)
   const said = typeof body?.['error'] === 'string' ? body['error'] : undefined
   const message = typeof body?.['message'] === 'string' ? quote(body['message']) : undefined
   const retryAfterMs = retryAfterOf(body, headers)
-  const wait = retryAfterMs === undefined ? '' : ` It asks to wait ${Math.ceil(retryAfterMs)} ms.`
+  const wait = retryAfterMs === undefined ? '' : ` Retry after ${Math.ceil(retryAfterMs)} ms.`
   const error = (code: ErrorCode, what: string, details?: ErrorDetails) =>
     new AnswerError(code, `${name} ${what}`, { status, retryAfterMs, ...details })
   if (status === 401) {
     const why = message === undefined ? '' : ` ${message}`
-    const what = `does not know who asks (401). Look at the token or the certificate.${why}`
+    const what = `could not authenticate the caller (401). Check the token or the certificate.${why}`
     return error('UNAUTHORIZED', what, { option: 'token' })
   }
   if (status === 403) {
     const details = body?.['field'] === 'node_id' ? asAnotherNode : withoutRight
-    return error('UNAUTHORIZED', `forbids it (403). ${message ?? 'It does not say why.'} ${details.advice}`, details)
+    return error(
+      'UNAUTHORIZED',
+      `denied the request (403). ${message ?? 'It gave no reason.'} ${details.advice}`,
+      details,
+    )
   }
   if (said === undefined)
     return error(
       status === 429 ? 'RATE_LIMITED' : 'BACKEND_UNAVAILABLE',
-      `gave an answer (${status}) that is not one of an election service.${wait}`,
+      `answered ${status}, but not in the format of an election service.${wait}`,
     )
   const code = codes.find((known) => known === said) ?? 'BACKEND_UNAVAILABLE'
-  const what = `answered ${status} ${quote(said)}: ${message ?? 'it does not say why.'}${wait}`
+  const what = `answered ${status} ${quote(said)}: ${message ?? 'no reason given.'}${wait}`
   return code === 'NOT_FOUND' ? error(code, `${what} ${noGroup.advice}`, noGroup) : error(code, what)
 }
 
-/** An answer that is not understood counts as no answer. */
+/** The error for an answer that cannot be understood. It counts as no answer. */
 export function misunderstood(name: string, what: string, status: number): AnswerError {
-  return new AnswerError('BACKEND_UNAVAILABLE', `${name} gave an answer that is not understood: ${what}.`, { status })
+  return new AnswerError('BACKEND_UNAVAILABLE', `${name} sent a malformed response: ${what}.`, { status })
 }
 
-/** A body that says it is JSON, and is an object. */
+/** Parses a body that is declared as JSON. Undefined if it is not a JSON object. */
 export function jsonOf(headers: Head['headers'], text: string): Record<string, unknown> | undefined {
   return /^application\/json\b/i.test(headers['content-type'] ?? '') ? objectOf(text) : undefined
 }
@@ -76,7 +80,7 @@ function retryAfterOf(body: Record<string, unknown> | undefined, headers: Head['
   return seconds !== undefined && /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1000 : undefined
 }
 
-/** What comes from outside goes into logs and terminals. */
+/** Sanitizes external text, because it goes into logs and terminals. */
 function quote(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').slice(0, 300)

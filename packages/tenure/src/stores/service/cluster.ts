@@ -7,7 +7,7 @@ import type { CallOptions } from '../../lease-store.ts'
 import { credentialsOf, type ServiceCredentials } from './options.ts'
 import { errorOf, jsonOf, misunderstood } from './answer-error.ts'
 
-/** What the service was asked and has answered: what was wanted, or that somebody else leads. */
+/** An answer of the service: the expected one, or a refusal because another node leads. */
 export interface Reply {
   readonly refused: boolean
   readonly body: Record<string, unknown>
@@ -18,7 +18,10 @@ const clusterHeader = 'tenure-cluster-id'
 /** The addresses of one cluster. */
 export class Cluster {
   readonly #endpoints: Endpoints
-  /** Of the first answer. From then on no other cluster is believed, nor asked for anything. */
+  /**
+   * Cluster id of the first answer. After that, the store rejects answers of any other cluster and sends it nothing
+   * more.
+   */
   #id: string | undefined
 
   constructor(addresses: readonly URL[], credentials: ServiceCredentials, clock: Clock) {
@@ -30,7 +33,7 @@ export class Cluster {
     this.#endpoints = new Endpoints(peers, clock, ['WRONG_CLUSTER'])
   }
 
-  /** Sends a request within one deadline for all addresses, and gives what `take` makes of an expected answer. */
+  /** Sends a request, with one deadline for all addresses. Returns the result of `take` for an expected answer. */
   call<T>(
     request: Pick<HttpCall, 'method' | 'path' | 'body'>,
     call: CallOptions,
@@ -48,7 +51,7 @@ export class Cluster {
     })
   }
 
-  /** The lines of an event stream. Another address is asked only if it cannot be opened. */
+  /** The lines of an event stream. Tries another address only if the stream cannot be opened. */
   stream(
     path: string,
     headers: Readonly<Record<string, string>>,
@@ -79,7 +82,7 @@ export class Cluster {
     const body = jsonOf(headers, text)
     const refused = status === 409 && body?.['error'] === 'NOT_LEADER'
     if (!expected.includes(status) && !refused) throw errorOf(name, answer)
-    if (!body) throw misunderstood(name, `${status} without an object of JSON`, status)
+    if (!body) throw misunderstood(name, `${status} without a JSON object`, status)
     this.#adopt(name, answer)
     return { refused, body }
   }
@@ -89,22 +92,22 @@ export class Cluster {
     if (head.status !== 200) throw errorOf(name, { ...head, text: await text() })
     const type = head.headers['content-type'] ?? 'nothing'
     if (!/^text\/event-stream\b/i.test(type)) {
-      throw misunderstood(name, 'a watch gave no event stream; is there a proxy in between?', head.status)
+      throw misunderstood(name, 'the watch returned no event stream (check for a proxy in between)', head.status)
     }
     this.#adopt(name, head)
   }
 
-  /** Fails closed: a lease of another cluster is held by nobody here, and its terms are not ours. */
+  /** Fails closed: a lease in another cluster does not count here, and neither do its terms. */
   #checkCluster(name: string, { headers }: Head): void {
     const id = headers[clusterHeader]
     if (id === undefined || this.#id === undefined || id === this.#id) return
-    const text = `${name} keeps the data of cluster ${shown(id)}, but this store has worked with cluster ${shown(this.#id)} before. Nothing is believed or asked of it. Name addresses of one cluster only; after its data were replaced on purpose, start this program again.`
+    const text = `${name} keeps the data of cluster ${shown(id)}, but this store was using cluster ${shown(this.#id)}, so it ignores that address. Configure addresses of one cluster only. If the data was replaced on purpose, restart this program.`
     throw new TenureError('WRONG_CLUSTER', text)
   }
 
   #adopt(name: string, { status, headers }: Head): void {
     const id = headers[clusterHeader]
-    if (typeof id !== 'string' || id === '') throw misunderstood(name, `there is no ${clusterHeader}`, status)
+    if (typeof id !== 'string' || id === '') throw misunderstood(name, `it has no ${clusterHeader} header`, status)
     this.#id ??= id
   }
 }

@@ -7,12 +7,12 @@ import { isToken, notInToken, type ServiceCredentials } from './options.ts'
 
 const othersRead = 0o004
 
-/** The credentials from the environment, where a service is named by its address alone. */
+/** The credentials from the environment, for a service that is configured only by its URL. */
 export function environmentCredentials(environment: Environment): ServiceCredentials {
   const tokenFile = environmentFile(environment, 'TENURE_TOKEN_FILE')
   const { TENURE_TOKEN: token } = environment
   if (token && tokenFile) {
-    throw invalidOption('TENURE_TOKEN_FILE', environment['TENURE_TOKEN_FILE'], 'TENURE_TOKEN is set as well')
+    throw invalidOption('TENURE_TOKEN_FILE', environment['TENURE_TOKEN_FILE'], 'TENURE_TOKEN is also set')
   }
   return {
     token: token || (tokenFile && (() => tokenIn(tokenFile(), environment['TENURE_TOKEN_FILE']))),
@@ -20,15 +20,15 @@ export function environmentCredentials(environment: Environment): ServiceCredent
   }
 }
 
-/** A token is all that it takes to speak for its node. Windows has no modes of this kind. */
+/** Warns if other users can read the token, because it is enough to act as this node. Windows has no such modes. */
 function adviseOnReaders(path = ''): void {
   const { mode } = statSync(path, { throwIfNoEntry: false }) ?? { mode: 0 }
   if (process.platform === 'win32' || (mode & othersRead) === 0) return
-  adviseOnce('UNSAFE_PERMISSIONS', `Every user of this machine can read the token in ${path}: chmod 600 ${path}`)
+  adviseOnce('UNSAFE_PERMISSIONS', `Every user of this machine can read the token in ${path}. Run: chmod 600 ${path}`)
 }
 
 function tokenIn(text: string, path: string | undefined): string {
   adviseOnReaders(path)
-  if (!isToken(text)) throw unavailable(`The token in ${path} holds ${notInToken}.`)
+  if (!isToken(text)) throw unavailable(`The token in ${path} contains ${notInToken}.`)
   return text
 }

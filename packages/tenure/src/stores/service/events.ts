@@ -1,11 +1,11 @@
 /** One event of a stream. */
 export interface ServerEvent {
-  /** Where to go on after it; undefined if it has no place of its own. */
+  /** The position after this event, from which to resume. Undefined if the event has no position. */
   readonly id: string | undefined
   readonly data: string
 }
 
-/** Server-Sent Events out of lines. Names of events and times to wait are passed over: nothing here uses them. */
+/** Parses Server-Sent Events from lines. Ignores event names and retry times, which nothing here uses. */
 export async function* eventsOf(lines: AsyncIterable<string>): AsyncGenerator<ServerEvent, void, undefined> {
   let id: string | undefined
   let data: string[] = []

@@ -10,28 +10,28 @@ import {
   type ProvidedTls,
 } from '../../http/provided.ts'
 
-/** What is presented to the service. */
+/** The credentials for the service. */
 export interface ServiceCredentials extends ProvidedTls {
   readonly token?: Provided | undefined
 }
 
-/** The addresses of one cluster, checked against what would be sent there. */
+/** Parses the addresses of one cluster and checks that the credentials may be sent there. */
 export function addressesOf(url: unknown, credentials: ServiceCredentials): URL[] {
   const texts: unknown[] = Array.isArray(url) ? url : [url]
-  if (texts.length === 0) throw invalidOption('url', url, 'it must name at least one service')
+  if (texts.length === 0) throw invalidOption('url', url, 'it must contain at least one URL')
   const addresses = new Map(texts.map(addressOf).map((address) => [address.href, address]))
   for (const address of addresses.values()) checkSafe(address, credentials)
   return [...addresses.values()]
 }
 
 function addressOf(text: unknown): URL {
-  const rule = 'it must be the http: or https: address of an election service, without anything after its path'
+  const rule = 'it must be the http: or https: URL of an election service, without a query or fragment'
   const shown = typeof text === 'string' ? redactedUrl(text) : text
   if (typeof text !== 'string' || !URL.canParse(text)) throw invalidOption('url', shown, rule)
   const address = new URL(text)
-  // The address is shown in messages, this one as well.
+  // Remove the password, because errors show the address.
   if (address.username || address.password) {
-    throw invalidOption('url', address.host, 'no password may be in the address of a service: pass a token')
+    throw invalidOption('url', address.host, 'the URL of a service must not contain a password: pass a token')
   }
   const sound = /^https?:$/.test(address.protocol) && !address.search && !address.hash
   if (!sound) throw invalidOption('url', shown, rule)
@@ -40,28 +40,29 @@ function addressOf(text: unknown): URL {
 
 function checkSafe({ protocol, hostname, href }: URL, { token, ca, cert, key }: ServiceCredentials): void {
   if (protocol === 'https:') return
-  if (ca ?? cert ?? key) throw invalidOption('url', href, 'ca, cert and key need an https: address')
+  if (ca ?? cert ?? key) throw invalidOption('url', href, 'ca, cert and key require an https: URL')
   if (token === undefined || isLoopbackHost(hostname)) return
-  throw invalidOption('url', href, 'a token must not cross a network in the clear: use https:')
+  throw invalidOption('url', href, 'a token must not cross a network unencrypted: use https:')
 }
 
-/** What is presented must be text, or a function that gives some. */
+/** Checks that each credential is a string, or a function that returns one. */
 export function checkCredentials(credentials: ServiceCredentials): void {
   const { token } = credentials
   checkProvided('token', token)
-  if (typeof token === 'string' && !isToken(token)) throw invalidOption('token', '***', `it must hold no ${notInToken}`)
+  if (typeof token === 'string' && !isToken(token))
+    throw invalidOption('token', '***', `it must not contain ${notInToken}`)
   checkProvidedTls(credentials)
 }
 
-/** The credentials as they are now. */
+/** The current credentials. */
 export async function credentialsOf(credentials: ServiceCredentials): Promise<Credentials> {
   const [token, tls] = await Promise.all([provide('token', credentials.token, isToken), provideTls(credentials)])
   return { authorization: token === undefined ? undefined : `Bearer ${token.trim()}`, tls }
 }
 
-/** A header takes nothing else, and what Node says of it would be hard to understand. */
+/** True if the text can be sent in a header. For other texts, Node's own error would be hard to understand. */
 export function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text.trim())
 }
 
-export const notInToken = 'blanks, line breaks or letters beyond ASCII'
+export const notInToken = 'spaces, line breaks or non-ASCII characters'

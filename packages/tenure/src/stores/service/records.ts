@@ -1,37 +1,37 @@
-/** The service's answers as records. Whatever is not wholly understood is nonsense. */
+/** Decodes the service's answers as records. Anything not fully understood is a malformed response. */
 import { isObject } from '@tenure/internal/objects'
 import { Nonsense } from '../../http/body.ts'
 import type { HeldClaim, LeaseRecord, Metadata, Refused } from '../../lease-store.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** How an election stands. */
+/** The state of an election. */
 export interface Standing {
   readonly record: LeaseRecord | undefined
   readonly retryAfterMs: number | undefined
 }
 
-/** The leader, or the last one. `field` is where the answer has the leader. */
+/** The leader, or the last one. `field` names the leader's field in the answer. */
 export function standingOf(election: string, body: Fields, field: 'leader' | 'current_leader' = 'leader'): Standing {
   const leader = body[field]
   if (leader !== null) {
     const record = recordOf(election, leader, false)
-    // Not the body's own, which is rounded up: a refusal says no more than what is left.
+    // Not the body's own value, which is rounded up: a refusal must not promise more than what is left.
     return { record, retryAfterMs: number(leader as Fields, 'lease_remaining_ms', (ms) => ms >= 0) }
   }
   const { retry_after_ms: retry, previous_leader: previous } = body
-  // Free, even where this claim did not get it: the time to wait is then no more than a courtesy.
+  // The lease is free even if this claim did not get it. The time to wait is then only a suggestion.
   if (previous !== undefined) return { record: recordOf(election, previous, true), retryAfterMs: undefined }
-  // Nobody leads, and nobody may yet: the group was deleted while its lease ran.
+  // There is no leader, but nothing may be granted yet: the group was deleted before its lease expired.
   if (retry !== undefined) {
-    // Rounded up as well.
+    // This value is rounded up, too.
     const waitMs = number(body, 'retry_after_ms', (ms) => ms >= 0)
     return { record: undefined, retryAfterMs: Math.max(0, waitMs - 1) }
   }
   return { record: undefined, retryAfterMs: undefined }
 }
 
-/** A refusal. */
+/** Decodes a refusal. */
 export function refusalOf(election: string, body: Fields, field?: 'current_leader'): Refused {
   const { record, retryAfterMs } = standingOf(election, body, field)
   const highestTerm = number(body, 'highest_term', (term) => Number.isSafeInteger(term) && term >= 0)
@@ -43,7 +43,7 @@ export function refusalOf(election: string, body: Fields, field?: 'current_leade
   }
 }
 
-/** A record that must be of the grant that was asked about. */
+/** Decodes a record and checks that it belongs to the claimed grant. */
 export function ownRecordOf(
   { election, holder, attempt, term }: Pick<HeldClaim, 'election' | 'holder' | 'attempt'> & { term?: number },
   leader: unknown,
@@ -51,11 +51,11 @@ export function ownRecordOf(
 ): LeaseRecord {
   const record = recordOf(election, leader, released)
   const own = record.holder === holder && record.attempt === attempt && (term ?? record.term) === record.term
-  if (!own) throw new Nonsense('it grants what was not asked for')
+  if (!own) throw new Nonsense('it grants something else than was requested')
   return record
 }
 
-/** `released` is true for a lease that ran out as well: its service has judged that, and nobody holds it any more. */
+/** `released` is also true for an expired lease: the service has judged that nobody holds it anymore. */
 export function recordOf(election: string, leader: unknown, released: boolean): LeaseRecord {
   if (!isObject(leader)) throw new Nonsense('a leader is not an object')
   const metadata = leader['metadata']
@@ -78,12 +78,12 @@ export function recordOf(election: string, leader: unknown, released: boolean): 
 
 function text(fields: Fields, name: string): string {
   const field = fields[name]
-  if (typeof field !== 'string') throw new Nonsense(`"${name}" is not a text`)
+  if (typeof field !== 'string') throw new Nonsense(`"${name}" is not a string`)
   return field
 }
 
 function number(fields: Fields, name: string, valid: (field: number) => boolean): number {
   const field = fields[name]
-  if (typeof field !== 'number' || !valid(field)) throw new Nonsense(`"${name}" is not a number that can be used`)
+  if (typeof field !== 'number' || !valid(field)) throw new Nonsense(`"${name}" is not a valid number`)
   return field
 }

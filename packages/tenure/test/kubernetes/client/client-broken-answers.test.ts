@@ -8,7 +8,7 @@ const { signal } = new AbortController()
 const get = { method: 'GET', path: '/a', signal, timeoutMs: 5_000 } as const
 const put = { method: 'PUT', path: '/a', body: { some: 'thing' }, signal, timeoutMs: 5_000 } as const
 
-/** What a client makes of a first answer like this, and whether a second call over it goes well. */
+/** Returns what a client makes of such a first answer, and checks that a second call succeeds. */
 async function ask(answer: (exchange: Exchange) => void) {
   const server = await serve((exchange) => {
     if (server.exchanges.length === 1) answer(exchange)
@@ -17,13 +17,13 @@ async function ask(answer: (exchange: Exchange) => void) {
   const client = clientFor(server.connection)
   const startedMs = performance.now()
   const outcome = await client.request(get).catch((error: unknown) => error)
-  // Not at its deadline: what is broken is seen when it comes.
+  // A broken answer is detected when it arrives, not at the deadline.
   expect(performance.now() - startedMs).toBeLessThan(4_000)
   expect(await client.request(get)).toEqual({ status: 200, body: { call: server.exchanges.length } })
   return { outcome, server }
 }
 
-describe('an answer that is none leaves the outcome unknown, and the next call goes well', () => {
+describe('broken answers to the Kubernetes client', () => {
   const head = (length: number) => `HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`
   const broken: Record<string, (exchange: Exchange) => void> = {
     'reset instead of an answer': ({ reset }) => reset(),
@@ -43,14 +43,17 @@ describe('an answer that is none leaves the outcome unknown, and the next call g
       socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n'),
     'five megabytes': ({ socket }) => socket.write(answerOf({ text: 'x'.repeat(5 * 2 ** 20) })),
   }
-  test.each(Object.entries(broken))('%s', async (_name, answer) => {
-    const { outcome, server } = await ask(answer)
-    expect(outcome).toMatchObject({ code: 'BACKEND_UNAVAILABLE', retryable: true })
-    expect((outcome as Error).message).toMatch(new RegExp(`^The API server at ${server.url} .+: .+`))
-    expect(server.opened).toBe(2)
-  })
+  test.each(Object.entries(broken))(
+    'request rejects and the next call succeeds after a broken answer: %s',
+    async (_name, answer) => {
+      const { outcome, server } = await ask(answer)
+      expect(outcome).toMatchObject({ code: 'BACKEND_UNAVAILABLE', retryable: true })
+      expect((outcome as Error).message).toMatch(new RegExp(`^The API server at ${server.url} .+: .+`))
+      expect(server.opened).toBe(2)
+    },
+  )
 
-  test('an answer without end is not taken in without end', async () => {
+  test('request stops reading an endless answer at the size limit', async () => {
     let sentBytes = 0
     const piece = chunkOf(Buffer.alloc(2 ** 16, ' '))
     const { outcome } = await ask(({ socket }) => {
@@ -64,7 +67,7 @@ describe('an answer that is none leaves the outcome unknown, and the next call g
     expect(sentBytes).toBeLessThan(2 ** 26)
   })
 
-  test('a server that speaks no TLS', async () => {
+  test('request rejects when the server does not speak TLS', async () => {
     const plain = createServer((socket) => {
       socket.on('error', () => undefined)
       socket.end('HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n')
@@ -77,30 +80,33 @@ describe('an answer that is none leaves the outcome unknown, and the next call g
   })
 })
 
-describe('an answer that is no JSON object has a status and no body', () => {
+describe('answers to the Kubernetes client that are not JSON objects', () => {
   const answers: Record<string, { status: number; text: string }> = {
     'JSON that was cut off': { status: 200, text: answerOf('{"kind":"Lease","metadata":{"na') },
     'nothing at all': { status: 200, text: answerOf('') },
-    'the page of a proxy': { status: 200, text: answerOf('<html>Sign in</html>', { type: 'text/html' }) },
+    'an HTML page of a proxy': { status: 200, text: answerOf('<html>Sign in</html>', { type: 'text/html' }) },
     'a list': { status: 200, text: answerOf([1, 2]) },
-    'a text': { status: 200, text: answerOf('"Lease"') },
+    'a string': { status: 200, text: answerOf('"Lease"') },
     'a number': { status: 200, text: answerOf('5') },
     null: { status: 200, text: answerOf('null') },
     'a hundred thousand open brackets': { status: 200, text: answerOf('['.repeat(100_000)) },
-    'an error of a proxy': {
+    'an error page of a proxy': {
       status: 502,
       text: answerOf('Bad Gateway', { status: '502 Bad Gateway', type: 'text/plain' }),
     },
     'no content': { status: 204, text: 'HTTP/1.1 204 No Content\r\n\r\n' },
-    'a status of its own making': { status: 999, text: answerOf('', { status: '999 Whatever' }) },
+    'an unknown status': { status: 999, text: answerOf('', { status: '999 Whatever' }) },
   }
-  test.each(Object.entries(answers))('%s', async (_name, { status, text }) => {
-    const { outcome, server } = await ask(({ socket }) => socket.write(text))
-    expect(outcome).toEqual({ status, body: undefined })
-    expect(server.opened).toBe(1)
-  })
+  test.each(Object.entries(answers))(
+    'request returns the status without a body for %s',
+    async (_name, { status, text }) => {
+      const { outcome, server } = await ask(({ socket }) => socket.write(text))
+      expect(outcome).toEqual({ status, body: undefined })
+      expect(server.opened).toBe(1)
+    },
+  )
 
-  test('a redirection is not followed, so no token goes elsewhere', async () => {
+  test('request does not follow a redirect, so that no token is sent elsewhere', async () => {
     const elsewhere = await serve(({ socket }) => socket.write(answerOf({})))
     const text = `HTTP/1.1 307 Temporary Redirect\r\nlocation: ${elsewhere.url}/a\r\ncontent-length: 0\r\n\r\n`
     const { outcome } = await ask(({ socket }) => socket.write(text))
@@ -109,7 +115,7 @@ describe('an answer that is no JSON object has a status and no body', () => {
   })
 })
 
-test('news before the answer are not the answer', async () => {
+test('request skips informational responses before the answer', async () => {
   const early = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'
   const { outcome } = await ask(({ socket }) =>
     socket.write(`HTTP/1.1 100 Continue\r\n\r\n${early}${early}${answerOf({ kind: 'Lease' })}`),
@@ -117,33 +123,33 @@ test('news before the answer are not the answer', async () => {
   expect(outcome).toEqual({ status: 200, body: { kind: 'Lease' } })
 })
 
-describe('no call gets the answer to another', () => {
-  test('two answers at once to one call', async () => {
+describe('answers that belong to no call', () => {
+  test('a second answer to one call is not given to the next call', async () => {
     const { outcome } = await ask(({ socket }) => socket.write(answerOf({ call: 1 }) + answerOf({ call: 'nobody' })))
     expect([{ status: 200, body: { call: 1 } }, { code: 'BACKEND_UNAVAILABLE' }]).toContainEqual(
       outcome instanceof Error ? { code: 'BACKEND_UNAVAILABLE' } : outcome,
     )
   })
 
-  test('more bytes than were announced', async () => {
+  test('bytes beyond the announced length are not given to the next call', async () => {
     await ask(({ socket }) => socket.write(`${answerOf({ call: 1 })}{"call":"nobody"}`))
   })
 
-  test('an answer that nobody asked for, on a connection that is kept', async () => {
+  test('an unsolicited answer on an idle connection is not given to the next call', async () => {
     const server = await serve(({ socket, turn }) => socket.write(answerOf({ turn })))
     const client = clientFor(server.connection)
     expect(await client.request(get)).toMatchObject({ body: { turn: 1 } })
     const [socket] = server.sockets
     socket?.write(answerOf({ turn: 'nobody' }))
-    // A second connection to the same loop: what was written before has arrived once its answer has.
+    // A second connection to the same event loop: once its answer has arrived, the earlier write has arrived too.
     await clientFor(server.connection).request(get)
     await new Promise(setImmediate)
     expect(await client.request(get)).toMatchObject({ body: { turn: expect.any(Number) as number } })
   })
 })
 
-describe('a kept connection that the server has closed', () => {
-  /** Connections that break when their second request comes, as those that an idle time-out of the server has met. */
+describe('keep-alive connections that the server closed', () => {
+  /** Connections that break on their second request, as after an idle timeout of the server. */
   const breaksAt = (turn: number, how: 'reset' | 'end' = 'reset') =>
     serve((exchange) => {
       if (exchange.turn < turn) exchange.socket.write(answerOf({ line: exchange.line }))
@@ -151,18 +157,23 @@ describe('a kept connection that the server has closed', () => {
       else exchange.reset()
     })
 
-  test.each(['reset', 'end'] as const)('by %s costs no call, be it a GET or a PUT', async (how) => {
-    const server = await breaksAt(2, how)
-    const client = clientFor(server.connection)
-    for (const call of [get, put, put, get]) {
-      expect(await client.request(call)).toEqual({ status: 200, body: { line: `${call.method} /a` } })
-    }
-    expect(server.opened).toBe(4)
-    const bodies = server.exchanges.filter(({ line }) => line === 'PUT /a').map(({ text }) => text.split('\r\n\r\n')[1])
-    expect(bodies).toEqual(Array.from({ length: 4 }, () => '{"some":"thing"}'))
-  })
+  test.each(['reset', 'end'] as const)(
+    'a GET and a PUT succeed after the server closed a keep-alive connection by %s',
+    async (how) => {
+      const server = await breaksAt(2, how)
+      const client = clientFor(server.connection)
+      for (const call of [get, put, put, get]) {
+        expect(await client.request(call)).toEqual({ status: 200, body: { line: `${call.method} /a` } })
+      }
+      expect(server.opened).toBe(4)
+      const bodies = server.exchanges
+        .filter(({ line }) => line === 'PUT /a')
+        .map(({ text }) => text.split('\r\n\r\n')[1])
+      expect(bodies).toEqual(Array.from({ length: 4 }, () => '{"some":"thing"}'))
+    },
+  )
 
-  test('while it was idle is not used', async () => {
+  test('a connection that was closed while idle is not reused', async () => {
     const server = await breaksAt(Infinity)
     const client = clientFor(server.connection)
     await client.request(get)
@@ -172,7 +183,7 @@ describe('a kept connection that the server has closed', () => {
     expect(server.exchanges).toHaveLength(2)
   })
 
-  test('and all others with it: the second try takes none of them', async () => {
+  test('the retry uses none of the other idle connections', async () => {
     const server = await breaksAt(2)
     const client = clientFor(server.connection)
     await Promise.all(Array.from({ length: 5 }, () => client.request(get)))
@@ -181,7 +192,7 @@ describe('a kept connection that the server has closed', () => {
     expect(server.exchanges).toHaveLength(7)
   })
 
-  test('is tried once more and not for ever', async () => {
+  test('a call on a broken keep-alive connection is retried only once', async () => {
     const server = await serve(({ socket, reset }) => {
       if (server.exchanges.length === 1) socket.write(answerOf({}))
       else reset()
@@ -194,12 +205,12 @@ describe('a kept connection that the server has closed', () => {
       ['PUT /a', 2],
       ['PUT /a', 1],
     ])
-    // On a connection that was never kept there is nothing to blame but the server.
+    // A new connection is not retried, because only the server can be the cause.
     await expect(client.request(put)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
     expect(server.exchanges).toHaveLength(4)
   })
 
-  test('in the middle of an answer is an error: what was done is not known', async () => {
+  test('a connection that breaks in the middle of an answer is an error, because the outcome is unknown', async () => {
     const server = await serve(({ socket, turn, reset }) => {
       if (turn === 1) socket.write(answerOf({}))
       else socket.write('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{', reset)

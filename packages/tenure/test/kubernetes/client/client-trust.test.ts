@@ -16,29 +16,32 @@ async function failure(promise: Promise<unknown>): Promise<Error> {
   )
 }
 
-describe('a server that cannot be trusted is told nothing', () => {
+describe('servers that cannot be trusted', () => {
   const cases = {
     'another authority': { certificate: makeCertificate(), trusted: makeCertificate(), says: /certificate/ },
     'another name': { certificate: makeCertificate({ names: ['api.example.test'] }), says: /127\.0\.0\.1/ },
-    'a certificate that has run out': {
+    'an expired certificate': {
       certificate: makeCertificate({ endsMs: Date.now() - 60_000 }),
       says: /expired/,
     },
   }
-  test.each(Object.entries(cases))('%s', async (_name, { certificate, says, ...rest }) => {
-    const server = await serve(({ socket }) => socket.write(answerOf({})), { certificate })
-    const client = clientFor(connectionTo(server.url, 'trusted' in rest ? rest.trusted : certificate))
-    for (const call of [client.request(get), client.watch({ path: '/a', signal, silenceMs: () => 1_000 }).next()]) {
-      const error = await failure(call)
-      expect(error).toMatchObject({ code: 'BACKEND_UNAVAILABLE', retryable: true })
-      expect(error.message).toMatch(says)
-    }
-    await vi.waitUntil(() => server.sockets.size === 0, soon)
-    expect(server.opened).toBe(2)
-    expect(server.exchanges).toEqual([])
-  })
+  test.each(Object.entries(cases))(
+    'the client sends nothing to a server with %s',
+    async (_name, { certificate, says, ...rest }) => {
+      const server = await serve(({ socket }) => socket.write(answerOf({})), { certificate })
+      const client = clientFor(connectionTo(server.url, 'trusted' in rest ? rest.trusted : certificate))
+      for (const call of [client.request(get), client.watch({ path: '/a', signal, silenceMs: () => 1_000 }).next()]) {
+        const error = await failure(call)
+        expect(error).toMatchObject({ code: 'BACKEND_UNAVAILABLE', retryable: true })
+        expect(error.message).toMatch(says)
+      }
+      await vi.waitUntil(() => server.sockets.size === 0, soon)
+      expect(server.opened).toBe(2)
+      expect(server.exchanges).toEqual([])
+    },
+  )
 
-  test('an authority that is trusted no longer ends the use of kept connections', async () => {
+  test('keep-alive connections are not reused once their CA is no longer trusted', async () => {
     const server = await serve(({ socket }) => socket.write(answerOf({})))
     let ca = server.certificate.cert
     const client = clientFor({ server: server.url, credentials: () => ({ tls: { ca } }) })
@@ -49,7 +52,7 @@ describe('a server that cannot be trusted is told nothing', () => {
   })
 })
 
-test('an API server may have an IPv6 address, and a path of its own', async () => {
+test('the client supports IPv6 addresses and base paths', async () => {
   const server = await serve(({ socket, line }) => socket.write(answerOf({ line })), { host: '::1' })
   for (const path of ['', '/', '/k8s/clusters/c-1', '/k8s/clusters/c-1/']) {
     const client = clientFor(connectionTo(server.url + path, server.certificate))
@@ -61,11 +64,14 @@ test('an API server may have an IPv6 address, and a path of its own', async () =
   expect(server.exchanges[0]?.text).toMatch(new RegExp(`^host: \\[::1\\]:${server.port}\r$`, 'im'))
 })
 
-test.each(['http://127.0.0.1:8080', 'no address', '', 'ftp://x'])('%j is no address of an API server', (server) => {
-  expect(() => clientFor({ server, credentials: () => ({ tls: {} }) })).toThrow(/^Option "server" is .* https: address/)
-})
+test.each(['http://127.0.0.1:8080', 'no address', '', 'ftp://x'])(
+  'KubernetesClient refuses %j as a server',
+  (server) => {
+    expect(() => clientFor({ server, credentials: () => ({ tls: {} }) })).toThrow(/^Option "server" is .* https: URL/)
+  },
+)
 
-test('each address of a name that could not be reached is told', async () => {
+test('the error lists every address of a name that could not be reached', async () => {
   const addresses = [
     { address: '::1', family: 6 },
     { address: '127.0.0.1', family: 4 },
@@ -77,7 +83,7 @@ test('each address of a name that could not be reached is told', async () => {
   for (const { address } of addresses) expect(message).toContain(`ECONNREFUSED ${address}:1`)
 })
 
-test('no error shows what was presented', async () => {
+test('no error shows the credentials', async () => {
   const answers: Record<string, string | undefined> = {
     'GET /hangs': undefined,
     'GET /cut': `${chunkedHead}ff\r\n{`,

@@ -6,33 +6,33 @@ import { onTestFinished, vi } from 'vitest'
 import type { Connection } from '../../../src/kubernetes/client/connection.ts'
 import { chunkedHead, chunkOf, connectionTo, serve, type Exchange } from './tls-server.ts'
 
-/** A place where a call hangs. */
+/** A step in which a call hangs. */
 export interface Hanging {
   readonly connection: Connection
-  /** Resolves when a call has come to the place. */
+  /** Resolves when a call has reached the step. */
   reached(): Promise<unknown>
-  /** How many connections the server still has. */
+  /** How many connections the server still has open. */
   open?(): number
 }
 
-/** Every place where a call can hang, from the first step to the last. */
+/** Every step in which a call can hang, from first to last. */
 export const hangingPlaces: Readonly<Record<string, () => Promise<Hanging>>> = {
   'credentials that never come': async () => ({
     connection: { server: 'https://127.0.0.1:1', credentials: () => new Promise(() => undefined) },
     reached: () => Promise.resolve(),
   }),
-  'a name that is never looked up': async () => {
+  'a DNS lookup that never ends': async () => {
     const { reached, resolve } = deferred()
     const agent = new Agent({ lookup: () => resolve() })
     return { connection: { server: 'https://api.example.test', credentials: () => ({ tls: {}, agent }) }, reached }
   },
-  'a proxy that never gets through': async () => {
+  'a proxy that never connects': async () => {
     const { reached, resolve } = deferred()
-    // What agents for proxies do: they hand the connection over when there is one.
+    // Proxy agents work like this: they hand over the connection once it exists.
     const agent = Object.assign(new Agent(), { createConnection: () => resolve() })
     return { connection: { server: 'https://127.0.0.1:1', credentials: () => ({ tls: {}, agent }) }, reached }
   },
-  'a connection that is never made': async () => ({
+  'a connection that is never established': async () => ({
     connection: connectionTo(`https://127.0.0.1:${await portThatDropsConnections()}`),
     reached: () =>
       vi.waitUntil(() => process.getActiveResourcesInfo().includes('ConnectWrap'), {
@@ -54,7 +54,8 @@ export const hangingPlaces: Readonly<Record<string, () => Promise<Hanging>>> = {
   'an answer that never begins': () => answered(() => undefined),
   'a head that trickles': () =>
     answered(({ socket }) => trickle((count) => socket.write(count ? 'x' : 'HTTP/1.1 200 OK\r\nx: '))),
-  'news without end': () => answered(({ socket }) => trickle(() => socket.write('HTTP/1.1 100 Continue\r\n\r\n'))),
+  'informational responses without end': () =>
+    answered(({ socket }) => trickle(() => socket.write('HTTP/1.1 100 Continue\r\n\r\n'))),
   'a body that trickles': () =>
     answered(({ socket }) => trickle((count) => socket.write(count ? chunkOf(' ') : chunkedHead))),
   'a body without its last byte': () =>
@@ -84,7 +85,7 @@ function trickle(step: (count: number) => void): void {
   onTestFinished(() => clearInterval(timer))
 }
 
-/** A process that takes no connection, and whose queue of them is full: the kernel drops what comes. */
+/** Starts a process that accepts no connections and has a full backlog, so that the kernel drops new ones. */
 async function portThatDropsConnections(): Promise<number> {
   const program = `require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })`
   const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })

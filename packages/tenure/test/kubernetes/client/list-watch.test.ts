@@ -11,16 +11,16 @@ const gone = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' 
 const failed = (answer: { status: number; body: unknown }) => new ApiError('Cannot list things', answer)
 
 const queryOf = ({ line }: Exchange) => Object.fromEntries(new URLSearchParams(line.split('?')[1]))
-/** Where each watch of the server was begun. */
+/** The versions at which the watches of the server began. */
 const begins = ({ exchanges }: TlsServer) =>
   exchanges.filter(({ line }) => line.includes('watch=1')).map((exchange) => queryOf(exchange)['resourceVersion'])
 
-describe('a listing', () => {
-  // On a clock that stands still, a busy machine does not reach the deadline.
+describe('listAll', () => {
+  // With a stopped clock, a busy machine does not reach the deadline.
   const list = (server: TlsServer) =>
     listAll(clientFor(server.connection, fakeClock()), { path, failed, signal: new AbortController().signal })
 
-  test('goes on from page to page', async () => {
+  test('listAll reads page after page', async () => {
     const server = await serve((exchange) => {
       const at = Number(queryOf(exchange)['continue'] ?? 0)
       const metadata = { resourceVersion: '7', ...(at < 2 && { continue: String(at + 1) }) }
@@ -30,7 +30,7 @@ describe('a listing', () => {
     expect(server.exchanges.map((exchange) => queryOf(exchange)['limit'])).toEqual(['100', '100', '100'])
   })
 
-  test('begins again where the server forgot a page, but not for ever', async () => {
+  test('listAll restarts when the server has lost a page, but not forever', async () => {
     let forgets = 2
     const server = await serve((exchange) => {
       if (queryOf(exchange)['continue'] === undefined) {
@@ -45,7 +45,7 @@ describe('a listing', () => {
     await expect(list(server)).rejects.toMatchObject({ status: 410, retryable: true })
   })
 
-  test('asks for fewer at once where an answer is longer than what is read of one', async () => {
+  test('listAll requests smaller pages when an answer exceeds the size limit', async () => {
     const server = await serve((exchange) => {
       const limit = Number(queryOf(exchange)['limit'])
       const items = Array.from({ length: limit }, () => 'x'.repeat(2 ** 20))
@@ -56,7 +56,7 @@ describe('a listing', () => {
   })
 
   test.each([{}, { items: [] }, { items: 'none', metadata: { resourceVersion: '7' } }])(
-    'that is none is refused: %j',
+    'listAll rejects an answer that is not a list: %j',
     async (body) => {
       const server = await serve(({ socket }) => void socket.write(answerOf(body)))
       await expect(list(server)).rejects.toThrow('Cannot list things')
@@ -64,8 +64,8 @@ describe('a listing', () => {
   )
 })
 
-describe('what is followed', () => {
-  /** Watches that the test writes: each is opened when the one before has ended. */
+describe('follow', () => {
+  /** Follows watches that the test writes. Each is opened when the previous one has ended. */
   const followOn = async (server: TlsServer, clock = fakeClock()) => {
     const ending = new AbortController()
     onTestFinished(() => ending.abort())
@@ -83,7 +83,7 @@ describe('what is followed', () => {
     expect(await next()).toEqual({ type: 'all', state: 1 })
     return { clock, next }
   }
-  /** A server that leaves its watches to the test, one after the other. */
+  /** A server whose watches the test answers, one after another. */
   const serveWatches = async (...answers: ((exchange: Exchange) => unknown)[]) =>
     serve((exchange) => {
       const answer = answers.shift()
@@ -97,7 +97,7 @@ describe('what is followed', () => {
     exchange.socket.write(Buffer.concat([Buffer.from(chunkedHead), eventOf(type, objectOf(version))]))
   const exchangeOf = (server: TlsServer, index: number) => expect.poll(() => server.exchanges[index]).toBeDefined()
 
-  test('is resumed after the last change or bookmark, where the connection was cut', async () => {
+  test('follow resumes at the last change or bookmark after the connection was cut', async () => {
     const server = await serveWatches(begun('ADDED', 3), begun('BOOKMARK', 9))
     const { clock, next } = await followOn(server)
     expect(versionOf(await next())).toEqual(objectOf(3).metadata)
@@ -106,7 +106,7 @@ describe('what is followed', () => {
     server.exchanges[0]?.reset()
     await exchangeOf(server, 1)
     await clock.advance(5_000)
-    // In due form this time.
+    // This one ends regularly.
     server.exchanges[1]?.socket.write('0\r\n\r\n')
     await exchangeOf(server, 2)
     expect(begins(server)).toEqual(['look-1', '3', '9'])
@@ -121,7 +121,7 @@ describe('what is followed', () => {
       'in an event',
       (exchange: Exchange) => exchange.socket.write(Buffer.concat([Buffer.from(chunkedHead), eventOf('ERROR', gone)])),
     ],
-  ])('is looked at again where its history is gone, which is said %s', async (_how, answer) => {
+  ])('follow reads the state again when its history is gone, reported %s', async (_how, answer) => {
     const server = await serveWatches(answer)
     const { next } = await followOn(server)
     expect(await next()).toEqual({ type: 'all', state: 2 })
@@ -130,14 +130,14 @@ describe('what is followed', () => {
     expect(begins(server)).toEqual(['look-1', 'look-2'])
   })
 
-  test('is not looked at again and again where its history is always gone', async () => {
+  test('follow rejects when its history is gone every time', async () => {
     const answer = (exchange: Exchange) => exchange.socket.write(answerOf(gone, { status: '410 Gone' }))
     const { next } = await followOn(await serveWatches(answer, answer))
     await next()
     await expect(next()).rejects.toMatchObject({ status: 410 })
   })
 
-  test('is looked at again after a silence', async () => {
+  test('follow reads the state again after the watch timeout', async () => {
     const server = await serveWatches(begun('ADDED', 3))
     const { clock, next } = await followOn(server)
     await next()
@@ -151,24 +151,24 @@ describe('what is followed', () => {
     expect(begins(server)).toEqual(['look-1', 'look-2'])
   })
 
-  test('ends where a watch ends soon, so that the caller can pace it', async () => {
+  test('follow ends when a watch ends early, so that the caller decides when to retry', async () => {
     const { next } = await followOn(await serveWatches(({ socket }) => socket.write(`${chunkedHead}0\r\n\r\n`)))
     expect(await next()).toBeUndefined()
   })
 
   test.each([
-    ['a cut soon after the beginning', (exchange: Exchange) => exchange.reset(), { code: 'BACKEND_UNAVAILABLE' }],
+    ['an early connection loss', (exchange: Exchange) => exchange.reset(), { code: 'BACKEND_UNAVAILABLE' }],
     [
-      'a refusal',
+      'a refused watch',
       ({ socket }: Exchange) => socket.write(answerOf({ kind: 'Status' }, { status: '403 Forbidden' })),
       { status: 403 },
     ],
     [
-      'what is no object',
+      'an invalid object',
       ({ socket }: Exchange) => socket.write(Buffer.concat([Buffer.from(chunkedHead), eventOf('ADDED', { a: 1 })])),
       { code: 'RECORD_INVALID' },
     ],
-  ])('is given up by %s', async (_what, answer, expected) => {
+  ])('follow rejects after %s', async (_what, answer, expected) => {
     const { next } = await followOn(await serveWatches(answer))
     await expect(next()).rejects.toMatchObject(expected)
   })

@@ -6,7 +6,7 @@ import { KubernetesClient } from '../../../src/kubernetes/client/client.ts'
 import type { Connection } from '../../../src/kubernetes/client/connection.ts'
 import { makeCertificate, type Certificate } from '../certificate.ts'
 
-/** A request as it came, and where its answer goes, byte by byte. */
+/** A received request, and the socket for its answer. */
 export interface Exchange {
   readonly socket: TLSSocket
   /** The request line, such as `GET /a`. */
@@ -18,26 +18,26 @@ export interface Exchange {
   reset(): void
 }
 
-/** A TLS server that reads HTTP and answers as no API server does. Ended with the test. */
+/** A TLS server that reads HTTP and answers as no API server does. Ends with the test. */
 export interface TlsServer {
   readonly port: number
   readonly url: string
   readonly certificate: Certificate
-  /** Where it is, for clients that trust it. */
+  /** Its URL and credentials, for clients that trust it. */
   readonly connection: Connection
   readonly exchanges: readonly Exchange[]
-  /** How many connections it has taken. */
+  /** How many connections it has accepted. */
   readonly opened: number
-  /** Those of them that are still there. */
+  /** The connections that are still open. */
   readonly sockets: ReadonlySet<TLSSocket>
 }
 
-/** What a test client presents. No error may show it. */
+/** The token of a test client. No error may show it. */
 export const secret = 'the-secret-token'
 
 const ownCertificate = makeCertificate()
 
-/** Starts a server that hands each request to `answer`. */
+/** Starts a server that passes each request to `answer`. */
 export async function serve(
   answer: (exchange: Exchange) => void,
   { certificate = ownCertificate, host = '127.0.0.1', reads = true } = {},
@@ -83,7 +83,7 @@ export function connectionTo(server: string, { cert }: Certificate = ownCertific
   return { server, credentials: () => ({ authorization: `Bearer ${secret}`, tls: { ca: cert } }) }
 }
 
-/** A client that leaves no connection behind when its test ends. */
+/** A client whose connections are closed when its test ends. */
 export function clientFor(...args: ConstructorParameters<typeof KubernetesClient>): KubernetesClient {
   const client = new KubernetesClient(...args)
   onTestFinished(() => client.close())
@@ -106,16 +106,16 @@ function readRequests(socket: TLSSocket, onRequest: (request: Pick<Exchange, 'te
   })
 }
 
-/** A whole answer in due form. */
+/** A complete, valid answer. */
 export function answerOf(body: unknown, { status = '200 OK', type = 'application/json' } = {}): string {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   return `HTTP/1.1 ${status}\r\ncontent-type: ${type}\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
 }
 
-/** The head of an answer that comes in pieces. */
+/** The head of a chunked answer. */
 export const chunkedHead = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n'
 
-/** One piece of it. */
+/** One chunk of such an answer. */
 export function chunkOf(piece: string | Buffer): Buffer {
   const bytes = Buffer.from(piece)
   return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])

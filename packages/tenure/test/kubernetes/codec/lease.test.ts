@@ -11,12 +11,12 @@ interface Written {
   readonly spec: Readonly<Record<string, unknown>>
 }
 
-/** What is sent, once it has been JSON. */
+/** Encodes a Lease and passes it through JSON. */
 function write(change: Partial<Draft> = {}, before = noLease, to = key): Written {
   return JSON.parse(JSON.stringify(encodeLease(to, { ...draft, ...change }, before))) as Written
 }
 
-/** A Lease as the API server shows it. */
+/** A decoded Lease with this spec, as the API server returns it. */
 function lease(spec: unknown, metadata: object = {}): DecodedLease {
   return decodeLease({ kind: 'Lease', metadata: { name: 'jobs', resourceVersion: '41', ...metadata }, spec }, 'jobs')
 }
@@ -25,14 +25,14 @@ const grant = (value: unknown) => ({
   annotations: { 'tenure.dev/grant': typeof value === 'string' ? value : JSON.stringify(value) },
 })
 
-/** Rows of one column: a list among them stays one value. */
+/** Rows of one column. An array among them stays one value. */
 const each = (...values: readonly unknown[]) => values.map((value) => [value])
 
-/** What the API server makes of what was sent. */
+/** The Lease as the API server would return it after the write. */
 const stored = ({ metadata, spec }: Written, resourceVersion = '42') => lease(spec, { ...metadata, resourceVersion })
 
-describe('a Lease that is written', () => {
-  test('says everything in the fields that client-go knows, and the rest in annotations', () => {
+describe('encodeLease', () => {
+  test('encodeLease uses the fields that client-go knows, and annotations for the rest', () => {
     expect(write()).toEqual({
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
@@ -62,11 +62,11 @@ describe('a Lease that is written', () => {
     [1_001, 2],
     [14_999, 15],
     [2 ** 31 - 1, 2_147_484],
-  ])('of %d ms lasts %d s', (leaseDurationMs, seconds) => {
+  ])('encodeLease rounds %d ms up to %d s', (leaseDurationMs, seconds) => {
     expect(write({ leaseDurationMs }).spec['leaseDurationSeconds']).toBe(seconds)
   })
 
-  test('never lasts shorter than its holder asked for, nor a second longer', () => {
+  test('encodeLease never shortens a duration, and lengthens it by less than a second', () => {
     fc.assert(
       fc.property(fc.double({ min: 0.001, max: 2 ** 31 - 1, noNaN: true }), (leaseDurationMs) => {
         const seconds = Number(write({ leaseDurationMs }).spec['leaseDurationSeconds'])
@@ -77,7 +77,7 @@ describe('a Lease that is written', () => {
     )
   })
 
-  test('has no holder once it is released, and keeps the rest', () => {
+  test('encodeLease removes the holder on release and keeps the rest', () => {
     const held = stored(write())
     const { spec } = write({ ...read(held), released: true }, held)
     expect(spec).toEqual({
@@ -96,7 +96,7 @@ describe('a Lease that is written', () => {
     })
   })
 
-  test('leaves the duration away that somebody took away, because the API server refuses a zero', () => {
+  test('encodeLease omits a duration that someone removed, because the API server refuses zero', () => {
     const held = lease(
       { holderIdentity: 'pod-a', leaseTransitions: 7 },
       grant({ holder: 'pod-a', term: 7, attempt: 'x.1' }),
@@ -104,12 +104,12 @@ describe('a Lease that is written', () => {
     expect(write({ ...read(held), released: true }, held).spec).not.toHaveProperty('leaseDurationSeconds')
   })
 
-  test('tells the election where the Lease has another name', () => {
+  test('encodeLease records the election if the Lease has another name', () => {
     const { metadata } = write({}, undefined, { ...key, election: 'Jobs of Ü' })
     expect(metadata.annotations).toMatchObject({ 'tenure.dev/election': 'Jobs of Ü' })
   })
 
-  test('is refused behind the last term that leaseTransitions can hold, and not before', () => {
+  test('encodeLease refuses a term above the maximum of leaseTransitions', () => {
     expect(write({ term: 2_147_483_647 }).spec['leaseTransitions']).toBe(2_147_483_647)
     expect(() => write({ term: 2_147_483_648 })).toThrow(
       expect.objectContaining({
@@ -119,7 +119,7 @@ describe('a Lease that is written', () => {
     )
   })
 
-  test('goes over the version that was read, and keeps what others put there', () => {
+  test('encodeLease targets the version that was read and keeps all foreign fields', () => {
     const metadata = {
       uid: 'c0ffee',
       resourceVersion: '41',
@@ -158,28 +158,43 @@ describe('a Lease that is written', () => {
   })
 })
 
-describe('renewTime', () => {
+describe('renewTime of encodeLease', () => {
   const renewTime = (nowMs: number, before: unknown) =>
     write({ renewedAt: nowMs }, lease({ renewTime: before })).spec['renewTime']
 
   test.each([
-    ['is now where the last renewal is long ago', noon, '2030-01-01T11:59:55.000000Z', '2030-01-01T12:00:00.000000Z'],
-    ['goes on by a second within a second', noon, '2030-01-01T11:59:59.999000Z', '2030-01-01T12:00:00.999000Z'],
-    ['goes on by a second after itself', noon, '2030-01-01T12:00:00.000000Z', '2030-01-01T12:00:01.000000Z'],
-    ['goes on where the clock stepped back', noon, '2030-01-01T12:30:00.000000Z', '2030-01-01T12:30:01.000000Z'],
-    ['counts whole seconds of another program', noon, '2030-01-01T12:00:00Z', '2030-01-01T12:00:01.000000Z'],
-    ['reads microseconds', noon, '2030-01-01T12:00:00.999999Z', '2030-01-01T12:00:01.999000Z'],
-    ['comes back from far ahead', noon, '2030-01-02T12:00:00.000000Z', '2030-01-01T12:00:00.000000Z'],
-    ['comes back from the end of time', noon, '9999-12-31T23:59:59.999999Z', '2030-01-01T12:00:00.000000Z'],
-    ['passes over what was not there', noon, undefined, '2030-01-01T12:00:00.000000Z'],
-    ['passes over null', noon, null, '2030-01-01T12:00:00.000000Z'],
-    ['passes over garbage', noon, 'soon', '2030-01-01T12:00:00.000000Z'],
-    ['passes over the first of all times', noon, '0001-01-01T00:00:00Z', '2030-01-01T12:00:00.000000Z'],
-  ])('%s', (_what, nowMs, before, expected) => {
+    [
+      'is the current time if the last renewal is long ago',
+      noon,
+      '2030-01-01T11:59:55.000000Z',
+      '2030-01-01T12:00:00.000000Z',
+    ],
+    ['advances by a second within the same second', noon, '2030-01-01T11:59:59.999000Z', '2030-01-01T12:00:00.999000Z'],
+    ['advances by a second at the same instant', noon, '2030-01-01T12:00:00.000000Z', '2030-01-01T12:00:01.000000Z'],
+    [
+      'keeps advancing after the clock was set back',
+      noon,
+      '2030-01-01T12:30:00.000000Z',
+      '2030-01-01T12:30:01.000000Z',
+    ],
+    ['accepts whole seconds of another program', noon, '2030-01-01T12:00:00Z', '2030-01-01T12:00:01.000000Z'],
+    ['accepts microseconds', noon, '2030-01-01T12:00:00.999999Z', '2030-01-01T12:00:01.999000Z'],
+    ['returns to the current time from far ahead', noon, '2030-01-02T12:00:00.000000Z', '2030-01-01T12:00:00.000000Z'],
+    [
+      'returns to the current time from the maximum time',
+      noon,
+      '9999-12-31T23:59:59.999999Z',
+      '2030-01-01T12:00:00.000000Z',
+    ],
+    ['ignores a missing value', noon, undefined, '2030-01-01T12:00:00.000000Z'],
+    ['ignores null', noon, null, '2030-01-01T12:00:00.000000Z'],
+    ['ignores an invalid value', noon, 'soon', '2030-01-01T12:00:00.000000Z'],
+    ['ignores the zero time', noon, '0001-01-01T00:00:00Z', '2030-01-01T12:00:00.000000Z'],
+  ])('renewTime %s', (_what, nowMs, before, expected) => {
     expect(renewTime(nowMs, before)).toBe(expected)
   })
 
-  test('differs in whole seconds after every write, whatever the clock does', () => {
+  test('renewTime differs in whole seconds after every write, whatever the clock does', () => {
     const clock = fc.oneof(
       fc.integer({ min: 0, max: 3_000 }),
       fc.integer({ min: -3_000, max: 3_000 }),
@@ -201,15 +216,15 @@ describe('renewTime', () => {
     )
   })
 
-  test('does not run away: an hour ahead of the clock it comes back', () => {
+  test('renewTime never gets more than an hour ahead of the clock', () => {
     let current = stored(write())
     for (let count = 0; count < 5_000; count++) current = stored(write({}, current))
     expect(Math.abs(Date.parse(String(current.lease.spec['renewTime'])) - noon)).toBeLessThanOrEqual(hour)
   })
 })
 
-describe('a Lease that is read', () => {
-  test('is the record that was written, its duration in whole seconds', () => {
+describe('decodeLease', () => {
+  test('decodeLease returns the record that encodeLease wrote, with its duration in whole seconds', () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1 })
     const drafts = fc.record({
       holder: fc.oneof(
@@ -233,7 +248,7 @@ describe('a Lease that is read', () => {
     )
   })
 
-  test('as client-go creates it is held in term 0, without an attempt', () => {
+  test('decodeLease reads a Lease created by client-go as held in term 0, without an attempt', () => {
     const spec = {
       holderIdentity: 'client-go_1',
       leaseDurationSeconds: 15,
@@ -261,14 +276,14 @@ describe('a Lease that is read', () => {
   })
 
   test.each([{}, undefined, { holderIdentity: '' }, { holderIdentity: null }, { leaseDurationSeconds: 15 }])(
-    'without a holder is free: %j',
+    'decodeLease reads a Lease without a holder as free: %j',
     (spec) => {
       expect(read(lease(spec))).toMatchObject({ holder: '', attempt: '', term: 0, released: true })
     },
   )
 
   test.each([undefined, null, 0, -1, '15', true])(
-    'with a duration of %j is held, and its duration not known',
+    'decodeLease reads a Lease with a duration of %j as held, with an unknown duration',
     (seconds) => {
       const record = read(lease({ holderIdentity: 'x', leaseDurationSeconds: seconds }))
       expect(record).toMatchObject({ holder: 'x', leaseDurationMs: 0, released: false, acquiredAt: 0, renewedAt: 0 })
@@ -276,7 +291,7 @@ describe('a Lease that is read', () => {
   )
 
   test.each(each(5, true, false, 0, {}, [], ['x']))(
-    'with the holder %j is not free: it is not understood',
+    'decodeLease rejects the invalid holder %j instead of reading the Lease as free',
     (holderIdentity) => {
       expect(() => read(lease({ holderIdentity }))).toThrow(
         expect.objectContaining({ code: 'RECORD_INVALID' }) as Error,
@@ -285,7 +300,7 @@ describe('a Lease that is read', () => {
   )
 
   test.each(each(-1, 0.5, 2 ** 31, 1e300, '7', true, {}, []))(
-    'with %j transitions is not understood',
+    'decodeLease rejects the invalid leaseTransitions %j',
     (leaseTransitions) => {
       for (const holderIdentity of ['x', '']) {
         expect(() => read(lease({ holderIdentity, leaseTransitions }))).toThrow(
@@ -312,15 +327,15 @@ describe('a Lease that is read', () => {
     { kind: 'Lease', metadata: { resourceVersion: '41' }, spec: [] },
     { kind: 'Lease', metadata: { resourceVersion: '41' }, spec: null },
   ]
-  test.each(each(...others))('is none: %j', (value) => {
+  test.each(each(...others))('decodeLease rejects what is not a Lease: %j', (value) => {
     expect(() => decodeLease(value)).toThrow(expect.objectContaining({ code: 'RECORD_INVALID' }) as Error)
   })
 })
 
-describe('an attempt', () => {
+describe('the attempt in a Lease', () => {
   const told = { holder: 'pod-a', term: 7, attempt: 'x.1', metadata: { zone: 'az-a' } }
 
-  test('counts for the holder and the term that the spec tells of', () => {
+  test('an attempt counts for the holder and term in the spec', () => {
     const record = read(lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, grant(told)))
     expect(record).toMatchObject({ attempt: 'x.1', metadata: { zone: 'az-a' }, released: false })
   })
@@ -332,14 +347,14 @@ describe('an attempt', () => {
     ['no term', { holderIdentity: 'pod-a' }],
     ['a holder that looks alike', { holderIdentity: 'pod-a ', leaseTransitions: 7 }],
     ['a later holder that has released', { leaseTransitions: 8 }],
-  ])('is void under %s', (_what, spec) => {
+  ])('an attempt is ignored under %s', (_what, spec) => {
     const record = read(lease(spec, grant(told)))
     const holder = 'holderIdentity' in spec ? spec.holderIdentity : ''
     expect(record).toMatchObject({ holder, attempt: '', metadata: {} })
   })
 
   test.each([7, 6, undefined])(
-    'that was not given back goes on without a holder under %j transitions',
+    'a grant that was not released continues without a holder under leaseTransitions %j',
     (transitions) => {
       const wiped = lease(
         { leaseTransitions: transitions, leaseDurationSeconds: 1 },
@@ -353,7 +368,7 @@ describe('an attempt', () => {
   )
 
   test.each([6, 0, undefined])(
-    'that somebody wrote %j transitions under still tells the highest term',
+    'the highest term is kept when someone writes leaseTransitions %j',
     (leaseTransitions) => {
       for (const holderIdentity of ['client-go', undefined]) {
         const current = lease({ holderIdentity, leaseTransitions }, grant(told))
@@ -382,12 +397,12 @@ describe('an attempt', () => {
     '{"holder":"pod-a","term":7,"attempt":["x.1"]}',
     '{"__proto__":{"holder":"pod-a","term":7,"attempt":"x.1"}}',
     '['.repeat(50_000),
-  ])('that makes no sense is passed over: %.60s', (text) => {
+  ])('an invalid grant annotation is ignored: %.60s', (text) => {
     const current = lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, grant(text))
     expect(current).toMatchObject({ record: { holder: 'pod-a', attempt: '', term: 7, metadata: {} }, highestTerm: 7 })
   })
 
-  test.each(['null', '[]', '"x"', '5'])('with %s for metadata has none', (metadata) => {
+  test.each(['null', '[]', '"x"', '5'])('a grant annotation with the metadata %s has no metadata', (metadata) => {
     const text = `{"holder":"pod-a","term":7,"attempt":"x.1","metadata":${metadata}}`
     expect(read(lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, grant(text)))).toMatchObject({
       attempt: 'x.1',
@@ -395,23 +410,23 @@ describe('an attempt', () => {
     })
   })
 
-  test('brings no prototype with it', () => {
+  test('a grant annotation cannot set a prototype', () => {
     const text = '{"holder":"pod-a","term":7,"attempt":"x.1","metadata":{"__proto__":{"admin":true}}}'
     const { metadata } = read(lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, grant(text)))
     expect(metadata['admin']).toBeUndefined()
     expect({}).not.toHaveProperty('admin')
   })
 
-  test.each(each(null, [], 'x', 5))('is not looked for in annotations that are %j', (annotations) => {
+  test.each(each(null, [], 'x', 5))('annotations that are %j are ignored', (annotations) => {
     const current = lease({ holderIdentity: 'pod-a', leaseTransitions: 7 }, { annotations })
     expect(read(current)).toMatchObject({ holder: 'pod-a', attempt: '', carry: '' })
     expect(write({}, current).metadata.annotations).toHaveProperty(['tenure.dev/grant'])
   })
 })
 
-test('carry stays while others hold the Lease, and a later leader reads it', () => {
+test("a checkpoint survives another program's term, and a later leader reads it", () => {
   const carried = stored(write({ carry: 'last run at 5' }))
-  // client-go sends the object back as it was, with another spec.
+  // client-go sends the object back unchanged, except for its spec.
   const foreign = lease({ holderIdentity: 'client-go', leaseTransitions: 8 }, carried.lease.metadata)
   expect(read(foreign)).toMatchObject({ holder: 'client-go', attempt: '', carry: 'last run at 5' })
   const mine = stored(write({ term: 9, carry: read(foreign).carry }, foreign))

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
-/** A folder that is filled as the kubelet does it: files are links through `..data`, which is swapped in one step. */
+/** A directory that is filled as the kubelet does it: files are links through `..data`, which is swapped atomically. */
 export class Mount {
   readonly folder = mkdtempSync(join(tmpdir(), 'tenure-account-'))
   #versions = 0

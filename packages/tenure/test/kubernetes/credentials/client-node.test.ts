@@ -14,44 +14,44 @@ test.each([
   ['22.18.9', '@kubernetes/client-node@1'],
   ['22.19.0', '@kubernetes/client-node'],
   ['24.0.0', '@kubernetes/client-node'],
-])('on Node.js %s one is told to install %s', (version, name) => {
+])('on Node.js %s, clientNodePackage returns %s', (version, name) => {
   expect(clientNodePackage(version)).toBe(name)
 })
 
-// The type checker is what judges here.
-test('a KubeConfig of @kubernetes/client-node fits', () => {
+// The type checker verifies this test.
+test('fromClientNode accepts a KubeConfig of @kubernetes/client-node', () => {
   expectTypeOf<KubeConfig>().toExtend<KubeConfigLike>()
   const fits: KubeConfigLike = new KubeConfig()
   expect(fits.getCurrentCluster()).toBeNull()
 })
 
-describe('which client', () => {
-  test('one KubeConfig gives one client, so that all who use it share connections', () => {
+describe('fromClientNode', () => {
+  test('fromClientNode returns the same client for the same KubeConfig, so that its users share connections', () => {
     const one = config({}, {})
     expect(fromClientNode(one)).toBe(fromClientNode(one))
     expect(fromClientNode(one).server).toBe(server)
     expect(fromClientNode(config({}, {}))).not.toBe(fromClientNode(one))
   })
 
-  test('one that has been loaded from nowhere is refused', () => {
+  test('fromClientNode refuses a KubeConfig that was not loaded', () => {
     expect(() => fromClientNode(new KubeConfig())).toThrow('Call its loadFromDefault()')
   })
 
-  test('what is no KubeConfig is refused', () => {
+  test('fromClientNode refuses anything but a KubeConfig', () => {
     for (const wrong of [undefined, null, 'config', {}, { getCurrentCluster() {} }]) {
       expect(() => Reflect.apply(fromClientNode, undefined, [wrong])).toThrow('Option "client"')
     }
   })
 
-  test('a server in the clear is refused', () => {
-    expect(() => fromClientNode(config({ server: 'http://10.0.0.1' }, {}))).toThrow('https: address')
+  test('fromClientNode refuses an unencrypted server', () => {
+    expect(() => fromClientNode(config({ server: 'http://10.0.0.1' }, {}))).toThrow('https: URL')
   })
 })
 
-describe('credentials', () => {
+describe('credentials of a KubeConfig', () => {
   const credentialsOf = async (from: KubeConfigLike) => clientNodeConnection(from, server).credentials()
 
-  test('a token, a password, a certificate and all that TLS needs are taken, the agent is not', async () => {
+  test('the connection uses the token, password, certificate and TLS settings, but not the agent', async () => {
     expect(await credentialsOf(config({}, { token: 'abc' }))).toEqual({ authorization: 'Bearer abc', tls: {} })
     const password = await credentialsOf(config({}, { username: 'me', password: 'abc' }))
     expect(password.authorization).toBe(`Basic ${base64('me:abc')}`)
@@ -67,24 +67,24 @@ describe('credentials', () => {
     expect(agent).toBeUndefined()
   })
 
-  test('impersonation is refused, not forgotten', async () => {
+  test('impersonation is refused instead of ignored', async () => {
     const impersonating = config({}, { token: 'abc', impersonateUser: 'you' })
     await expect(credentialsOf(impersonating)).rejects.toThrow(
-      /adds the header Impersonate-User, which is not sent here\. Impersonation is not supported: use the login of a user/,
+      /adds the header Impersonate-User, which is not supported here\. Impersonation is not supported: use the credentials of a user/,
     )
   })
 
-  test('another header is refused without a word on impersonation', async () => {
+  test('another header is refused without mentioning impersonation', async () => {
     const adding: KubeConfigLike = {
       getCurrentCluster: () => ({ server }),
       applyToHTTPSOptions: async ({ headers }) => void Object.assign(headers ?? {}, { 'x-team': 'a' }),
     }
     await expect(credentialsOf(adding)).rejects.toThrow(
-      /^The KubeConfig adds the header x-team, .* "authorization" is\.$/,
+      /^The KubeConfig adds the header x-team, .* Only "authorization" is sent\.$/,
     )
   })
 
-  test('those of another cluster are not asked for', async () => {
+  test('credentials of another cluster are not requested', async () => {
     let asked = 0
     let current = server
     const moving: KubeConfigLike = {
@@ -99,7 +99,7 @@ describe('credentials', () => {
     expect(fromClientNode(moving).server).toBe(current)
   })
 
-  test('a plugin that hangs is asked again after a while, and only so often', async () => {
+  test('a plugin that hangs is run again after a while, up to a limit', async () => {
     const clock = fakeClock()
     const waiting: (() => void)[] = []
     const hanging: KubeConfigLike = {
@@ -115,7 +115,7 @@ describe('credentials', () => {
       expect(waiting).toHaveLength(expected)
       await clock.advance(60_000)
     }
-    // One of them comes to an end: there is room for another.
+    // One run has ended, so there is room for another.
     waiting[0]?.()
     await clock.advance(1)
     ask()

@@ -26,7 +26,7 @@ export function kubeConfig(cluster: object, user: object, more: object = {}): st
   return stringify(config, { indentSeq: false, lineWidth: 0, aliasDuplicateObjects: false })
 }
 
-/** A folder for the files of one test file, which is removed after it. */
+/** A directory for the files of one test file. Removed after it. */
 export function folderOfFiles() {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-kubeconfig-'))
   afterAll(() => rmSync(folder, { recursive: true }))

@@ -7,19 +7,19 @@ import { Mount } from './account-mount.ts'
 
 const { signal } = new AbortController()
 
-test('an authority that is replaced holds from the next call on', async () => {
+test('a replaced certificate authority is used from the next call on', async () => {
   const [first, second] = [makeCertificate(), makeCertificate()]
   const server = await serve(({ socket }) => socket.write(answerOf({})), { certificate: second })
   const mount = new Mount({ token: 'some', 'ca.crt': first.cert })
   const client = clientFor(serviceAccount(server.url, mount.folder))
   const call = () => client.request({ method: 'GET', path: '/a', signal })
   await expect(call()).rejects.toThrow(/certificate/)
-  // While authorities change, a cluster gives out both.
+  // While certificate authorities are rotated, a cluster publishes both.
   mount.replace({ token: 'some', 'ca.crt': first.cert + second.cert })
   expect((await call()).status).toBe(200)
 })
 
-test.each(['token', 'ca.crt'])('without the file %s, the call says which it is and what to look at', async (name) => {
+test.each(['token', 'ca.crt'])('a call without the file %s names the file and what to check', async (name) => {
   const contents = { token: 'some', 'ca.crt': makeCertificate().cert }
   for (const broken of [undefined, '', '\n']) {
     const mount = new Mount(contents)
@@ -32,7 +32,7 @@ test.each(['token', 'ca.crt'])('without the file %s, the call says which it is a
     await expect(asked).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
       retryable: true,
-      message: `The service account's file ${join(mount.folder, name)} cannot be read. Does the pod set automountServiceAccountToken: false?`,
+      message: `The service account's file ${join(mount.folder, name)} cannot be read. Check whether the pod sets automountServiceAccountToken: false.`,
     })
   }
 })
@@ -45,7 +45,7 @@ describe('inCluster()', () => {
     return inCluster()
   }
 
-  test.each([undefined, ''])('outside a pod says what is missing and what to use instead', (host) => {
+  test.each([undefined, ''])('inCluster outside a pod says what is missing and what to use instead', (host) => {
     expect(() => inPod(host)).toThrow(
       expect.objectContaining({
         code: 'BACKEND_UNAVAILABLE',
@@ -62,11 +62,11 @@ describe('inCluster()', () => {
     ['10.0.0.1', '', 'https://10.0.0.1:443'],
     ['fd00:10:96::1', '6443', 'https://[fd00:10:96::1]:6443'],
     ['kubernetes.default.svc', '443', 'https://kubernetes.default.svc:443'],
-  ])('with host %s and port %s asks %s', (host, port, server) => {
+  ])('inCluster with host %s and port %s uses %s', (host, port, server) => {
     expect(inPod(host, port).server).toBe(server)
   })
 
-  test('gives all callers one client, so that they share connections, and each server its own', () => {
+  test('inCluster returns one client per server, so that callers share connections', () => {
     expect(inPod('10.0.0.1', '443')).toBe(inPod('10.0.0.1', '443'))
     expect(inPod('10.0.0.2', '443')).not.toBe(inPod('10.0.0.1', '443'))
   })

@@ -10,11 +10,11 @@ function failureOf(text: string): { line: number; message: string } {
     if (error instanceof YamlError) return { line: error.line, message: error.message }
     throw error
   }
-  throw new Error(`understood: ${JSON.stringify(text)}`)
+  throw new Error(`accepted: ${JSON.stringify(text)}`)
 }
 
-describe('reads kubeconfigs as they are written by', () => {
-  test('kubectl, kind and cloud providers', () => {
+describe('parseYaml reads kubeconfigs', () => {
+  test('parseYaml reads kubeconfigs of kubectl, kind and cloud providers', () => {
     const text = `apiVersion: v1
 clusters:
 - cluster:
@@ -53,7 +53,7 @@ users:
     expect(parseYaml(`\ufeff---\n${text.replaceAll('\n', '\r\n')}`)).toEqual(expected)
   })
 
-  test('programs that write JSON', () => {
+  test('parseYaml reads JSON', () => {
     const value = { users: [{ name: 'a', user: { token: 'x', 'as-groups': [] } }], extra: null, ok: true }
     const user = map({ token: 'x', 'as-groups': [] })
     const expected = map({ users: [map({ name: 'a', user })], extra: null, ok: true })
@@ -61,18 +61,18 @@ users:
   })
 })
 
-test('only true, false and null are not text', () => {
+test('parseYaml reads everything but true, false and null as text', () => {
   const text = '[true, False, null, ~, yes, 1, 0x1F, 1e3, .nan, 2024-01-01, "true", \'null\', ""]'
   const texts = ['yes', '1', '0x1F', '1e3', '.nan', '2024-01-01', 'true', 'null', '']
   expect(parseYaml(text)).toEqual([true, false, null, null, ...texts])
   expect(parseYaml('a:\nb: |\n  true\n')).toEqual(map({ a: null, b: 'true\n' }))
 })
 
-test('an empty document is null', () => {
+test('parseYaml reads an empty document as null', () => {
   for (const text of ['', '\n', '# nothing\n', '---\n', '---\n# nothing']) expect(parseYaml(text)).toBeNull()
 })
 
-test('a key such as __proto__ is a key like any other', () => {
+test('parseYaml treats a key such as __proto__ like any other', () => {
   const value = parseYaml('__proto__: {polluted: "yes"}\nconstructor: {"__proto__": x}\n')
   expect(value).toEqual(
     new Map<string, YamlValue>([
@@ -98,17 +98,17 @@ test.each([
   ['a duplicate key, once in quotes', 'a: 1\n"a": 2', 2],
   ['a duplicate key in JSON', '{"a": 1,\n"a": 2}', 2],
   ['a bracket as a key', '{a: b}: c', 1],
-  ['an indentation that fits nothing', 'a:\n    b: c\n  d: e', 3],
-  ['a quote that is not closed', 'a: b\nc: "d\n  e: f', 3],
+  ['an inconsistent indentation', 'a:\n    b: c\n  d: e', 3],
+  ['an unclosed quote', 'a: b\nc: "d\n  e: f', 3],
   ['an unknown escape', 'a: "\\q"', 1],
   ['a control character', 'a: b\u0000c', 1],
   ['a lone carriage return', 'a: b\rc: d', 1],
-  ['a line break that only some readers know', 'a: b\nc: d\u0085e: f', 2],
-])('%s is refused with its line', (_, text, line) => {
+  ['a line break that only some parsers know', 'a: b\nc: d\u0085e: f', 2],
+])('parseYaml refuses %s and names its line', (_, text, line) => {
   expect(failureOf(text).line).toBe(line)
 })
 
-test('deep nesting is refused, however it is written', () => {
+test('parseYaml refuses deep nesting in any notation', () => {
   const deep = 5_000
   for (const text of ['['.repeat(deep), '{"a":'.repeat(deep), '- '.repeat(deep)]) {
     expect(failureOf(text).message).toBe('line 1: it is nested deeper than 64 levels')
@@ -118,21 +118,21 @@ test('deep nesting is refused, however it is written', () => {
   expect(failureOf(nested(65)).message).toBe('line 1: it is nested deeper than 64 levels')
 })
 
-test('a text that is too long is refused before it is parsed', () => {
+test('parseYaml refuses text that is too long before parsing it', () => {
   expect(failureOf(`a: ${'&x '.repeat(2 ** 21)}`).message).toBe('line 1: it is longer than 4194304 characters')
 })
 
-test('thousands of keys are compared in linear time', () => {
+test('parseYaml compares thousands of keys in linear time', () => {
   const count = 10_000
   const text = Array.from({ length: count }, (_, i) => `k${i}: v`).join('\n')
   const started = performance.now()
   expect(parseYaml(text)).toHaveProperty('size', count)
   expect(failureOf(`${text}\nk0: v`).line).toBe(count + 1)
-  // Comparing each key with each other one takes minutes.
+  // Comparing every pair of keys would take minutes.
   expect(performance.now() - started).toBeLessThan(20_000)
 })
 
-test('a failure quotes nothing of the text, which may hold secrets', () => {
+test('an error of parseYaml does not quote the text, which may contain secrets', () => {
   const secret = 's3cr3t'
   for (const text of [
     `token: ${secret}: x`,

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 
-const where = '(in the folder of your project, with --global where the command "tenure" was installed so)'
+const where = '(in the directory of your project, or with --global if the "tenure" command was installed with --global)'
 const own = join(import.meta.dirname, '../../..')
 
 /** Installs the library alone, like a global command, next to a project that it is called in. */

@@ -53,7 +53,7 @@ describe.skipIf(noOtherUsers)('another user of the machine', () => {
     await other.do('open', { directory })
     await expect(other.do('acquire', 'mallory', 1)).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
-      message: expect.stringContaining('users of one group set shareWithGroup'),
+      message: expect.stringContaining('To share them within a group, set shareWithGroup'),
     })
     expect(await store.renew(record, call())).toMatchObject({ ok: true })
     await told()
@@ -227,7 +227,7 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     const warnings = listen(directory)
     await grant(openStore({ directory }))
     await told()
-    const instead = /If users of one group share it on purpose, set shareWithGroup \(in a URL: \?shareWithGroup=true\)/
+    const instead = /To share it within a group, set shareWithGroup \(in a URL: \?shareWithGroup=true\)/
     expect(warnings).toEqual([expect.stringMatching(/^"" has mode 2770: /), expect.stringMatching(/ has mode 0660: /)])
     for (const warning of warnings) {
       expect(warning).toMatch(instead)
@@ -260,7 +260,7 @@ describe.skipIf(noOtherUsers)('users of one group', () => {
     })
     await expect(second.do('acquire', 'bob')).rejects.not.toThrow('set shareWithGroup')
     expect(await second.do('warnings')).toEqual([
-      expect.stringMatching(/ has mode 0770: without the set-group-ID bit, .*\. Let its owner run: chmod g\+s '/),
+      expect.stringMatching(/ has mode 0770: without the set-group-ID bit, .*\. Have its owner run: chmod g\+s '/),
     ])
   })
 })

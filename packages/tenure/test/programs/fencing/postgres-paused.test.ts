@@ -1,4 +1,7 @@
-/** A former leader that is paused while it reads a result: its transaction is not idle, and keeps the guard's row. */
+/**
+ * A former leader that is paused while it reads a result: its transaction is not idle, so it keeps the guard's row
+ * locked.
+ */
 import { AssertionError, equal, ok } from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,7 +12,7 @@ import { postgres } from '../../../../../test/servers/postgres.ts'
 import { describeWith } from '../../../../../test/servers/suite.ts'
 import * as sound from '../../../src/fencing/postgres.ts'
 
-/** Reads two gigabytes in its transaction, which takes longer than anybody waits here. */
+/** Reads two gigabytes in its transaction, which takes longer than any wait in this test. */
 const reader = `
 import { Pool } from 'pg'
 import { postgresFence } from 'tenure/fencing'
@@ -56,42 +59,42 @@ async function check({ postgresFence }: Library, url: string, resource: string):
   const late = vi
     .waitUntil(async () => !(await isStuck()), { timeout: 5_000 })
     .then(
-      () => 'the former leader went on',
-      () => 'the successor waits without a bound',
+      () => 'the former leader continued',
+      () => 'the successor waits without a limit',
     )
   const refusal: unknown = await Promise.race([run, late])
-  // Frees the row before anything can fail: what still waits would keep the pool.
+  // Frees the row before any assertion can fail: a waiting call would keep the pool open.
   await pool.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'former leader'`)
   await run
   ok(refusal instanceof Error, String(refusal))
   equal(Reflect.get(refusal, 'code'), 'TIMEOUT')
   equal(Reflect.get(refusal, 'retryable'), true)
   ok(refusal.message.includes('pg_terminate_backend'))
-  // The work has the limit of its own session, not the guard's.
+  // The work has the lock timeout of its own session, not the guard's.
   const shown = await successor.run(2, async (connection) => (await connection.query('show lock_timeout')).rows)
   equal(shown[0]?.['lock_timeout'], '77s')
 }
 
 const mutations: readonly Mutation[] = [
   {
-    name: 'a successor waits for the row of the guard without a bound',
+    name: "a successor waits for the guard's row without a limit",
     file: 'fencing/postgres.ts',
     find: '`set local lock_timeout = ${lockTimeoutMs}`',
     replace: '`set local lock_timeout = 0`',
   },
   {
-    name: 'the work waits for locks no longer than the guard does',
+    name: "the guard's lock timeout also applies to the work",
     file: 'fencing/postgres.ts',
     find: "set_config('lock_timeout', current_setting('tenure.lock_timeout'), true) as restored",
     replace: "current_setting('tenure.lock_timeout') as restored",
   },
 ]
 
-describeWith(postgres, 'a run of the PostgreSQL guard', (server) => {
-  test('ends with TIMEOUT while a former leader is paused in the middle of a result, and succeeds once that is gone', () =>
+describeWith(postgres, 'postgresFence with a paused former leader', (server) => {
+  test('run rejects with TIMEOUT while a former leader is paused in the middle of a result, and succeeds once it is gone', () =>
     check(sound, server().url, 'payments'))
 
-  test.for(mutations)('where it is noticed that $name', async (mutation) => {
+  test.for(mutations)('the check catches the mutant: $name', async (mutation) => {
     const { fencing } = await loadMutant<{ fencing: typeof sound }>(mutation, { fencing: 'fencing/postgres.ts' })
     await expect(check(fencing, server().url, mutation.name)).rejects.toThrow(AssertionError)
   })

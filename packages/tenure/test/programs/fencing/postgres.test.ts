@@ -9,7 +9,7 @@ import { hostileTerms } from '../../fencing/hostile-terms.ts'
 
 const stale = expect.objectContaining({ code: 'STALE_TERM' })
 
-describeWith(postgres, 'The PostgreSQL guard', (server) => {
+describeWith(postgres, 'postgresFence', (server) => {
   let pool: Pool
   let count = 0
 
@@ -34,7 +34,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
   const written = async (): Promise<unknown> =>
     (await pool.query('select writer from report where resource = $1', [resource])).rows[0]?.writer
 
-  test('accepts rising and equal terms and refuses lower ones', async () => {
+  test('run accepts rising and equal terms and refuses lower ones', async () => {
     const fence = makeFence()
     for (const term of [3, 3, 10]) await fence.run(term, (connection) => write(connection, `term ${term}`))
     const late = fence.run(9, () => expect.unreachable('work of a stale term was called'))
@@ -43,20 +43,20 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     expect(await written()).toBe('term 10')
   })
 
-  test('keeps apart what has different names', async () => {
+  test('fences of different resources are independent', async () => {
     await makeFence().run(7, (connection) => write(connection, 'seven'))
     const other = postgresFence({ pool, resource: `${resource} b` })
     await expect(other.run(1, async () => 'written')).resolves.toBe('written')
   })
 
-  test('tells the largest terms apart', async () => {
+  test('run distinguishes the largest terms', async () => {
     const fence = makeFence()
     await fence.run(Number.MAX_SAFE_INTEGER, (connection) => write(connection, 'last'))
     await expect(fence.run(Number.MAX_SAFE_INTEGER - 1, async () => {})).rejects.toThrow(stale)
     await fence.run(Number.MAX_SAFE_INTEGER, (connection) => write(connection, 'last again'))
   })
 
-  test('lets a higher term write only when the transaction of the lower one is over', async () => {
+  test('a higher term writes only after the transaction of the lower one has ended', async () => {
     const began = makeGate()
     const gate = makeGate()
     const first = makeFence().run(4, async (connection) => {
@@ -75,7 +75,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     expect(await written()).toBe('term 5')
   })
 
-  test('refuses a lower term whose transaction began before that of the higher one', async () => {
+  test('a lower term is refused even if its transaction began before that of the higher one', async () => {
     const began = makeGate()
     const gate = makeGate()
     const late = heldUpAfterBegin(began.open, gate.opened)
@@ -87,7 +87,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     expect(await written()).toBe('term 5')
   })
 
-  test('refuses a lower term that waited for the transaction of the higher one', async () => {
+  test('a lower term that waited for the transaction of the higher one is refused', async () => {
     const began = makeGate()
     const gate = makeGate()
     const second = makeFence().run(5, async (connection) => {
@@ -105,7 +105,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     expect(await written()).toBe('term 5')
   })
 
-  test('fails safely where the database is set to repeatable read, and may be run again', async () => {
+  test('run fails safely under repeatable read, and can be repeated', async () => {
     const strict = new Pool({
       connectionString: server().url,
       options: '-c default_transaction_isolation=repeatable\\ read',
@@ -130,7 +130,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     await strict.end()
   })
 
-  test('never lets terms go back, with many writers at once', async () => {
+  test('accepted terms never decrease with many concurrent writers', async () => {
     await pool.query('create table journal (id bigserial, term bigint)')
     const terms = Array.from({ length: 60 }, (_, index) => 1 + ((index * 7) % 20))
     const outcomes = await Promise.allSettled(
@@ -147,7 +147,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     for (const { reason } of refused) expect(reason).toMatchObject({ code: 'STALE_TERM' })
   })
 
-  test('takes back everything when the work throws, the raised term too', async () => {
+  test('run rolls back everything when the work throws, including the raised term', async () => {
     const failure = new Error('no such account')
     const failed = makeFence().run(8, async (connection) => {
       await write(connection, 'term 8')
@@ -158,7 +158,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     await makeFence().run(7, (connection) => write(connection, 'term 7'))
   })
 
-  test('says so when the work ignored a failed statement and nothing was committed', async () => {
+  test('run rejects when the work ignored a failed statement, because nothing was committed', async () => {
     const swallowed = makeFence().run(8, async (connection) => {
       await write(connection, 'term 8')
       await connection.query('select 1 / 0').catch(() => {})
@@ -167,7 +167,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     expect(await written()).toBeUndefined()
   })
 
-  test('survives a connection that is lost between two statements', async () => {
+  test('run survives a connection that is lost between two statements', async () => {
     const lost = makeFence().run(8, async (connection) => {
       await write(connection, 'term 8')
       const ended = once(connection, 'error')
@@ -180,7 +180,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     expect(await written()).toBe('term 8 again')
   })
 
-  test('does not let a stalled leader keep its successor waiting', async () => {
+  test('a stalled leader does not keep its successor waiting', async () => {
     const began = makeGate()
     const gate = makeGate()
     const stalled = postgresFence({ pool, resource, idleTimeoutMs: 200 }).run(4, async (connection) => {
@@ -197,7 +197,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     expect(await written()).toBe('term 5')
   })
 
-  test('leaves no setting and no transaction behind on the connection', async () => {
+  test('run leaves no setting and no transaction behind on the connection', async () => {
     const single = new Pool({ connectionString: server().url, max: 1 })
     try {
       const before = await single.query('show idle_in_transaction_session_timeout')
@@ -211,7 +211,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     }
   })
 
-  test('keeps its terms in another table and schema if told so', async () => {
+  test('the option "table" selects another table and schema', async () => {
     await pool.query('create schema "Fences"')
     const fence = postgresFence({ pool, resource, table: 'Fences.user' })
     await pool.query(fence.schema)
@@ -219,23 +219,26 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     expect((await pool.query('select term::int from "Fences"."user"')).rows).toEqual([{ term: 5 }])
   })
 
-  test('remembers the highest term when the server crashed and came back', async () => {
+  test('the highest term survives a crash of the server', async () => {
     await makeFence().run(5, (connection) => write(connection, 'term 5'))
-    // To PostgreSQL an immediate shutdown is a crash: the next start recovers from the log.
+    // For PostgreSQL, an immediate shutdown is a crash: the next start recovers from the log.
     await server().restart('SIGQUIT')
     await expect(makeFence().run(4, (connection) => write(connection, 'term 4'))).rejects.toThrow(stale)
     expect(await written()).toBe('term 5')
   })
 
-  test.each(hostileTerms.map((term) => [term]))('refuses %o as a term', async (term) => {
+  test.each(hostileTerms.map((term) => [term]))('run refuses %o as a term', async (term) => {
     const run = makeFence().run(term as number, () => expect.unreachable('work was called'))
     await expect(run).rejects.toThrow(expect.objectContaining({ name: 'TypeError', code: 'INVALID_OPTION' }))
   })
 
-  test.each(['', 'a"; drop table report; --', 'a.b.c', 'a b', '.a', 5])('refuses %o as a table', (table) => {
-    const options = { pool, resource, table: table as string }
-    expect(() => postgresFence(options)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
-  })
+  test.each(['', 'a"; drop table report; --', 'a.b.c', 'a b', '.a', 5])(
+    'postgresFence refuses %o as a table',
+    (table) => {
+      const options = { pool, resource, table: table as string }
+      expect(() => postgresFence(options)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+    },
+  )
 
   async function backendOf(connection: PoolClient): Promise<number> {
     return (await connection.query('select pg_backend_pid() as pid')).rows[0].pid
@@ -246,7 +249,7 @@ describeWith(postgres, 'The PostgreSQL guard', (server) => {
     await expect.poll(async () => (await pool.query(waiting)).rows.length, { interval: 5 }).toBeGreaterThan(0)
   }
 
-  /** A pool whose connections stop after their first statement until they are let go on. */
+  /** A pool whose connections pause after their first statement until `goOn` resolves. */
   function heldUpAfterBegin(began: () => void, goOn: Promise<void>) {
     return {
       async connect() {

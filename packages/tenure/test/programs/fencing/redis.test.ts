@@ -27,7 +27,7 @@ const clients: Record<string, (url: string) => Promise<Opened>> = {
   },
 }
 
-describeWith(redis, 'The Redis guard', (server) => {
+describeWith(redis, 'redisFence', (server) => {
   let reader: Redis
   beforeAll(() => {
     reader = new Redis(server().url)
@@ -35,7 +35,7 @@ describeWith(redis, 'The Redis guard', (server) => {
   })
   afterAll(() => reader.disconnect())
 
-  describe.each(Object.entries(clients))('with a client of %s', (name, open) => {
+  describe.each(Object.entries(clients))('redisFence with a client of %s', (name, open) => {
     let opened: Opened
     let count = 0
     let resource = ''
@@ -48,7 +48,7 @@ describeWith(redis, 'The Redis guard', (server) => {
     })
     const makeFence = () => redisFence({ client: opened.client, resource })
 
-    test('accepts rising and equal terms and refuses lower ones', async () => {
+    test('write accepts rising and equal terms and refuses lower ones', async () => {
       const fence = makeFence()
       for (const term of [3, 3, 10]) expect(await fence.write(term, ['SET', 'report', `term ${term}`])).toBe('OK')
       const late = fence.write(9, ['SET', 'report', 'term 9'])
@@ -59,7 +59,7 @@ describeWith(redis, 'The Redis guard', (server) => {
       expect(await reader.ttl(fence.key)).toBe(-1)
     })
 
-    test('tells the largest terms apart and writes them in digits', async () => {
+    test('write distinguishes the largest terms and stores them as digits', async () => {
       const fence = makeFence()
       await fence.write(Number.MAX_SAFE_INTEGER - 1, ['SET', 'report', 'a'])
       await fence.write(Number.MAX_SAFE_INTEGER, ['SET', 'report', 'b'])
@@ -68,7 +68,7 @@ describeWith(redis, 'The Redis guard', (server) => {
       expect(await reader.get('report')).toBe('b')
     })
 
-    test('runs any command that writes one key, with its own reply', async () => {
+    test('write runs any command that writes one key, and returns its reply', async () => {
       const fence = makeFence()
       const key = `${resource} data`
       const bytes = Buffer.from([0, 255, 13, 10])
@@ -79,7 +79,7 @@ describeWith(redis, 'The Redis guard', (server) => {
       expect(await fence.write(1, ['SET', key, 'new', 'XX'])).toBeNull()
     })
 
-    test('never lets terms go back, with writers on several connections at once', async () => {
+    test('accepted terms never decrease with concurrent writers on several connections', async () => {
       const others = await Promise.all([open(server().url), open(server().url), open(server().url)])
       const key = `${resource} journal`
       const terms = Array.from({ length: 200 }, (_, index) => 1 + ((index * 7) % 60))
@@ -99,7 +99,7 @@ describeWith(redis, 'The Redis guard', (server) => {
       for (const other of others) other.close()
     })
 
-    test('gives the error of Redis when the command fails, and counts its term as accepted', async () => {
+    test('write rejects with the error of Redis when the command fails, and its term counts as accepted', async () => {
       const fence = makeFence()
       const key = `${resource} data`
       await fence.write(1, ['SET', key, 'text'])
@@ -109,15 +109,18 @@ describeWith(redis, 'The Redis guard', (server) => {
       await expect(fence.write(1, ['SET', key, 'late'])).rejects.toThrow(stale)
     })
 
-    test.each(['garbage', 'nan', ''])('writes nothing when the highest term was replaced by %o', async (garbage) => {
-      const fence = makeFence()
-      await reader.set(fence.key, garbage)
-      await expect(fence.write(5, ['SET', `${resource} data`, 'a'])).rejects.toThrow()
-      expect(await reader.get(`${resource} data`)).toBeNull()
-      expect(await reader.get(fence.key)).toBe(garbage)
-    })
+    test.each(['garbage', 'nan', ''])(
+      'write changes nothing when the highest term was replaced by %o',
+      async (garbage) => {
+        const fence = makeFence()
+        await reader.set(fence.key, garbage)
+        await expect(fence.write(5, ['SET', `${resource} data`, 'a'])).rejects.toThrow()
+        expect(await reader.get(`${resource} data`)).toBeNull()
+        expect(await reader.get(fence.key)).toBe(garbage)
+      },
+    )
 
-    test('remembers the highest term when the server was killed and came back', async () => {
+    test('the highest term survives a killed server', async () => {
       const fence = makeFence()
       await fence.write(5, ['SET', 'report', 'term 5'])
       await server().restart('SIGKILL')
@@ -127,13 +130,13 @@ describeWith(redis, 'The Redis guard', (server) => {
       again.close()
     })
 
-    test.each(hostileTerms.map((term) => [term]))('refuses %o as a term', async (term) => {
+    test.each(hostileTerms.map((term) => [term]))('write refuses %o as a term', async (term) => {
       const write = makeFence().write(term as number, ['SET', `${resource} data`, 'a'])
       await expect(write).rejects.toThrow(expect.objectContaining({ name: 'TypeError', code: 'INVALID_OPTION' }))
       expect(await reader.get(`${resource} data`)).toBeNull()
     })
 
-    test('refuses to overwrite the highest term itself, and what is no command', async () => {
+    test('write refuses to overwrite the highest term, and refuses invalid commands', async () => {
       const fence = makeFence()
       const invalid = expect.objectContaining({ code: 'INVALID_OPTION' })
       await expect(fence.write(5, ['DEL', fence.key])).rejects.toThrow(invalid)
@@ -141,7 +144,7 @@ describeWith(redis, 'The Redis guard', (server) => {
     })
   })
 
-  test('keeps to the key prefix of a client of ioredis', async () => {
+  test('redisFence applies the key prefix of an ioredis client', async () => {
     const client = new Redis(server().url, { keyPrefix: 'app:' })
     const fence = redisFence({ client, resource: 'prefixed' })
     await fence.write(5, ['SET', 'report', 'a'])
@@ -150,7 +153,7 @@ describeWith(redis, 'The Redis guard', (server) => {
     client.disconnect()
   })
 
-  test('of both clients is the same guard', async () => {
+  test('both clients share the same fence', async () => {
     const [first, second] = await Promise.all(Object.values(clients).map((open) => open(server().url)))
     if (!first || !second) throw new Error('two clients are needed')
     await redisFence({ client: first.client, resource: 'shared' }).write(5, ['SET', 'report', 'a'])

@@ -5,7 +5,7 @@ import { readResource } from '../../../src/multicluster/read-resource.ts'
 import { partOf, partsOf, version, withPart, type Path, type Schema } from '../../multicluster/crd-schema.ts'
 import { whole } from '../../multicluster/whole-resource.ts'
 
-/** What each pattern is there to refuse. */
+/** Samples that each pattern must refuse. */
 const refused: Readonly<Record<string, readonly string[]>> = {
   '^[^/\\x00-\\x1f\\x7f-\\x9f]*$': ['west/pod', 'a\nb', 'a\u0085b'],
   '^[^/\\x00-\\x1f\\x7f-\\x9f]+$': ['west/pod', 'a\nb', 'a\u0085b'],
@@ -16,14 +16,14 @@ const refused: Readonly<Record<string, readonly string[]>> = {
   '^[A-Z][A-Z_]*$': ['invalid', 'A B'],
 }
 
-/** Values at each end of what a part may be, and values one beyond. */
+/** Values at each end of the allowed range of a part, and values just beyond it. */
 function boundsOf({ type, format, ...schema }: Schema, sample: unknown): { within: unknown[]; beyond: unknown[] } {
   const { enum: choices, pattern, minimum, maximum, minLength, maxLength, maxItems, maxProperties } = schema
   const within: unknown[] = []
   const beyond: unknown[] = [type === 'string' ? 1 : 'text']
   const text = (length: number) =>
     format === 'date-time' ? `2026-01-02T03:04:05.${'0'.repeat(length - 21)}Z` : 'A'.repeat(length)
-  // What the pattern refuses is no proof of the bound.
+  // A value that the pattern refuses would not prove the bound.
   const fitting = (length: number) => (pattern?.includes('[a-z0-9]') ? text(length).toLowerCase() : text(length))
   if (format === 'date-time') beyond.push('yesterday', '')
   if (choices) {
@@ -63,11 +63,11 @@ function boundsOf({ type, format, ...schema }: Schema, sample: unknown): { withi
   return { within, beyond }
 }
 
-/** No two of a list are alike. */
+/** Makes the items of a list distinct. */
 const itemOf = (item: unknown, index: number) =>
   typeof item === 'string' ? `${item}${index}` : { ...(item as object), type: `Type${index}` }
 
-describeWithCluster('the definition of MultiClusterLeases', (cluster) => {
+describeWithCluster('the CustomResourceDefinition of MultiClusterLeases', (cluster) => {
   const collection = () => `/apis/tenure.dev/v1alpha1/namespaces/${cluster().namespace}/multiclusterleases`
   const strict = '?fieldValidation=Strict'
 
@@ -86,21 +86,21 @@ describeWithCluster('the definition of MultiClusterLeases', (cluster) => {
     metadata = patched.body.metadata
   })
 
-  test('keep every field as it was written', async () => {
+  test('the API server keeps every field as it was written', async () => {
     const { body } = await cluster().admin.request<Record<string, unknown>>('GET', `${collection()}/bounds`)
     expect({ spec: body['spec'], status: body['status'] }).toEqual(whole)
     const { spec, status } = readResource(body) ?? {}
     expect({ spec, status }).toEqual(whole)
   })
 
-  /** Tries to write the whole resource with one part of it replaced. Nothing is stored. */
+  /** Tries to write the whole resource with one part replaced. Nothing is stored. */
   const tryPart = (path: Path, part: unknown) => {
     const place = path[0] === 'status' ? 'bounds/status' : 'bounds'
     const body = { ...kind, metadata, ...(withPart(whole, path, part) as object) }
     return cluster().admin.request<{ message: string }>('PUT', `${collection()}/${place}${strict}&dryRun=All`, body)
   }
 
-  test('refuse what is one beyond a bound, and nothing within', async () => {
+  test('the API server refuses values just beyond a bound, and accepts those at the bound', async () => {
     const parts = [...partsOf(version.schema.openAPIV3Schema, 'key')].filter(([path]) => path.length > 1)
     for (const [path, schema] of parts) {
       const { within, beyond } = boundsOf(schema, partOf(whole, path))
@@ -115,7 +115,7 @@ describeWithCluster('the definition of MultiClusterLeases', (cluster) => {
     }
   })
 
-  test('refuse a field that nobody knows, and a part without what it needs', async () => {
+  test('the API server refuses unknown fields and missing required ones', async () => {
     const parts = [...partsOf(version.schema.openAPIV3Schema, 'key')]
     const objects = parts.filter(([path, { properties }]) => path.length > 0 && path[0] !== 'metadata' && properties)
     for (const [path, { required = [] }] of objects) {

@@ -8,7 +8,7 @@ import { requestOf, resourcesSuite, watchOf } from '../../multicluster/resources
 
 const call = { signal: new AbortController().signal }
 
-describeWithCluster('the resources of an API server', (cluster) => {
+describeWithCluster('MultiClusterLeases on a real API server', (cluster) => {
   beforeAll(() => installCrd(cluster()))
 
   const open = () => {
@@ -24,7 +24,7 @@ describeWithCluster('the resources of an API server', (cluster) => {
 
   resourcesSuite(open)
 
-  test('of a namespace are all shown by a watch, however many pages that are', async () => {
+  test('a watch shows all resources of a namespace, on any number of pages', async () => {
     const { resources } = open()
     const namespace = `many-${crypto.randomUUID()}`
     await cluster().admin.request('POST', '/api/v1/namespaces', { metadata: { name: namespace } })

@@ -42,15 +42,15 @@ function describeStore<Module extends object, Options>(name: string, suite: Suit
     return run
   }
 
-  describeWith(cloud.kind, `on ${name}`, (server) => {
+  describeWith(cloud.kind, `checks and mutants on ${name}`, (server) => {
     beforeAll(() => cloud.prepare(server()))
 
-    describe('it holds that', () => {
+    describe('checks', () => {
       test.for(Object.keys(checks))('%s', async (check) => find(check, libraryOf(module, server()))())
     })
 
-    describe('it is noticed that', () => {
-      test.for(mutations)('$name', async (mutation) => {
+    describe('mutants', () => {
+      test.for(mutations)('the checks catch the mutant: $name', async (mutation) => {
         const { mutant } = await loadMutant<{ mutant: Module }>(mutation, { mutant: file })
         const outcomes = []
         for (const one of [module, mutant]) {
@@ -114,7 +114,7 @@ describeStore<typeof gcs, gcs.GcsStoreOptions>('Google Cloud Storage', {
     const prefix = `mutant-${++prefixes}`
     return {
       server,
-      // The stand-in takes as many writes as there are.
+      // The emulator does not limit the rate of writes.
       open: ({ url = server.url, ...options } = {}) =>
         gcsStore({ bucket: gcsBucket, endpoint: url, fetch, prefix, writeIntervalMs: 0.01, ...options }),
       remove: (election) => clouds['Google Cloud Storage'].remove(server, election, `${prefix}/`),

@@ -5,7 +5,7 @@ import { describeWith } from '../../../../../test/servers/suite.ts'
 import { storeConformance } from '../../../src/conformance/index.ts'
 import { dynamodbStore, type DynamoDBStoreOptions } from '../../../src/stores/dynamodb.ts'
 
-/** Every client that a program may have. */
+/** Every kind of client that a program may have. */
 const clients: Record<string, (config: DynamoDBClientConfig) => DynamoDBStoreOptions['client']> = {
   'a client with all operations': (config) => new DynamoDB(config),
   'a bare client': (config) => new DynamoDBClient(config),
@@ -20,7 +20,7 @@ describeWith(dynalite, 'dynamodbStore', (server) => {
   })
   afterAll(() => admin.destroy())
 
-  describe.each(Object.entries(clients))('conforms with %s', (_name, clientOf) => {
+  describe.each(Object.entries(clients))('dynamodbStore conforms with %s', (_name, clientOf) => {
     const open = () => dynamodbStore({ client: clientOf(localAws(server().url)), table })
     const cases = storeConformance(
       () => ({

@@ -31,33 +31,33 @@ for (const kind of [etcd, etcd36]) {
       users = await createUsers(server(), 'first')
     })
 
-    test('asks for a token once, however many calls need it, and again when it is not accepted any more', async () => {
+    test('many calls share one token, and a rejected token is replaced', async () => {
       const front = await startFront(server().url)
       const store = etcdStore({ endpoints: front.url, user: 'tenure', password: 'first' })
       await Promise.all(Array.from({ length: 20 }, () => grant(store)))
       const tokens = () => front.asked.filter((path) => path === '/v3/auth/authenticate').length
       expect(tokens()).toBe(1)
-      // Every token of a user is forgotten when its password is set.
+      // Setting a password invalidates all tokens of the user.
       await users.setPassword('first')
       await grant(store)
       expect(tokens()).toBe(2)
     })
 
-    test('asks for the password again when it is replaced', async () => {
+    test('a replaced password is requested again', async () => {
       let password = 'first'
       const store = etcdStore({ endpoints: server().url, user: 'tenure', password: () => password })
       await grant(store)
       await users.setPassword('second')
       await expect(grant(store)).rejects.toMatchObject({
         code: 'UNAUTHORIZED',
-        message: expect.stringContaining('The user or its password is wrong'),
+        message: expect.stringContaining('The user name or the password is wrong'),
       })
       password = 'second'
       await grant(store)
       await users.setPassword('first')
     })
 
-    test('a watch asks for a new token, too', async () => {
+    test('a watch requests a new token when its token is rejected', async () => {
       const store = etcdStore({ endpoints: server().url, user: 'tenure', password: 'first' })
       const { election } = await grant(store)
       const leaving = new AbortController()
@@ -69,10 +69,10 @@ for (const kind of [etcd, etcd36]) {
       leaving.abort()
     })
 
-    test('says what is missing: a user, a right', async () => {
+    test('the error names a missing user or permission', async () => {
       await expect(grant(etcdStore({ endpoints: server().url }))).rejects.toMatchObject({
         code: 'UNAUTHORIZED',
-        message: expect.stringMatching(/wants a user and a password.*TENURE_STORE_USER/),
+        message: expect.stringMatching(/requires a user and a password.*TENURE_STORE_USER/),
       })
       const elsewhere = etcdStore({ endpoints: server().url, prefix: 'other', user: 'tenure', password: 'first' })
       await expect(grant(elsewhere)).rejects.toMatchObject({
@@ -81,7 +81,7 @@ for (const kind of [etcd, etcd36]) {
       })
     })
 
-    test('is opened by a URL, with the password in it, in the environment or in a file', async () => {
+    test('openStore takes the password from the URL, the environment or a file', async () => {
       const host = server().url.replace('http://', '')
       const folder = mkdtempSync(join(tmpdir(), 'tenure-etcd-'))
       onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -99,15 +99,15 @@ for (const kind of [etcd, etcd36]) {
   })
 }
 
-describeWith(etcd, 'a server without users', (server) => {
-  test('takes a user and a password that it does not need', async () => {
+describeWith(etcd, 'etcdStore on a server without users', (server) => {
+  test('etcdStore accepts a user and a password that the server does not need', async () => {
     await grant(etcdStore({ endpoints: server().url, user: 'tenure', password: 'any' }))
   })
 })
 
 describe('etcdStore over TLS', () => {
   for (const kind of [etcd, etcd36]) {
-    test(`shows a certificate to ${kind.name}, and believes no other authority`, async () => {
+    test(`etcdStore presents a certificate to ${kind.name} and trusts only the configured CA`, async () => {
       const folder = mkdtempSync(join(tmpdir(), 'tenure-etcd-tls-'))
       onTestFinished(() => rmSync(folder, { recursive: true }))
       const [own, client] = [makeCertificate(), makeCertificate()]
@@ -154,8 +154,8 @@ describe('etcdStore over TLS', () => {
   }
 })
 
-describe('etcdStore says why a server cannot be used', () => {
-  test('because it has no JSON gateway, as before 3.4', async () => {
+describe('etcdStore on servers that cannot be used', () => {
+  test('etcdStore reports a server without a JSON gateway, as before 3.4', async () => {
     const server = await startOwn(etcd36, { 'enable-grpc-gateway': 'false' })
     await expect(grant(etcdStore({ endpoints: server.url }))).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
@@ -163,7 +163,7 @@ describe('etcdStore says why a server cannot be used', () => {
     })
   })
 
-  test('because it is full; reads and what is held are as before, and space brings it back', async () => {
+  test('etcdStore reports a full server, still reads, and recovers once space is freed', async () => {
     const server = await startOwn(etcd, { 'quota-backend-bytes': String(4 * 2 ** 20) })
     const store = etcdStore({ endpoints: server.url })
     const record = await grant(store)
@@ -178,7 +178,7 @@ describe('etcdStore says why a server cannot be used', () => {
     })
     expect(await store.read(record.election, callOf())).toEqual(record)
     const [worst] = await store.inspect(callOf())
-    expect(worst).toEqual({ risk: 'unsafe', text: expect.stringContaining('is full and takes no writes') })
+    expect(worst).toEqual({ risk: 'unsafe', text: expect.stringContaining('is full and refuses writes') })
     await removeKeys(server, 'fill')
     const { header } = await askEtcd<{ header: { revision: string; member_id: string } }>(server, 'kv/range', {
       key: base64('none'),
@@ -193,7 +193,7 @@ describe('etcdStore says why a server cannot be used', () => {
     await grant(store)
   })
 
-  test('because it belongs to another cluster', async () => {
+  test('etcdStore reports a member of another cluster', async () => {
     const [one, other] = await Promise.all([startOwn(etcd, {}), startOwn(etcd, { 'initial-cluster-token': 'another' })])
     const store = etcdStore({ endpoints: [one.url, other.url] })
     await grant(store)
@@ -205,16 +205,16 @@ describe('etcdStore says why a server cannot be used', () => {
     const texts = async () => (await store.inspect(callOf())).map(({ risk, text }) => `${risk}: ${text}`)
     expect(await texts()).toContainEqual(expect.stringMatching(/^unsafe: The addresses belong to different clusters/))
     await one.kill('SIGKILL')
-    expect(await texts()).toContainEqual(expect.stringMatching(/^tight: etcd at .* does not answer/))
+    expect(await texts()).toContainEqual(expect.stringMatching(/^tight: etcd at .* did not answer/))
     await expect(grant(store)).rejects.toMatchObject({
       code: 'WRONG_CLUSTER',
-      message: expect.stringContaining('Name members of one cluster only'),
+      message: expect.stringContaining('Configure members of one cluster only'),
     })
     await one.start()
     await grant(store)
   })
 
-  test('because it is something else', async () => {
+  test('etcdStore reports a server that is not etcd', async () => {
     const front = await startFront('http://127.0.0.1:9')
     await expect(grant(etcdStore({ endpoints: front.url }))).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
   })

@@ -26,9 +26,9 @@ async function openScene() {
 type Scene = Awaited<ReturnType<typeof openScene>>
 type Library = Pick<typeof sound, 'etcdStore'>
 
-/** Each begins before the member is cut off, and gives what is to be looked at afterwards. */
+/** Each check begins before the member is cut off, and returns a function to run afterwards. */
 const checks: Record<string, (library: Library, scene: Scene) => Promise<() => Promise<void>>> = {
-  async 'a member that is cut off gives no answer from its own copy'({ etcdStore }, { cutOff, majority }) {
+  async 'a member that is cut off does not answer from its own copy'({ etcdStore }, { cutOff, majority }) {
     const record = granted(await majority.acquire(claimOf({ leaseDurationMs: 60_000 }), callOf()))
     const store = etcdStore({ endpoints: cutOff.url })
     await store.read(record.election, callOf())
@@ -37,7 +37,7 @@ const checks: Record<string, (library: Library, scene: Scene) => Promise<() => P
       await rejects(store.read(record.election, callOf(1_000)))
     }
   },
-  async 'a watch leaves a member that is cut off, long before its silence counts'({ etcdStore }, scene) {
+  async 'a watch leaves a member that is cut off, long before the watch timeout'({ etcdStore }, scene) {
     const { cutOff, rest, majority } = scene
     const record = granted(await majority.acquire(claimOf({ leaseDurationMs: 60_000 }), callOf()))
     const leaving = new AbortController()
@@ -49,7 +49,7 @@ const checks: Record<string, (library: Library, scene: Scene) => Promise<() => P
     next?.catch(() => {})
     return async () => {
       granted(await majority.renew(held(record), callOf()))
-      ok(await Promise.race([next, delay(12_000)]), 'nothing came')
+      ok(await Promise.race([next, delay(12_000)]), 'no change arrived')
     }
   },
 }
@@ -64,8 +64,8 @@ async function passes(check: () => Promise<void>): Promise<boolean> {
   }
 }
 
-describeWithPrograms([programs.etcd], 'on a cluster of etcd with a member that is cut off', () => {
-  test('the store passes what its mutants do not', { timeout: 120_000 }, async () => {
+describeWithPrograms([programs.etcd], 'etcdStore on a cluster with a member that is cut off', () => {
+  test('the store passes checks that its mutants fail', { timeout: 120_000 }, async () => {
     const scene = await openScene()
     const begun = await Promise.all(
       etcdClusterMutations.map(async (mutation) => {
@@ -78,7 +78,7 @@ describeWithPrograms([programs.etcd], 'on a cluster of etcd with a member that i
     )
     const named = await sound.etcdStore({ endpoints: scene.cutOff.url }).inspect(callOf())
     expect(named).toEqual([
-      { risk: 'tight', text: 'It has 3 members, of which 1 can be asked from here. Name all of them.' },
+      { risk: 'tight', text: 'This store is configured with 1 of its 3 members. List all of them.' },
     ])
     scene.cluster.isolate(scene.cutOff)
     for (const { name, judges } of begun) {
@@ -87,7 +87,7 @@ describeWithPrograms([programs.etcd], 'on a cluster of etcd with a member that i
     }
   })
 
-  test('a watch goes on at another member when its own is killed, and shows what happened meanwhile', async () => {
+  test('a watch continues on another member when its own is killed, and shows the changes made in the meantime', async () => {
     const { cluster, majority, record } = await openScene()
     const clock = skippingClock()
     const endpoints = cluster.members.map(({ url }) => url)
@@ -95,7 +95,7 @@ describeWithPrograms([programs.etcd], 'on a cluster of etcd with a member that i
     expect((await next())?.version).toBe(record.version)
     const renewed = granted(await majority.renew(held(record), callOf()))
     await until((state) => state?.version === renewed.version)
-    // It has lasted long enough to be resumed at once.
+    // The watch has lasted long enough to be resumed immediately.
     clock.skip(10_000)
     const seen = until((state) => state?.released === true)
     const [own] = cluster.members

@@ -1,4 +1,4 @@
-/** A server whose history was replaced: revisions come again, under the same id of the cluster. */
+/** A server whose history was replaced: revisions repeat under the same cluster id. */
 import { AssertionError, equal, rejects } from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ async function openScene({ etcdStore }: Library) {
   const server = await start(etcd)
   onTestFinished(() => server.stop())
   const open = () => etcdStore({ endpoints: server.url })
-  /** Of each record, the revision that wrote it. */
+  /** Returns the record after this many renewals. Each write has its own revision. */
   const written = async (renewals: number, holder: string) => {
     const store = open()
     let record = granted(await store.acquire(claimOf({ election, holder }), callOf()))
@@ -42,7 +42,7 @@ const leading = async (store: ReturnType<Library['etcdStore']>, { version }: Lea
   equal((await store.read(election, callOf()))?.version, version)
 
 const checks: Record<string, (library: Library) => Promise<void>> = {
-  async 'a lease is not taken over by a candidate that counted a version of another history'(library) {
+  async 'a takeover is refused when the expired version belongs to another history'(library) {
     const { open, written, wipe } = await openScene(library)
     const before = await written(2, 'A')
     await wipe()
@@ -51,7 +51,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     equal((await open().acquire(claim, callOf())).ok, false)
     await leading(open(), after.record)
   },
-  async 'a lease is not taken over by a candidate that saw another one released at the same revision'(library) {
+  async 'a takeover is refused when the candidate saw another lease released at the same revision'(library) {
     const { open, written, wipe } = await openScene(library)
     const before = await written(1, 'A')
     const standby = open()
@@ -63,7 +63,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     equal((await standby.acquire(claim, callOf())).ok, false)
     await leading(open(), after.record)
   },
-  async 'a history that ends before what was seen is not believed'(library) {
+  async 'a history that ends before a revision already seen is rejected'(library) {
     const { open, written, wipe } = await openScene(library)
     const before = await written(3, 'A')
     const standby = open()
@@ -87,10 +87,10 @@ async function passes(check: () => Promise<void>): Promise<boolean> {
   }
 }
 
-describeWithPrograms([programs.etcd], 'on an etcd whose data were wiped', () => {
+describeWithPrograms([programs.etcd], 'etcdStore on a server whose data was wiped', () => {
   test.for(Object.keys(checks))('%s', async (name) => checks[name]?.(sound))
 
-  test.for(etcdHistoryMutations)('it is noticed that $name', async (mutation) => {
+  test.for(etcdHistoryMutations)('the checks catch the mutant: $name', async (mutation) => {
     const check = checks[mutation.caughtBy]
     if (!check) throw new Error(`There is no check "${mutation.caughtBy}".`)
     const { leases } = await loadMutant<{ leases: typeof sound }>(mutation, { leases: 'stores/etcd.ts' })

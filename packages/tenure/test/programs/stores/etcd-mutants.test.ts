@@ -7,7 +7,7 @@ import { storeConformance } from '../../../src/conformance/index.ts'
 import { checks, type Scene } from '../../etcd/checks.ts'
 import { etcdMutations } from '../../stores/etcd-mutants.ts'
 
-/** A check or a case of the suite, both of which the library itself passes in another file. */
+/** Finds a check or a conformance case. The library itself passes both in another file. */
 function find(name: string, scene: Scene): () => Promise<void> {
   const check = checks[name]
   if (check) return () => check(scene)
@@ -18,7 +18,7 @@ function find(name: string, scene: Scene): () => Promise<void> {
   return run
 }
 
-/** Only a failed check counts: a mutant that breaks in some other way shows nothing about the check. */
+/** Only a failed assertion counts: a mutant that breaks in another way proves nothing about the check. */
 async function notices(run: () => Promise<void>): Promise<boolean> {
   try {
     await run()
@@ -29,8 +29,8 @@ async function notices(run: () => Promise<void>): Promise<boolean> {
   }
 }
 
-describeWith(etcd, 'on etcd it is noticed that', (server) => {
-  test.for(etcdMutations)('$name', async (mutation) => {
+describeWith(etcd, 'mutants of etcdStore', (server) => {
+  test.for(etcdMutations)('the checks catch the mutant: $name', async (mutation) => {
     const { leases } = await loadMutant<{ leases: typeof import('../../../src/stores/etcd.ts') }>(mutation, {
       leases: 'stores/etcd.ts',
     })

@@ -12,7 +12,7 @@ for (const kind of [etcd, etcd36]) {
   describeWith(kind, `etcdStore on ${kind.name}`, (server) => {
     const open = () => etcdStore({ endpoints: server().url })
 
-    describe('conforms', () => {
+    describe('etcdStore conforms', () => {
       const cases = storeConformance(
         () => ({
           store: open(),
@@ -31,7 +31,7 @@ for (const kind of [etcd, etcd36]) {
       })
     }
 
-    test('a leader sends one request per renewal, a standby at most one per lease', async () => {
+    test('a leader sends one request per renewal, and a standby at most one per lease', async () => {
       // Long enough that a busy machine does not cost the leader its lease.
       const leaseDurationMs = 4_000
       const leases = 2

@@ -6,8 +6,8 @@ import { noteUntested } from '../../../../../test/servers/report.ts'
 import { call, claim, files, grant, openStore } from '../../stores/file/fixtures.ts'
 import { mount } from '../../stores/file/mount.ts'
 
-describe('a disk that fails grants nothing', () => {
-  test('a full one', async (context) => {
+describe('fileStore on a failing disk', () => {
+  test('a full disk fails writes, still serves reads, and recovers once space is freed', async (context) => {
     const directory = await mount(context, 'tmpfs', 'size=64k')
     const store = openStore({ directory })
     const { record } = await grant(store)
@@ -29,7 +29,7 @@ describe('a disk that fails grants nothing', () => {
     expect((await files(directory).list()).filter((name) => name.endsWith('.tmp'))).toEqual([])
   })
 
-  test('a read-only one', async (context) => {
+  test('a read-only disk fails writes and still serves reads', async (context) => {
     const directory = await mount(context, 'tmpfs', 'size=1m')
     const store = openStore({ directory })
     const { record } = await grant(store)
@@ -47,15 +47,15 @@ describe('a disk that fails grants nothing', () => {
   })
 })
 
-describe('a file system that hosts may share', () => {
-  test('is refused before anything is written, and used if the option says so', async (context) => {
-    // Nobody answers for this mount. The kernel itself tells its type to a user that it does not belong to.
+describe('fileStore on a file system that hosts may share', () => {
+  test('a shared file system is refused before anything is written, unless it is allowed', async (context) => {
+    // No process serves this mount. The kernel itself reports its type to a user that does not own it.
     const directory = await mount(context, 'tmpfs', 'size=1m')
     const script = 'exec 3<>/dev/fuse && mount -t fuse -o fd=3,rootmode=40000,user_id=65534,group_id=65534 none "$1"'
     try {
       execFileSync('sh', ['-c', script, 'sh', directory], { stdio: 'pipe' })
     } catch (error) {
-      const reason = `this machine does not allow to mount FUSE: ${String(error)}`
+      const reason = `this machine does not allow mounting FUSE: ${String(error)}`
       noteUntested(context.task.name, reason)
       context.skip(reason)
     }

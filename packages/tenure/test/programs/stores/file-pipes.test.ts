@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { call, claim, openStore, temporaryDirectory } from '../../stores/file/fixtures.ts'
 
 test.skipIf(process.platform === 'win32').each(['jobs.json', 'jobs.json.term', 'jobs.json.lock'])(
-  'a pipe that somebody planted as %s keeps nobody waiting for its other end',
+  'acquire does not block on a pipe that someone planted as %s',
   async (name) => {
     const directory = await temporaryDirectory()
     execFileSync('mkfifo', [join(directory, name)])

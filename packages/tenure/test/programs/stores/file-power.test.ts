@@ -14,20 +14,21 @@ import { Disk, restore, type Remains } from './file/power.ts'
 import { runStepByStep } from './file/stepped.ts'
 
 const library = join(import.meta.dirname, '../../../dist/stores/file.js')
-/** Every lease that was granted before the power failed has run out. */
+/** Every lease that was granted before the power failure has expired. */
 const laterClock = { ...systemClock, machineMs: () => systemClock.machineMs() + 60_000 }
 
 /** What a candidate finds after the power is back. */
 interface Found {
   readonly record?: LeaseRecord | undefined
-  /** 0 if it cannot lead, because of the trouble. */
+  /** 0 if it cannot lead because of `trouble`. */
   readonly grantedTerm: number
   readonly trouble?: string
 }
 
 /**
- * Uses a store step by step. After each step, everything that a power cut would leave on the disk is tried out: what
- * anybody has seen or was told by then must not come back. Ends at the first loss that matches `until`.
+ * Uses a store step by step. After each step, tries every state that a power failure could leave on the disk: no term
+ * that anyone has seen may be granted again, and no confirmed answer may be lost. Ends at the first loss that matches
+ * `until`.
  */
 async function lossesAtPowerCuts(library: string, until?: RegExp): Promise<{ losses: string[]; cuts: number }> {
   const root = await temporaryDirectory()
@@ -53,13 +54,13 @@ async function lossesAtPowerCuts(library: string, until?: RegExp): Promise<{ los
   await runStepByStep(library, root, join(root, below), {
     step(step) {
       disk.take(step)
-      // What is being replaced may be there or not.
+      // The file that is being replaced may exist or not.
       if (step.what === 'rename' && step.to.endsWith('.json')) told = undefined
       return cutPower(`after ${[step.what, step.path, step.to].join(' ').replaceAll(root, '').trim()}`)
     },
     told(record) {
       told = record.released ? undefined : record
-      return cutPower(`after being told of ${record.version}`)
+      return cutPower(`after the answer ${record.version}`)
     },
   })
   return { losses: [...losses], cuts }
@@ -70,11 +71,11 @@ function lossesOf(found: Found, seen: number, told: LeaseRecord | undefined): st
   return [
     ...(found.grantedTerm <= seen ? [`term ${found.grantedTerm} is granted again`] : []),
     ...(told && found.record?.term !== told.term ? [`the grant of term ${told.term} is gone`] : []),
-    ...(told && found.record?.carry !== told.carry ? [`the carry "${told.carry}" is gone`] : []),
+    ...(told && found.record?.carry !== told.carry ? [`the checkpoint "${told.carry}" is gone`] : []),
   ]
 }
 
-/** Starts on what is left, and campaigns until it leads. */
+/** Starts on the remaining files, and campaigns until it leads. */
 async function campaignOn(remains: Remains, below: string): Promise<Found> {
   const root = await mkdtemp(join(await temporaryDirectory(), 'after-'))
   await restore(remains, root)
@@ -84,7 +85,7 @@ async function campaignOn(remains: Remains, below: string): Promise<Found> {
     for (let afterTerm = 0; ;) {
       const outcome = await store.acquire(claim({ afterTerm }), call())
       if (outcome.ok) return { record, grantedTerm: outcome.record.term }
-      if (outcome.highestTerm <= afterTerm) throw new Error(`it is refused for ever: ${JSON.stringify(outcome)}`)
+      if (outcome.highestTerm <= afterTerm) throw new Error(`it is refused forever: ${JSON.stringify(outcome)}`)
       afterTerm = outcome.highestTerm
     }
   } catch (error) {
@@ -95,14 +96,14 @@ async function campaignOn(remains: Remains, below: string): Promise<Found> {
   }
 }
 
-describeWithPrograms([programs.cc], 'when the power fails', () => {
-  test('no term that anybody saw comes back, and nothing that was told is lost, at any step', async () => {
+describeWithPrograms([programs.cc], 'fileStore when the power fails', () => {
+  test('a power failure at any step loses no confirmed answer and no term that anyone saw', async () => {
     const { losses, cuts } = await lossesAtPowerCuts(library)
     expect(losses).toEqual([])
     expect(cuts).toBeGreaterThan(200)
   })
 
-  test.for(powerMutants)('it is noticed that $name', async ({ finds, ...edit }) => {
+  test.for(powerMutants)('the test catches the mutant: $name', async ({ finds, ...edit }) => {
     const mutant = join(await buildMutant('tenure', [edit]), 'dist/stores/file.js')
     const { losses } = await lossesAtPowerCuts(mutant, finds)
     expect(losses).toContainEqual(expect.stringMatching(finds))

@@ -6,7 +6,7 @@ import { objectOf } from '../../../src/stores/folder.ts'
 import { gcsStore } from '../../../src/stores/gcs.ts'
 
 describeWith(fakeGcs, 'gcsStore', (server) => {
-  // The stand-in takes as many writes as there are.
+  // The emulator does not limit the rate of writes.
   const open = () => gcsStore({ bucket, prefix: 'conformance', endpoint: server().url, fetch, writeIntervalMs: 0.01 })
   const cases = storeConformance(
     () => ({

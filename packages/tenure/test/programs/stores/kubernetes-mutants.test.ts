@@ -18,7 +18,7 @@ import { loadMutant } from '../../../../../test/mutants/mutant.ts'
 import { passes } from '../../../../../test/mutants/passes.ts'
 import { kubernetesMutations } from '../../stores/kubernetes-mutants.ts'
 
-/** The library, or a mutant of it, and an API server. */
+/** The library or a mutant of it, and an API server. */
 interface Library {
   readonly cluster: ApiServer
   readonly Elector: typeof engine.Elector
@@ -56,16 +56,16 @@ function granted(outcome: Outcome): LeaseRecord {
   return outcome.record
 }
 
-/** What other programs do to a Lease. */
+/** Changes a Lease as another program would. */
 async function patch({ cluster }: Library, election: string, spec: object): Promise<void> {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${cluster.namespace}/leases/${election}`
   const { status } = await cluster.admin.request('PATCH', path, { spec })
-  if (status !== 200) throw new Error(`a patch gave ${status}`)
+  if (status !== 200) throw new Error(`the patch was answered with ${status}`)
 }
 
-/** Beside the conformance suite. Each ends at once where it fails. */
+/** Checks besides the conformance suite. Each fails without waiting. */
 const checks: Record<string, (library: Library) => Promise<void>> = {
-  async 'client-go leaves the lease to a healthy leader whose wall clock stands still'({ cluster, Elector, open }) {
+  async 'client-go leaves the lease to a healthy leader whose wall clock has stopped'({ cluster, Elector, open }) {
     const stopped = Date.now()
     const timings = { leaseDurationMs: 2_000, renewIntervalMs: 300, renewDeadlineMs: 1_800, retryIntervalMs: 300 }
     const store = open({ ...systemClock, wallMs: () => stopped })
@@ -80,7 +80,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     onTestFinished(() => peer.stop())
     await peer.first('new-leader')
     await Promise.race([delay(timings.leaseDurationMs + 3_000), once(lost, 'abort')])
-    // What client-go has done is seen in the Lease before its own words arrive.
+    // client-go's change shows in the Lease before its own event arrives.
     notEqual((lost.reason as LeadershipLostError | undefined)?.reason, 'superseded')
     deepEqual(
       peer.events.filter(({ event }) => event === 'started'),
@@ -88,7 +88,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     )
   },
 
-  async 'a Lease tells of no shorter time than its holder counts with'({ open }) {
+  async 'the duration in a Lease is never shorter than its holder assumes'({ open }) {
     const claim = claimOf({ leaseDurationMs: 1_900 })
     const grant = await open().acquire(claim, { signal })
     const seen = await open().read(claim.election, { signal })
@@ -97,7 +97,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     equal(grant.validForMs, 1_900)
   },
 
-  async 'a version that was renewed since it was seen is not taken over'({ open }) {
+  async 'a takeover is refused when the record was renewed after it was read'({ open }) {
     const claim = claimOf()
     const standby = open()
     const record = granted(await open().acquire(claim, { signal }))
@@ -108,7 +108,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     equal((await open().read(claim.election, { signal }))?.version, renewed.version)
   },
 
-  async 'a Lease that another program took is that program’s, with the old annotations too'(library) {
+  async 'a Lease that another program took belongs to it, despite the old annotations'(library) {
     const claim = claimOf()
     const store = library.open()
     granted(await store.acquire(claim, { signal }))
@@ -117,7 +117,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     deepEqual({ holder, attempt }, { holder: 'client-go', attempt: '' })
   },
 
-  async 'a Lease that another program wiped is not free before it ran out'(library) {
+  async 'a Lease that another program wiped is not free before it expires'(library) {
     const { fresh, wiped } = await wipe(library)
     equal((await library.open().acquire({ ...fresh, afterTerm: 6 }, { signal })).ok, false)
     const waited = { ...fresh, afterTerm: 6, expiredVersion: wiped.version }
@@ -130,7 +130,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     equal((await library.open().acquire(waited, { signal })).ok, false)
   },
 
-  async 'a Lease whose name has a part of 100 characters is found by that name'({ cluster, open }) {
+  async 'a Lease whose name has a part of 100 characters keeps its name'({ cluster, open }) {
     const claim = claimOf()
     const election = claim.election.padEnd(100, 'x')
     granted(await open().acquire({ ...claim, election }, { signal }))
@@ -139,7 +139,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
   },
 }
 
-/** Does to a grant of term 6 what client-go's late release does to a successor. */
+/** Does to a grant of term 6 what a late release of client-go does to a successor. */
 async function wipe(library: Library): Promise<{ fresh: AcquireClaim; wiped: LeaseRecord }> {
   const claim = claimOf({ afterTerm: 5, expiredVersion: '' })
   const store = library.open()
@@ -162,9 +162,9 @@ function find(name: string, { open, ...library }: Library): () => Promise<void> 
 }
 
 describeWithCluster(
-  'on an API server it is noticed that',
+  'mutants of kubernetesStore',
   (cluster) => {
-    test.for(kubernetesMutations)('$name', async (mutation) => {
+    test.for(kubernetesMutations)('the checks catch the mutant: $name', async (mutation) => {
       const mutant = await loadMutant<{ engine: typeof engine; api: typeof api; leases: typeof leases }>(mutation, {
         engine: 'elector.ts',
         api: 'kubernetes/client/client.ts',

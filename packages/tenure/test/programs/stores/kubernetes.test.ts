@@ -21,7 +21,7 @@ interface Lease {
 let elections = 0
 
 describeWithOwnCluster('kubernetesStore', (cluster) => {
-  /** A store, and the requests that it makes. */
+  /** A store, and the requests that it sends. */
   const open = () => {
     const { url, ca, adminToken } = cluster()
     const client = new KubernetesClient({
@@ -45,11 +45,12 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
   }
   const admin = async <Body = Lease>(method: string, path: string, body?: unknown): Promise<Body> => {
     const answer = await cluster().admin.request<Body>(method, path, body)
-    if (answer.status >= 300) throw new Error(`${method} ${path} gave ${answer.status} ${JSON.stringify(answer.body)}`)
+    if (answer.status >= 300)
+      throw new Error(`${method} ${path} was answered with ${answer.status} ${JSON.stringify(answer.body)}`)
     return answer.body
   }
   const leaseOf = (election: string) => admin('GET', `${leases}/${election}`)
-  /** A Lease as another program writes it. */
+  /** Creates a Lease as another program would. */
   const create = (election: string, spec: object, annotations = {}) =>
     admin('POST', leases, {
       apiVersion: 'coordination.k8s.io/v1',
@@ -59,7 +60,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
     })
   const patch = (election: string, change: object) => admin('PATCH', `${leases}/${election}`, change)
 
-  describe('conforms', () => {
+  describe('kubernetesStore conforms', () => {
     const cases = storeConformance(
       () => ({
         store: open().store,
@@ -73,8 +74,8 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
     for (const { name, run } of cases) test(name, run)
   })
 
-  describe('writes what client-go reads', () => {
-    test('a grant, a renewal and a release stand in the fields of the Lease', async () => {
+  describe('Leases that kubernetesStore writes', () => {
+    test("a grant, a renewal and a release use the Lease's own fields", async () => {
       const { store } = open()
       const claim = claimOf({ holder: 'pod-a', leaseDurationMs: 14_001 })
       const { record } = granted(await store.acquire(claim, { signal }))
@@ -93,7 +94,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       expect(third).toMatchObject({ leaseTransitions: 1 })
     })
 
-    test('each of many renewals within one second moves renewTime by a whole second', async () => {
+    test('each of several renewals within a second advances renewTime by a whole second', async () => {
       const { store } = open()
       let { record } = granted(await store.acquire(claimOf(), { signal }))
       const seen = new Set<number>()
@@ -104,15 +105,15 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       expect(seen.size).toBe(5)
     })
 
-    test('the holder counts with what it asked for, not with the rounded duration', async () => {
+    test('a grant is valid for the requested duration, not for the rounded one', async () => {
       const { store } = open()
       const grant = granted(await store.acquire(claimOf({ leaseDurationMs: 1_500 }), { signal }))
       expect(grant).toMatchObject({ validForMs: 1_500, record: { leaseDurationMs: 2_000 } })
     })
   })
 
-  describe('reads what others wrote', () => {
-    test('a Lease that client-go created is held in term 0, and taken over in term 1 once it ran out', async () => {
+  describe('Leases that others wrote', () => {
+    test('a Lease that client-go created is held in term 0, and taken over in term 1 once it has expired', async () => {
       const { store } = open()
       const { election, ...claim } = claimOf()
       await create(election, {
@@ -136,7 +137,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       expect(granted(taken).record).toMatchObject({ holder: claim.holder, term: 1 })
     })
 
-    test('a Lease without a holder is free, however little else it says', async () => {
+    test('a Lease without a holder is free, whatever else it contains', async () => {
       for (const spec of [{}, { holderIdentity: '' }, { leaseTransitions: 7 }, { leaseDurationSeconds: 1 }]) {
         const { store } = open()
         const claim = claimOf()
@@ -147,14 +148,14 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       }
     })
 
-    test('a Lease with a holder and nothing else is held, for a duration that the engine chooses', async () => {
+    test('a Lease with only a holder is held, for a duration that the engine chooses', async () => {
       const { store } = open()
       const claim = claimOf()
       await create(claim.election, { holderIdentity: 'somebody' })
       expect(await store.acquire(claim, { signal })).toMatchObject({ ok: false, record: { leaseDurationMs: 0 } })
     })
 
-    test('annotations that make no sense are passed over', async () => {
+    test('invalid annotations are ignored', async () => {
       for (const text of ['', 'no JSON', '[]', 'null', '{"term":1}', '{"holder":"x","term":"1","attempt":7}', '"x"']) {
         const { store } = open()
         const claim = claimOf()
@@ -175,7 +176,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       expect((await leaseOf(claim.election)).spec).toMatchObject({ holderIdentity: 'client-go' })
     })
 
-    test('a term that another program wrote back down is not granted again', async () => {
+    test('a term that another program lowered is not granted again', async () => {
       const { store } = open()
       const claim = claimOf()
       granted(await store.acquire({ ...claim, afterTerm: 5, expiredVersion: '' }, { signal }))
@@ -187,11 +188,11 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       expect(granted(await store.acquire({ ...fresh, afterTerm: 6 }, { signal })).record.term).toBe(7)
     })
 
-    test('a Lease that was wiped from under its holder stays its own, and its next renewal mends it', async () => {
+    test('a Lease that another program wiped still belongs to its holder, whose next renewal repairs it', async () => {
       const { store } = open()
       const claim = claimOf({ leaseDurationMs: 7_000 })
       const { record } = granted(await store.acquire(claim, { signal }))
-      // What client-go's late release does to its successor.
+      // What a late release of client-go does to its successor.
       await patch(claim.election, { spec: { holderIdentity: '', leaseDurationSeconds: 1 } })
       const wiped = await store.read(claim.election, { signal })
       const mine = { holder: claim.holder, attempt: claim.attempt, term: 1, leaseDurationMs: 7_000, released: false }
@@ -205,7 +206,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       expect((await leaseOf(claim.election)).spec).toMatchObject({ holderIdentity: 'pod-a', leaseDurationSeconds: 7 })
     })
 
-    test('a Lease that its holder gave back is free, also after client-go had it in between', async () => {
+    test('a Lease that its holder released is free, even after client-go held it in between', async () => {
       const { store } = open()
       const claim = claimOf()
       const { record } = granted(await store.acquire(claim, { signal }))
@@ -216,7 +217,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       expect(await store.read(claim.election, { signal })).toMatchObject({ released: true, term: 2, attempt: '' })
     })
 
-    test('what others put on a Lease stays, and a label of theirs costs the holder one refusal, no more', async () => {
+    test('foreign fields of a Lease are kept, and a new label costs the holder only one refusal', async () => {
       const { store } = open()
       const claim = claimOf()
       const { record } = granted(await store.acquire(claim, { signal }))
@@ -232,7 +233,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       expect(metadata).toMatchObject({ labels: { team: 'payments' }, annotations: { note: 'hands off' } })
     })
 
-    test('carry outlives a leader that knows nothing of it', async () => {
+    test('a checkpoint survives a leader that does not know it', async () => {
       const { store } = open()
       const claim = claimOf()
       const { record } = granted(await store.acquire(claim, { signal }))
@@ -245,8 +246,8 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
     })
   })
 
-  describe('asks no more than it must', () => {
-    test('a renewal and a take-over of what was seen are one request each', async () => {
+  describe('requests of kubernetesStore', () => {
+    test('a renewal and a takeover of a known version take one request each', async () => {
       const { store, requests } = open()
       const claim = claimOf()
       const { record } = granted(await store.acquire(claim, { signal }))
@@ -260,7 +261,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       expect(other.requests).toEqual(['GET', 'PUT'])
     })
 
-    test('a take-over of a version that was renewed meanwhile is refused by the server, not by what was seen', async () => {
+    test('a takeover of a version that was renewed in the meantime is refused by the server, not from memory', async () => {
       const { store, requests } = open()
       const claim = claimOf()
       const { record } = granted(await open().store.acquire(claim, { signal }))
@@ -272,7 +273,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
     })
   })
 
-  test('onlookers see who leads, as it changes, client-go’s Leases too', async () => {
+  test("observe shows every change of leader, including client-go's Leases", async () => {
     const { store } = open()
     const election = `looked-on-${++elections}`
     await create(election, { holderIdentity: 'client-go', leaseDurationSeconds: 60, leaseTransitions: 3 })
@@ -289,7 +290,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
     await store.close?.()
   })
 
-  test('a listing shows every Lease by the name of its election', async () => {
+  test('list shows every Lease by the name of its election', async () => {
     const { store } = open()
     await create('listed-client-go', { holderIdentity: 'client-go', leaseDurationSeconds: 60 })
     await store.acquire(claimOf({ election: 'Listed Oddly' }), { signal })
@@ -303,7 +304,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
     await store.close?.()
   })
 
-  test('a holder renews again once a Lease that was not understood is mended', async () => {
+  test('a holder learns the current version after an invalid Lease was repaired', async () => {
     let leaseTransitions: unknown = 1
     let version = 1
     let written: { metadata: object; spec: object } | undefined
@@ -329,15 +330,15 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
     const { record } = granted(await store.acquire(claimOf(), { signal }))
     version += 1
     leaseTransitions = 'odd'
-    await expect(store.renew(held(record), { signal })).rejects.toThrow('not understood')
+    await expect(store.renew(held(record), { signal })).rejects.toThrow('has invalid fields')
     version += 1
     leaseTransitions = 1
     const refusal = await store.renew(held(record), { signal })
     expect(refusal).toMatchObject({ ok: false, record: { attempt: record.attempt, released: false } })
   })
 
-  describe('watches', () => {
-    test('begins anew when a version that is yet to come stays silent', async () => {
+  describe('watches of kubernetesStore', () => {
+    test('a watch starts again when a version from the future stays silent', async () => {
       const { url, ca, adminToken } = cluster()
       const client = new KubernetesClient({
         server: url,
@@ -352,7 +353,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
         silences.push(() => call.silenceMs())
         return watch(call)
       }
-      // What stood there before etcd was restored from a backup.
+      // The version from before etcd was restored from a backup.
       client.request = async (call) => {
         const answer = await request(call)
         const { metadata } = answer.body as { metadata: object }
@@ -360,7 +361,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
         return watched.length === 0 ? { ...answer, body } : answer
       }
       const claim = claimOf()
-      // A silence of six seconds is one and a half leases.
+      // The watch timeout is one and a half leases, six seconds.
       await create(claim.election, { holderIdentity: 'x', leaseDurationSeconds: 4, leaseTransitions: 1 })
       const states = watchOf(kubernetesStore({ client, namespace }), claim.election)
       expect(await states.next()).toMatchObject({ version: '99999999' })
@@ -373,12 +374,12 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       const prolonged = states.next()
       await patch(claim.election, { spec: { leaseDurationSeconds: 900 } })
       expect(await prolonged).toMatchObject({ leaseDurationMs: 900_000 })
-      // Only the first one asked for bookmarks, without which a long lease is silent between its renewals.
+      // Only the first watch requested bookmarks. Without them, a long lease is silent between its renewals.
       expect(silences.map((silenceMs) => silenceMs())).toEqual([90_000, 1_350_000])
       await states.end()
     })
 
-    test('is begun anew once, not again and again, where each one ends with 410', async () => {
+    test('a watch is restarted only once when each one ends with 410', async () => {
       const lease = {
         kind: 'Lease',
         metadata: { name: 'e', resourceVersion: '5' },
@@ -401,7 +402,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       expect(server.exchanges.length).toBe(4)
     })
 
-    test('of one election that is forbidden leaves the others alone', async () => {
+    test('a forbidden watch of one election does not affect the others', async () => {
       const forbidden = { kind: 'Status', code: 403, reason: 'Forbidden', message: 'not this one' }
       const absent = { kind: 'Status', code: 404, reason: 'NotFound' }
       const server = await serve(({ socket, line }) => {
@@ -413,7 +414,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       const theirs = watchOf(store, 'theirs')
       await theirs.next()
       await expect(theirs.next()).rejects.toMatchObject({ status: 403 })
-      // Asked again at once, it ends without a request.
+      // The next watch ends immediately, without a request.
       const asked = server.exchanges.length
       expect(await watchOf(store, 'theirs').next()).toBeUndefined()
       expect(server.exchanges.length).toBe(asked)
@@ -423,7 +424,7 @@ describeWithOwnCluster('kubernetesStore', (cluster) => {
       await mine.end()
     })
 
-    test('begins anew where the API server has forgotten the history since', async () => {
+    test('a watch starts again when the API server no longer has its history', async () => {
       const claim = claimOf()
       const { record } = granted(await open().store.acquire(claim, { signal }))
       for (let count = 0; count < 3; count++) await open().store.acquire(claimOf(), { signal })

@@ -1,4 +1,4 @@
-/** Calls that were given up must not keep backends of PostgreSQL: others would be refused a connection. */
+/** Abandoned calls must not occupy backends of PostgreSQL: other programs would be refused a connection. */
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { Client, Pool } from 'pg'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -22,7 +22,7 @@ async function connectTo(connectionString: string): Promise<Client> {
   return client
 }
 
-/** Two candidates have their own connection, and the third has a pool. */
+/** Two candidates have their own connection, and the third uses a pool. */
 function optionsOf(url: string, index: number): stores.PostgresStoreOptions {
   if (index < 2) return { connect: () => connectTo(url) }
   const client = new Pool({ connectionString: url, application_name, max: 20 })
@@ -72,43 +72,43 @@ async function checkLockedRow({ postgresStore }: Pick<typeof stores, 'postgresSt
   const soon = { ...call, timeoutMs: 500 }
   for (let tries = 0; tries < 3; tries++) {
     await Promise.allSettled([store.renew(held(granted.record), soon)])
-    // By itself, while the lock is still held.
+    // The backend stops waiting by itself while the lock is still held.
     const waiting = `select pid from pg_stat_activity where wait_event_type = 'Lock'`
     const hasLeft = async () => (await admin.query(waiting)).rows.length === 0
-    ok(await vi.waitUntil(hasLeft, { timeout: 5_000 }).catch(() => false), 'a backend still waits')
+    ok(await vi.waitUntil(hasLeft, { timeout: 5_000 }).catch(() => false), 'a backend is still waiting')
   }
   await holder.query('rollback')
   const { ok: isRenewed } = await store.renew(held(granted.record), call)
   equal(isRenewed, true)
-  // A pooler may lend the connection to anybody.
+  // A pooler may lend the connection to other clients.
   deepEqual((await own?.query('show lock_timeout'))?.rows, [{ lock_timeout: '0' }])
 }
 
 const mutations: readonly Mutation[] = [
   {
-    name: 'a statement waits for a lock for as long as the server lets it',
+    name: 'a statement waits for a lock as long as the server allows',
     file: '../../internal/src/postgres-waits.ts',
     find: "set_config('lock_timeout', ${milliseconds}, true)",
     replace: "set_config('lock_timeout', left(${milliseconds}, 0) || '0', true)",
   },
   {
-    name: 'a connection keeps the limit of a statement',
+    name: 'a connection keeps the lock timeout of a statement',
     file: '../../internal/src/postgres-waits.ts',
     find: '${milliseconds}, true)',
     replace: '${milliseconds}, false)',
   },
 ]
 
-describeWithPrograms([postgres.program], 'the backends of postgresStore', () => {
+describeWithPrograms([postgres.program], 'backends of postgresStore', () => {
   test(
-    'do not pile up while the standby is away, and other programs get connections',
+    'abandoned calls do not accumulate backends while the standby is away, so other programs get connections',
     () => checkOutage(stores),
     120_000,
   )
 
-  test('leave by themselves while another session holds the row', () => checkLockedRow(stores))
+  test('a backend stops waiting by itself while another session holds the row', () => checkLockedRow(stores))
 
-  test.for(mutations)('where it is noticed that $name', async (mutation) => {
+  test.for(mutations)('the check catches the mutant: $name', async (mutation) => {
     const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/postgres.ts' })
     expect(await passes(() => checkLockedRow(mutant.stores))).toBe(false)
   })

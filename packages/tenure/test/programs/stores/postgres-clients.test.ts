@@ -33,7 +33,7 @@ function recordOf(outcome: Outcome): LeaseRecord {
   return outcome.record
 }
 
-/** Every verb once, by two handles. */
+/** Calls every method once, using two stores. */
 async function goThrough(one: LeaseStore, two: LeaseStore): Promise<void> {
   const first = recordOf(await one.acquire(claim, call))
   expect(await two.read(claim.election, call)).toEqual(first)
@@ -45,7 +45,7 @@ async function goThrough(one: LeaseStore, two: LeaseStore): Promise<void> {
   expect(await one.list?.({}, call)).toMatchObject({ records: [{ term: 2, metadata: claim.metadata }] })
 }
 
-/** Answers over HTTP as Neon does, from a PostgreSQL. */
+/** Answers over HTTP as Neon does, backed by a PostgreSQL. */
 async function startNeonFront(connectionString: string): Promise<string> {
   const pool = new Pool({ connectionString })
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
@@ -68,7 +68,7 @@ async function startNeonFront(connectionString: string): Promise<string> {
   return `http://127.0.0.1:${(front.address() as AddressInfo).port}/sql`
 }
 
-describeWith(postgres, 'postgresStore through', (server) => {
+describeWith(postgres, 'postgresStore with other clients', (server) => {
   const clients: Record<string, () => PostgresClient | Promise<PostgresClient>> = {
     async 'a Client of pg'() {
       const client = new Client({ connectionString: server().url })
@@ -108,14 +108,18 @@ describeWith(postgres, 'postgresStore through', (server) => {
       return database
     },
   }
-  // PGlite compiles a whole server first, which takes seconds of computing.
-  test.each(Object.entries(clients))('%s goes through every verb', { timeout: 180_000 }, async (name, clientOf) => {
-    const client = await clientOf()
-    const table = `leases_${name.toLowerCase().replace(/\W/g, '_')}`
-    await goThrough(postgresStore({ client, table }), postgresStore({ client, table }))
-  })
+  // PGlite first compiles a whole server, which takes seconds of CPU time.
+  test.each(Object.entries(clients))(
+    'every method of postgresStore works with %s',
+    { timeout: 180_000 },
+    async (name, clientOf) => {
+      const client = await clientOf()
+      const table = `leases_${name.toLowerCase().replace(/\W/g, '_')}`
+      await goThrough(postgresStore({ client, table }), postgresStore({ client, table }))
+    },
+  )
 
-  describe('a connection of postgres watches', () => {
+  describe('postgresStore watches with a connection of postgres', () => {
     const open = () => {
       const connect = async () => postgresJs(server().url, { max: 1, onnotice: () => {} })
       return postgresStore({ connect, table: 'conforming' })
@@ -126,7 +130,7 @@ describeWith(postgres, 'postgresStore through', (server) => {
       await sql.end()
     }
     const cases = storeConformance(() => ({ store: open(), open, remove }), { leaseDurationMs: 1_000 })
-    // The others tell nothing of a client that the verbs above do not.
+    // The other cases reveal nothing about a client beyond the test above.
     const about = cases.filter(({ name }) => /watch|signal|closes/.test(name))
     for (const { name, run } of about) test.concurrent(name, run)
   })

@@ -28,7 +28,7 @@ function claimOf(change: Partial<AcquireClaim> = {}): AcquireClaim {
 }
 
 function recordOf(outcome: Outcome): LeaseRecord {
-  if (!outcome.ok) throw new Error(`it was refused: ${JSON.stringify(outcome)}`)
+  if (!outcome.ok) throw new Error(`the call was refused: ${JSON.stringify(outcome)}`)
   return outcome.record
 }
 
@@ -50,11 +50,11 @@ function watching(store: LeaseStore, election = 'payments') {
   const end = new AbortController()
   onTestFinished(() => end.abort())
   const records = store.watch?.(election, { signal: end.signal })[Symbol.asyncIterator]()
-  if (!records) throw new Error('it cannot watch')
+  if (!records) throw new Error('the store cannot watch')
   return records
 }
 
-describeWith(postgres, 'a connection of postgresStore', (server) => {
+describeWith(postgres, 'connections of postgresStore', (server) => {
   let admin: Pool
   let tables = 0
   let table = ''
@@ -72,19 +72,19 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     onTestFinished(async () => store.close?.())
     return store
   }
-  /** A role with every right in this table, which is there already. */
+  /** Creates a role with every right on this table, which must exist. */
   const createRole = async (name: string, settings: string) => {
     await admin.query(`create role ${name} login; ${settings}`)
     await admin.query(postgresSchema({ table, role: name }))
   }
-  /** Ways to give a store one connection at a time. Those that were opened are put into `opened`. */
+  /** Ways to give a store one connection at a time. Opened connections are added to `opened`. */
   const ways: Record<string, (url: string, opened?: ClientBase[]) => Partial<PostgresStoreOptions>> = {
     'of a pool'(url, opened) {
       const pool = poolAt(url)
       pool.on('connect', (client) => opened?.push(client))
       return { client: pool }
     },
-    'of its own': (url, opened) => ({
+    'of the store': (url, opened) => ({
       async connect() {
         const client = await connectTo(url)
         opened?.push(client)
@@ -93,8 +93,8 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     }),
   }
 
-  describe.each(Object.entries(ways))('%s', (way, optionsFor) => {
-    test('is replaced when the client itself gave up waiting', async () => {
+  describe.each(Object.entries(ways))('a connection %s', (way, optionsFor) => {
+    test('the store replaces a connection on which the client gave up waiting', async () => {
       const proxy = await startProxy(server().port)
       onTestFinished(() => proxy.stop())
       const url = server().url.replace(String(server().port), String(proxy.port))
@@ -110,16 +110,19 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     test.each([
       ['synchronous_commit', 'off', 'UNSAFE_SETTINGS'],
       ['default_transaction_read_only', 'on', 'BACKEND_UNAVAILABLE'],
-    ])('is replaced when %s forbids to write, so that a change of the role helps', async (setting, value, code) => {
-      const role = `${way === 'of a pool' ? 'pooled' : 'own'}_${setting}`
-      await createRole(role, `alter role ${role} set ${setting} = ${value}`)
-      const store = open(optionsFor(urlFor(role)))
-      await expect(store.acquire(claimOf(), call)).rejects.toMatchObject({ code })
-      await admin.query(`alter role ${role} reset ${setting}`)
-      recordOf(await store.acquire(claimOf(), call))
-    })
+    ])(
+      'the store replaces a connection when %s forbids writes, so that changing the role takes effect',
+      async (setting, value, code) => {
+        const role = `${way === 'of a pool' ? 'pooled' : 'own'}_${setting}`
+        await createRole(role, `alter role ${role} set ${setting} = ${value}`)
+        const store = open(optionsFor(urlFor(role)))
+        await expect(store.acquire(claimOf(), call)).rejects.toMatchObject({ code })
+        await admin.query(`alter role ${role} reset ${setting}`)
+        recordOf(await store.acquire(claimOf(), call))
+      },
+    )
 
-    test('on which somebody left a transaction open grants nothing, and is replaced', async () => {
+    test('a connection on which another program left a transaction open grants nothing and is replaced', async () => {
       let given: Client | PoolClient | undefined
       const pool = poolAt(server().url)
       const begin = async () => {
@@ -140,7 +143,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     })
   })
 
-  test('keeps its place in the queue of a drained pool, and closes none that it did not use', async () => {
+  test('the store keeps its place in the queue of an exhausted pool, and closes no connection it did not use', async () => {
     const pool = poolAt(server().url)
     let made = 0
     pool.on('connect', () => made++)
@@ -154,7 +157,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     expect(await read).toBeUndefined()
     expect(made).toBe(1)
     await store.close?.()
-    // The others that were asked for meanwhile have gone back too.
+    // The other connections requested in the meantime have been returned too.
     ;(await next).release()
     await expect.poll(() => [pool.waitingCount, pool.totalCount - pool.idleCount]).toEqual([0, 0])
   })
@@ -163,7 +166,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     ['a whole pool', () => admin],
     ['nothing', () => undefined],
     ['something else', () => ({ query: () => [] })],
-  ])('is refused where connect() gives %s', async (_, connection) => {
+  ])('the store refuses a connect() that returns %s', async (_, connection) => {
     const store = open({ connect: async () => connection() as never })
     await expect(store.read('payments', call)).rejects.toMatchObject({
       code: 'INVALID_OPTION',
@@ -172,7 +175,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     await admin.query('select 1')
   })
 
-  test('has its statements prepared, and does without where they are lost', async () => {
+  test('the store prepares its statements, and works without them if they are lost', async () => {
     let client: Client | undefined
     const connect = async () => (client = await connectTo(server().url))
     const store = open({ connect })
@@ -187,8 +190,8 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     expect(await named()).toEqual([])
   })
 
-  describe('that watches', () => {
-    /** The real one, on which waits of more than so much are over soon. */
+  describe('watches of postgresStore', () => {
+    /** The real clock, on which timers longer than the limit fire soon. */
     const hurried = (limit: { ms: number }): Clock => ({
       ...systemClock,
       setTimer: (delayMs, callback, options) =>
@@ -196,7 +199,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     })
     const silence = { ms: 15_000 }
 
-    test('and hangs is noticed, whatever else the store does', async () => {
+    test('a watch whose connection hangs fails', async () => {
       const proxy = await startProxy(server().port)
       onTestFinished(() => proxy.stop())
       const url = server().url.replace(String(server().port), String(proxy.port))
@@ -208,12 +211,14 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
       await expect(records.next()).rejects.toMatchObject({ code: 'TIMEOUT', retryable: true })
     })
 
-    test('is not used any more after it could not begin to listen', async () => {
+    test('the store does not reuse a connection that could not start listening', async () => {
       await admin.query(postgresSchema({ table }))
       await createRole('narrow', 'alter role narrow connection limit 1')
       const connect = async () => postgresJs(urlFor('narrow'), { max: 1, onnotice: () => {} })
       const store = open({ connect })
-      await expect(watching(store).next()).rejects.toMatchObject({ message: expect.stringContaining('no connection') })
+      await expect(watching(store).next()).rejects.toMatchObject({
+        message: expect.stringContaining('connection limit'),
+      })
       await admin.query('alter role narrow connection limit -1')
       const records = watching(store)
       expect(await records.next()).toEqual({ done: false, value: undefined })
@@ -221,7 +226,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
       expect(await records.next()).toEqual({ done: false, value: record })
     })
 
-    test('begins again where the tables were dropped and created again', async () => {
+    test('a watch starts again after the tables were dropped and recreated', async () => {
       const store = open({ connect: () => connectTo(server().url), clock: hurried(silence) })
       recordOf(await open().acquire(claimOf(), call))
       const old = watching(store)
@@ -239,7 +244,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     })
   })
 
-  test('runs nothing that stands in the place of its channel', async () => {
+  test('the store never executes text that was planted as its channel', async () => {
     await admin.query(postgresSchema({ table }))
     await admin.query(`update ${table}_meta set channel = $1`, [`x"; create table ${table}_pwned (); --`])
     const store = open({ connect: () => connectTo(server().url) })
@@ -255,7 +260,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     }
   })
 
-  test('is understood where the client rewrites the names of columns', async () => {
+  test('the store works with a client that rewrites column names', async () => {
     const sql = postgresJs(server().url, { max: 1, transform: postgresJs.camel, onnotice: () => {} })
     onTestFinished(() => sql.end())
     for (const trustServerClock of [false, true]) {
@@ -266,19 +271,22 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     }
   })
 
-  test.each(['terms', 'meta', 'version'])('does not share its tables with one named like them: %s', async (suffix) => {
-    const [one, other] = [`a${tables}`, `a${tables}_${suffix}`]
-    for (const [first, second] of [
-      [one, other],
-      [`b${other}`, `b${one}`],
-    ] as const) {
-      await admin.query(postgresSchema({ table: first }))
-      const foreign = { code: 'RECORD_INVALID', message: expect.stringContaining('another name') }
-      await expect(open({ table: second }).acquire(claimOf(), call)).rejects.toMatchObject(foreign)
-    }
-  })
+  test.each(['terms', 'meta', 'version'])(
+    'the store does not share tables with another one named like its companion: %s',
+    async (suffix) => {
+      const [one, other] = [`a${tables}`, `a${tables}_${suffix}`]
+      for (const [first, second] of [
+        [one, other],
+        [`b${other}`, `b${one}`],
+      ] as const) {
+        await admin.query(postgresSchema({ table: first }))
+        const foreign = { code: 'RECORD_INVALID', message: expect.stringContaining('another name') }
+        await expect(open({ table: second }).acquire(claimOf(), call)).rejects.toMatchObject(foreign)
+      }
+    },
+  )
 
-  test('leaves calls that fail, and nothing else, where the caller ends it under way', async () => {
+  test('calls fail cleanly when the caller closes the client while they are in flight', async () => {
     const pool = new Pool({ connectionString: server().url, max: 2 })
     const client = await connectTo(server().url)
     const stores = [open({ client: pool }), open({ connect: () => pool.connect() }), open({ client })]
@@ -295,7 +303,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     }
   })
 
-  test('makes a table again that was dropped alone, and goes on above its terms', async () => {
+  test('the store recreates a dropped table and continues above its terms', async () => {
     const store = open()
     recordOf(await store.acquire(claimOf({ afterTerm: 6, expiredVersion: absentVersion }), call))
     await admin.query(`drop table ${table}`)
@@ -306,7 +314,7 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
     await expect(store.read('payments', call)).resolves.toMatchObject({ term: 8 })
   })
 
-  test('needs no right but select to look on, and gives others none to notify', async () => {
+  test('an observer needs only the select privilege, and cannot send notifications', async () => {
     const record = recordOf(await open().acquire(claimOf(), call))
     await admin.query(`create role onlooker login; grant select on ${table}, ${table}_terms, ${table}_meta to onlooker`)
     const store = open({ connect: () => connectTo(urlFor('onlooker')), createTable: false })
@@ -322,31 +330,27 @@ describeWith(postgres, 'a connection of postgresStore', (server) => {
   })
 })
 
-describeWithPrograms(
-  [programs.postgres, programs.pgbouncer],
-  'postgresStore on connections that a pooler lends',
-  () => {
-    let server: RunningServer
-    let pooler: RunningServer
-    beforeAll(async () => {
-      server = await start(postgres)
-      pooler = await start(pgbouncerFor(server))
-    })
-    afterAll(async () => {
-      await pooler.stop()
-      await server.stop()
-    })
+describeWithPrograms([programs.postgres, programs.pgbouncer], 'postgresStore behind a pooler', () => {
+  let server: RunningServer
+  let pooler: RunningServer
+  beforeAll(async () => {
+    server = await start(postgres)
+    pooler = await start(pgbouncerFor(server))
+  })
+  afterAll(async () => {
+    await pooler.stop()
+    await server.stop()
+  })
 
-    test('renews whichever it gets, prepared or not', async () => {
-      const renewals = Array.from({ length: 8 }, async (_, index) => {
-        const store = postgresStore({ connect: () => connectTo(pooler.url) })
-        onTestFinished(() => store.close?.())
-        const claim = claimOf({ election: `e${index}`, attempt: `a${index}` })
-        let record = recordOf(await store.acquire(claim, call))
-        for (let count = 0; count < 25; count++) record = recordOf(await store.renew(held(record), call))
-        expect(record.term).toBe(1)
-      })
-      await Promise.all(renewals)
+  test('renewals succeed on any connection of a pooler, prepared or not', async () => {
+    const renewals = Array.from({ length: 8 }, async (_, index) => {
+      const store = postgresStore({ connect: () => connectTo(pooler.url) })
+      onTestFinished(() => store.close?.())
+      const claim = claimOf({ election: `e${index}`, attempt: `a${index}` })
+      let record = recordOf(await store.acquire(claim, call))
+      for (let count = 0; count < 25; count++) record = recordOf(await store.renew(held(record), call))
+      expect(record.term).toBe(1)
     })
-  },
-)
+    await Promise.all(renewals)
+  })
+})

@@ -1,4 +1,7 @@
-/** Commits that are there, and that a failover would lose: their wait for the standby was cancelled, or they were released. */
+/**
+ * Commits that are visible but that a failover would lose: their wait for the standby was canceled, or they were
+ * released from it.
+ */
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { Client, Pool } from 'pg'
 import postgresJs from 'postgres'
@@ -24,7 +27,7 @@ function claimOf(election: string): AcquireClaim {
 }
 
 function recordOf(outcome: Outcome): LeaseRecord {
-  if (!outcome.ok) throw new Error(`it was refused: ${JSON.stringify(outcome)}`)
+  if (!outcome.ok) throw new Error(`the call was refused: ${JSON.stringify(outcome)}`)
   return outcome.record
 }
 
@@ -35,9 +38,9 @@ async function connectTo(url: string): Promise<Client> {
   return client
 }
 
-/** The clients of `pg`, in each way in which the store takes them. */
+/** The clients of `pg`, in each form that the store accepts. */
 const clients: Readonly<Record<string, (url: string) => Promise<stores.PostgresStoreOptions>>> = {
-  'a connection of its own': async (url) => ({ connect: () => connectTo(url) }),
+  'a dedicated connection': async (url) => ({ connect: () => connectTo(url) }),
   async 'a pool'(url) {
     const client = new Pool({ connectionString: url, max: 2 })
     client.on('error', () => {})
@@ -51,7 +54,7 @@ const clients: Readonly<Record<string, (url: string) => Promise<stores.PostgresS
   },
 }
 
-/** These pass on no warning, so they see a commit that was released, and not one that was cancelled. */
+/** These clients do not forward warnings. They detect a released commit, but not a canceled one. */
 const quietClients: typeof clients = {
   async 'the sql of postgres'(url) {
     const client = postgresJs(url, { max: 1 })
@@ -89,14 +92,14 @@ async function check(
       const isUnknown = rejects(write(), { code: 'BACKEND_UNAVAILABLE', retryable: true })
       await Promise.all([isUnknown, interrupt(pair)])
     }
-    // Everybody sees it, and the candidate itself must not lead by that.
+    // The record is visible, but the candidate itself must not lead because of it.
     equal((await admin.query(records)).rows.filter(({ election }) => election === acquired.election).length, 1)
     await rejects(store.read(acquired.election, soon), { code: 'TIMEOUT' })
     await rejects(store.acquire(acquired, soon), { code: 'TIMEOUT' })
 
     link.set('pass')
     equal(recordOf(await store.acquire(acquired, call)).term, 1)
-    // The renewal is there too, under a version that its holder has not heard of.
+    // The renewal is applied too, under a version that its holder does not know.
     const late = await store.renew(held(record), call)
     equal(late.ok, false)
     equal(late.record?.attempt, record.attempt)
@@ -109,7 +112,7 @@ async function check(
   deepEqual((await successor.query(records)).rows, rows)
 }
 
-/** The answer of a released commit is held up until everything looks as it did before the write. */
+/** The answer of a released commit is delayed until everything looks as it did before the write. */
 async function checkLateAnswer({ postgresStore }: Pick<typeof stores, 'postgresStore'>) {
   const { primary, link, settle, follow, waitUntilSynchronous, releaseCommit } = await openPair()
   await follow()
@@ -129,20 +132,20 @@ async function checkLateAnswer({ postgresStore }: Pick<typeof stores, 'postgresS
   await isUnknown
 }
 
-/** Each starts a server and copies it, which takes long on a busy machine. */
+/** Each test starts a server and copies it, which takes long on a busy machine. */
 vi.setConfig({ testTimeout: 120_000 })
 
-describeWithPrograms([postgres.program], 'postgresStore with a standby that is waited for', () => {
-  test('does not take a commit for done whose wait was cancelled, nor its record for a grant before the standby has it', () =>
+describeWithPrograms([postgres.program], 'postgresStore with a synchronous standby', () => {
+  test('a commit whose wait was canceled does not count, nor its record before the standby has it', () =>
     check(stores, cancelled))
 
-  test('does not take a commit for done that was released from its wait, nor its record for a grant before the standby has it', () =>
+  test('a commit that was released from its wait does not count, nor its record before the standby has it', () =>
     check(stores, released, Object.entries({ ...clients, ...quietClients })))
 
-  test('does not take a commit for done that was released when the standby is waited for again before the answer arrives', () =>
+  test('a released commit does not count even if the server waits for the standby again before the answer arrives', () =>
     checkLateAnswer(stores))
 
-  test.for(postgresFailoverMutations)('where it is noticed that $name', async ({ by, ...mutation }) => {
+  test.for(postgresFailoverMutations)('the checks catch the mutant: $name', async ({ by, ...mutation }) => {
     const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/postgres.ts' })
     const one = Object.entries(clients).slice(0, 1)
     const checks = {
@@ -155,7 +158,7 @@ describeWithPrograms([postgres.program], 'postgresStore with a standby that is w
 })
 
 describeWithPrograms([postgres.program, programs.pgbouncer], 'postgresStore behind a pooler, with a standby', () => {
-  test('takes a commit for done that another connection confirms, and not one that was released', async () => {
+  test('a commit that another connection confirms counts, and a released one does not', async () => {
     const { primary, admin, settle, follow, waitUntilSynchronous, link, releaseCommit } = await openPair()
     const pooler = await start(pgbouncerFor(primary))
     onTestFinished(() => pooler.stop())
@@ -164,13 +167,13 @@ describeWithPrograms([postgres.program, programs.pgbouncer], 'postgresStore behi
     await waitUntilSynchronous()
     const [client, other] = await Promise.all([connectTo(pooler.url), connectTo(pooler.url)])
     onTestFinished(async () => void (await Promise.all([client.end(), other.end()])))
-    // Two connections of the pooler have loaded the configuration again, each at another moment, and long enough ago.
+    // Two connections of the pooler have reloaded the configuration at different times, both long enough ago.
     const untilSettled = `select pg_sleep(1.2 - least(1, extract(epoch from clock_timestamp() - pg_conf_load_time())))`
     await Promise.all([client, other].map((one) => one.query(untilSettled)))
     const backends: (string | undefined)[] = []
     const query = async (text: string, values: (string | null)[]) => {
       const isLook = values.length === 0 && text.includes('waited')
-      // The pooler lends the connection that was returned last, so this takes the one that has just written.
+      // The pooler lends the most recently returned connection, so this takes the one that has just written.
       if (isLook) await other.query('begin')
       const answer = await client.query(text, values)
       if (isLook) await other.query('rollback')

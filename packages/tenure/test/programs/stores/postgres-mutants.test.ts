@@ -14,7 +14,7 @@ import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../sr
 import * as stores from '../../../src/stores/postgres.ts'
 import { postgresMutations } from '../../stores/postgres-mutants.ts'
 
-/** The store, or a mutant of it, and tables of its own. */
+/** The store or a mutant of it, with its own tables. */
 interface Library {
   readonly pool: Pool
   readonly port: number
@@ -43,9 +43,9 @@ async function connectTo(port: number): Promise<Client> {
   return client
 }
 
-/** Beside the conformance suite. */
+/** Checks besides the conformance suite. */
 const checks: Record<string, (library: Library) => Promise<void>> = {
-  async 'a term that is kept apart is not granted again to who was notified of a lower one'({
+  async 'a separately stored term is not granted again to a candidate that was notified of a lower one'({
     open,
     pool,
     port,
@@ -71,13 +71,13 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'a refusal shows who leads to a candidate that has read nothing'({ open }) {
+  async 'a refusal returns the leader to a candidate that has read nothing'({ open }) {
     const record = granted(await open().acquire(claimOf(), call))
     const refused = await open().acquire(claimOf({ attempt: 'other' }), call)
     deepEqual(refused, { ok: false, record, highestTerm: record.term })
   },
 
-  async 'a conflict of two transactions is a refusal'({ open, pool, table, port }) {
+  async 'a serialization conflict is a refusal, not an error'({ open, pool, table, port }) {
     const strict = new Pool({ ...at(port), max: 4, options: '-c default_transaction_isolation=repeatable\\ read' })
     const holder = await pool.connect()
     try {
@@ -97,7 +97,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'nothing is granted where commits are not waited for'({ open, port, pool, table }) {
+  async 'nothing is granted when commits do not wait for the disk'({ open, port, pool, table }) {
     const careless = new Pool({ ...at(port), max: 2, options: '-c synchronous_commit=off' })
     try {
       await open({ client: careless })
@@ -109,7 +109,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'no version comes back when the tables were dropped'({ open, pool, table }) {
+  async 'no version is reused after the tables were dropped'({ open, pool, table }) {
     const first = granted(await open().acquire(claimOf(), call))
     await pool.query(`drop table ${table}, ${table}_terms, ${table}_meta; drop sequence ${table}_version`)
     await pool.query(`drop function ${table}_notify`)
@@ -117,7 +117,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     notEqual(again.version, first.version)
   },
 
-  async 'the server refuses a late renewal that our own clock would allow'({ open }) {
+  async "the server refuses a late renewal that the store's own clock would allow"({ open }) {
     const stopped = { ...systemClock, monotonicMs: () => 0 }
     const store = open({ trustServerClock: true, clock: stopped })
     const record = granted(await store.acquire(claimOf({ leaseDurationMs: 50 }), call))
@@ -141,7 +141,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'a claim that waited in vain for a drained pool is never sent'({ open, port }) {
+  async 'a claim that timed out waiting for an exhausted pool is never sent'({ open, port }) {
     const small = new Pool({ ...at(port), max: 1 })
     try {
       const store = open({ client: small })
@@ -149,7 +149,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
       const busy = await small.connect()
       await store.acquire(claimOf(), late).catch(() => {})
       busy.release()
-      // Whatever waited for the connection has had it by now.
+      // Anything that waited for the connection has had it by now.
       await small.query('select 1')
       equal(await open().read('payments', call), undefined)
     } finally {
@@ -157,7 +157,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'roles with different search paths have one leader'({ open, port, pool, table }) {
+  async 'roles with different search paths share one leader'({ open, port, pool, table }) {
     await pool.query(`create schema if not exists elsewhere_${table}`)
     const other = new Pool({ ...at(port), max: 2, options: `-c search_path=elsewhere_${table}` })
     try {
@@ -168,11 +168,11 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'a number that the sequence gives again makes another version'({ open, pool, table }) {
+  async 'a repeated sequence number makes a different version'({ open, pool, table }) {
     const store = open()
     const first = granted(await store.acquire(claimOf(), call))
     const lost = granted(await store.renew(held(first), call))
-    // What a replica shows that was promoted without the last renewal.
+    // The state of a replica that was promoted without the last renewal.
     const [before, after] = [first, lost].map(({ version }) => Number.parseInt(version, 10))
     const earlier = `version = $1, record = left(record, -14) || '000000000000"}'`
     await pool.query(`update ${table} set ${earlier}`, [before])
@@ -182,11 +182,11 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     const renewed = granted(await open().renew(held(shown), call))
     equal(Number.parseInt(renewed.version, 10), after)
     const takeover = claimOf({ attempt: 'standby', afterTerm: 1, expiredVersion: lost.version })
-    // Once with what this handle remembers, and once by the version alone.
+    // Once with what this store remembers, and once by the version alone.
     for (const standby of [store, open()]) equal((await standby.acquire(takeover, call)).ok, false)
   },
 
-  async 'a connection on which the client gave up is replaced'({ open, port }) {
+  async 'a connection that the client gave up on is replaced'({ open, port }) {
     const proxy = await startProxy(port)
     const opened: Client[] = []
     const connect = async () => {
@@ -223,7 +223,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'a renewal needs nothing that a pooler may have taken from its connection'({ open, port }) {
+  async 'a renewal succeeds after a pooler has discarded the prepared statements'({ open, port }) {
     const client = await connectTo(port)
     const store = open({ client: undefined, connect: async () => client })
     try {
@@ -237,7 +237,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'no two stores of one database share a channel'({ open, pool, table }) {
+  async 'two stores in one database never share a channel'({ open, pool, table }) {
     await open().acquire(claimOf(), call)
     const other = open({ table: `${table}_too` })
     await other.acquire(claimOf(), call)
@@ -263,7 +263,7 @@ function find(name: string, library: Library): () => Promise<void> {
   return run
 }
 
-describeWith(postgres, 'on PostgreSQL it is noticed that', (server) => {
+describeWith(postgres, 'mutants of postgresStore', (server) => {
   let pool: Pool
   let tables = 0
   beforeAll(() => {
@@ -282,7 +282,7 @@ describeWith(postgres, 'on PostgreSQL it is noticed that', (server) => {
     }
   }
 
-  test.for(postgresMutations)('$name', async (mutation) => {
+  test.for(postgresMutations)('the checks catch the mutant: $name', async (mutation) => {
     const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/postgres.ts' })
     const libraries = [stores, mutant.stores].map(libraryOf)
     const outcomes = libraries.map((library) => passes(find(mutation.caughtBy, library)))

@@ -9,8 +9,8 @@ import { postgresStore } from '../../../src/stores/postgres.ts'
 const { signal } = new AbortController()
 
 /**
- * Runs a module to its end, and kills it where it has none. What it says on standard error is not compared: on a busy
- * machine a first call may take so long that it is reported.
+ * Runs a module to its end, and kills it if it does not end. Its standard error is not compared: on a busy machine, a
+ * slow first call may be reported there.
  */
 function runModule(text: string, url: string): Promise<{ code: number | null; killed: boolean; output: string }> {
   return new Promise((resolve) => {
@@ -28,7 +28,7 @@ const opened = `
   import { openStore } from 'tenure/stores'
   const store = await openStore(process.env.URL)`
 
-describeWith(postgres, 'a process with a store in PostgreSQL', (server) => {
+describeWith(postgres, 'a process with a PostgreSQL store', (server) => {
   const ended = { code: 0, killed: false, output: 'done\n' }
 
   test.each<[string, string]>([
@@ -43,13 +43,13 @@ describeWith(postgres, 'a process with a store in PostgreSQL', (server) => {
       console.log('done')`,
     ],
     [
-      'its store was closed, which is awaited to its end',
+      'its store was closed',
       `${opened}; await store.read('closed', { signal: AbortSignal.timeout(10000) })
       await store.close()
       console.log('done')`,
     ],
     [
-      'pool and store are closed as the page says',
+      'the pool and the store are closed as documented',
       `import pg from 'pg'
       import { lead } from 'tenure'
       import { postgresStore } from 'tenure/stores/postgres'
@@ -60,11 +60,11 @@ describeWith(postgres, 'a process with a store in PostgreSQL', (server) => {
       await pool.end()
       console.log('done')`,
     ],
-  ])('ends by itself when %s', async (_, text) => {
+  ])('the process ends by itself when %s', async (_, text) => {
     expect(await runModule(text, server().url)).toEqual(ended)
   })
 
-  test('lives while somebody watches, even before there are tables', async () => {
+  test('the process stays alive while a watch is open, even before the tables exist', async () => {
     const text = `${opened}
       const stop = new AbortController()
       for await (const { change } of observe(store, 'watched', { signal: stop.signal })) {
@@ -84,7 +84,7 @@ describeWith(postgres, 'a process with a store in PostgreSQL', (server) => {
     expect(await watching).toEqual({ code: 0, killed: false, output: 'state\nelected\ndone\n' })
   })
 
-  test('says so where its pool has no connection left for the work', async () => {
+  test('the store reports a pool that has no connection left for the work', async () => {
     const pool = new Pool({ connectionString: server().url, max: 1 })
     onTestFinished(() => pool.end())
     const store = postgresStore({ client: pool, connect: () => pool.connect() })

@@ -25,7 +25,7 @@ function claimOf(change: Partial<AcquireClaim> = {}): AcquireClaim {
 }
 
 function recordOf(outcome: Outcome): LeaseRecord {
-  if (!outcome.ok) throw new Error(`it was refused: ${JSON.stringify(outcome)}`)
+  if (!outcome.ok) throw new Error(`the call was refused: ${JSON.stringify(outcome)}`)
   return outcome.record
 }
 
@@ -39,7 +39,7 @@ function poolAt(url: string, options = ''): Pool {
 const texts = (findings: readonly { risk: string; text: string }[]) =>
   findings.map(({ risk, text }) => `${risk}: ${text.split(':')[0]}`)
 
-describeWith(postgres, 'postgresStore on a server that is not as it should be', (server) => {
+describeWith(postgres, 'postgresStore on misconfigured or failing servers', (server) => {
   let admin: Pool
   beforeAll(() => {
     admin = new Pool({ connectionString: server().url, max: 4 })
@@ -49,7 +49,7 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     server().url.replace('postgres@', `${user}${password && `:${password}`}@`)
   const open = (options: Partial<PostgresStoreOptions> = {}) => postgresStore({ client: admin, ...options })
 
-  test('says that the password is wrong, and takes the right one from URL, environment or function', async () => {
+  test('the store reports a wrong password and its source, and accepts the right one from every source', async () => {
     const rules = join(server().directory, 'data/pg_hba.conf')
     writeFileSync(rules, `host all locked 127.0.0.1/32 scram-sha-256\n${readFileSync(rules, 'utf8')}`)
     await admin.query(`create role locked login password 'right'; grant create on schema public to locked`)
@@ -76,7 +76,7 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     expect(await read(nameless, byFile)).toBeUndefined()
     await expect(read(urlFor('locked'))).rejects.toMatchObject({
       ...wrong,
-      message: expect.stringMatching(/asks for a password, and none was given\. .*TENURE_STORE_PASSWORD/),
+      message: expect.stringMatching(/requires a password, but none is set\. .*TENURE_STORE_PASSWORD/),
     })
     const passwords = ['old', 'right']
     const { hostname: host, port, pathname } = new URL(server().url)
@@ -94,7 +94,7 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     expect(await store.read('payments', call)).toBeUndefined()
   })
 
-  test('names the table that is missing, and the rights that a role lacks', async () => {
+  test('the store names a missing table and the permissions that a role lacks', async () => {
     const missing = open({ table: 'nowhere', createTable: false }).read('payments', call)
     await expect(missing).rejects.toMatchObject({ code: 'NOT_FOUND', message: expect.stringContaining('nowhere"') })
     const noSchema = open({ table: 'nowhere.leases' }).acquire(claimOf(), call)
@@ -109,7 +109,7 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     })
   })
 
-  test('needs no more than the rights that postgresSchema() gives', async () => {
+  test('the store needs no more permissions than postgresSchema() grants', async () => {
     await admin.query('create role "odd ""worker" login')
     await admin.query(postgresSchema({ table: 'jobs.leases', role: 'odd "worker' }))
     await admin.query(postgresSchema({ table: 'jobs.leases', role: 'odd "worker' }))
@@ -129,7 +129,7 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     await changes?.return?.()
   })
 
-  test('refuses to grant where commits are not waited for, whatever the role’s default', async () => {
+  test('the store grants nothing when commits do not wait for the disk, whatever the role’s default', async () => {
     const careless = poolAt(server().url, '-c synchronous_commit=off')
     const store = open({ client: careless, table: 'careless' })
     await expect(store.acquire(claimOf(), call)).rejects.toMatchObject({ code: 'UNSAFE_SETTINGS', retryable: false })
@@ -139,17 +139,17 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     expect(await open({ table: 'careless' }).read('payments', call)).toEqual(record)
   })
 
-  test('says that the server is full: no connection left, no space left', async () => {
+  test('the store reports a server that has reached its connection limit', async () => {
     await admin.query('create role crowded login connection limit 0')
     const crowded = open({ client: poolAt(urlFor('crowded')) }).read('payments', call)
     await expect(crowded).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
       retryable: true,
-      message: expect.stringContaining('no connection left'),
+      message: expect.stringContaining('connection limit'),
     })
   })
 
-  test.runIf(mayMount)('goes on by itself when a full disk has space again', async () => {
+  test.runIf(mayMount)('the store recovers by itself when a full disk has space again', async () => {
     const disk = smallDisk()
     const { uid, gid } = statSync(join(server().directory, 'data'))
     chownSync(disk.directory, uid, gid)
@@ -178,7 +178,7 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     await admin.query('drop tablespace small')
   })
 
-  test('leaves a table of another program alone', async () => {
+  test('the store does not touch a table of another program', async () => {
     await admin.query('create table strangers (id int, note text)')
     const foreign = { code: 'RECORD_INVALID', retryable: false, message: expect.stringContaining('strangers"') }
     await expect(open({ table: 'strangers' }).acquire(claimOf(), call)).rejects.toMatchObject(foreign)
@@ -188,15 +188,15 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     expect(rows).toEqual([])
   })
 
-  test('refuses tables of another format, and servers that are too old', async () => {
+  test('the store refuses tables of another format and servers that are too old', async () => {
     await open({ table: 'newer' }).acquire(claimOf(), call)
     await admin.query('update newer_meta set format = 2')
-    const message = expect.stringMatching(/"public.newer" has format 2, and this version reads format 1/)
+    const message = expect.stringMatching(/"public.newer" has format 2, but this version reads only format 1/)
     await expect(open({ table: 'newer' }).acquire(claimOf(), call)).rejects.toMatchObject({
       code: 'RECORD_INVALID',
       message,
     })
-    // The answer of a real server, but for its version.
+    // The answer of a real server, with another version.
     const aged = {
       query: async (text: string, values: (string | null)[]) => {
         const { rows } = await admin.query(text, values)
@@ -211,10 +211,10 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     ['not JSON', `update damaged set record = 'garbage'`],
     ['of another election', `update damaged set record = replace(record, 'payments', 'other')`],
     ['without a term', `update damaged set record = replace(record, '"term":1', '"term":0')`],
-    ['of a version to come', `update damaged set record = replace(record, '"format":1', '"format":2')`],
-    ['with a term beside it that is too large', `update damaged_terms set term = 9223372036854775807`],
-    ['with an odd duration beside it', `update damaged_terms set lease_ms = 'NaN'`],
-  ])('elects nobody over a value that is %s', async (_, damage) => {
+    ['of a future format', `update damaged set record = replace(record, '"format":1', '"format":2')`],
+    ['stored with a term that is too large', `update damaged_terms set term = 9223372036854775807`],
+    ['stored with an invalid duration', `update damaged_terms set lease_ms = 'NaN'`],
+  ])('the store elects nobody over a record that is %s', async (_, damage) => {
     await admin.query(
       'drop table if exists damaged, damaged_terms, damaged_meta; drop sequence if exists damaged_version',
     )
@@ -231,7 +231,7 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     expect(records.length + problems.length).toBe(2)
   })
 
-  test('shows no password in any error', async () => {
+  test('no error shows the password', async () => {
     const store = await openStore(urlFor('nobody', 'hunter2').replace('/postgres', '/nowhere'), { environment: {} })
     onTestFinished(() => store.close?.())
     const error: unknown = await store.read('payments', call).catch((thrown: unknown) => thrown)
@@ -239,7 +239,7 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     expect(JSON.stringify(error) + String(error) + String((error as Error).cause)).not.toContain('hunter2')
   })
 
-  test('is reached over TLS, with its authority by URL or environment, and not without', async () => {
+  test('the store connects over TLS with a CA from the URL or the environment, and not without one', async () => {
     const { cert, key } = makeCertificate()
     const data = join(server().directory, 'data')
     const { uid, gid } = statSync(data)
@@ -266,7 +266,7 @@ describeWith(postgres, 'postgresStore on a server that is not as it should be', 
     await expect(read()).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
   })
 
-  test('is opened by a URL that names its table', async () => {
+  test('openStore accepts a PostgreSQL URL that names its table', async () => {
     const store = await openStore(`${server().url}?table=by_url`, { environment: {} })
     onTestFinished(() => store.close?.())
     const record = recordOf(await store.acquire(claimOf(), call))
@@ -288,7 +288,7 @@ describeWith(postgres, 'postgresStore with a standby', (primary) => {
     await standby.stop()
   })
 
-  test('refuses a replica, says what an asynchronous one can lose, and survives the failover to a synchronous one', async () => {
+  test('the store refuses a replica, reports asynchronous ones, and survives a failover to a synchronous one', async () => {
     const store = postgresStore({ client: admin })
     const first = recordOf(await store.acquire(claimOf(), call))
     const replica = postgresStore({ client: poolAt(standby.url), createTable: false })
@@ -348,7 +348,7 @@ describeWithPrograms(
       await server.stop()
     })
 
-    describe('conforms', () => {
+    describe('postgresStore conforms behind pgbouncer', () => {
       const cases = storeConformance(
         () => ({
           store: postgresStore({ client: pool }),
@@ -361,7 +361,7 @@ describeWithPrograms(
       for (const { name, run } of cases) test.concurrent(name, run)
     })
 
-    test('says that notifications do not pass it', async () => {
+    test('inspect reports that the pooler does not forward notifications', async () => {
       const connect = async () => {
         const client = new Client({ connectionString: pooler.url })
         await client.connect()
@@ -369,7 +369,7 @@ describeWithPrograms(
       }
       const behind = postgresStore({ connect })
       onTestFinished(() => behind.close?.())
-      expect(texts(await behind.inspect(call))).toEqual(['tight: A pooler is between this store and PostgreSQL'])
+      expect(texts(await behind.inspect(call))).toEqual(['tight: There is a pooler between this store and PostgreSQL'])
     })
   },
 )

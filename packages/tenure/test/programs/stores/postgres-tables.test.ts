@@ -12,7 +12,7 @@ function claimOf(attempt: string): AcquireClaim {
   return { election: 'payments', holder: 'ada', attempt, leaseDurationMs: 15_000, afterTerm: 0, metadata: {} }
 }
 
-describeWith(postgres, 'the tables of postgresStore', (server) => {
+describeWith(postgres, 'tables of postgresStore', (server) => {
   let admin: Pool
   beforeAll(() => {
     admin = new Pool({ connectionString: server().url, max: 4 })
@@ -33,7 +33,7 @@ describeWith(postgres, 'the tables of postgresStore', (server) => {
     return rows
   }
 
-  test('are the same for roles with different search paths: one of two leads', async () => {
+  test('roles with different search paths use the same tables, so that only one of them leads', async () => {
     await admin.query('create role app login; create schema app authorization app; create role worker login')
     await admin.query('grant create on schema public to app, worker')
     const [one, other] = [open('shared', { client: poolOf('app') }), open('shared', { client: poolOf('worker') })]
@@ -47,10 +47,13 @@ describeWith(postgres, 'the tables of postgresStore', (server) => {
 
   test.each([
     ['all three were dropped', 'drop table TABLE, TABLE_terms, TABLE_meta'],
-    ['the sequence went with them', 'drop table TABLE, TABLE_terms, TABLE_meta; drop sequence TABLE_version'],
-    ['the one of its format was dropped', 'drop table TABLE_meta'],
-    ['the ones of records and format were dropped', 'drop table TABLE, TABLE_meta'],
-  ])('are completed after %s, by a claim and by postgresSchema()', async (_, drop) => {
+    [
+      'all three and the sequence were dropped',
+      'drop table TABLE, TABLE_terms, TABLE_meta; drop sequence TABLE_version',
+    ],
+    ['the table of the format was dropped', 'drop table TABLE_meta'],
+    ['the tables of records and format were dropped', 'drop table TABLE, TABLE_meta'],
+  ])('a claim and postgresSchema() complete the tables after %s', async (_, drop) => {
     for (const table of ['by_claim', 'by_schema']) {
       const before = open(table)
       expect(await before.acquire(claimOf('before'), call)).toMatchObject({ ok: true })
@@ -63,14 +66,14 @@ describeWith(postgres, 'the tables of postgresStore', (server) => {
     }
   })
 
-  test('are not touched where a name beside them is taken', async () => {
+  test('the store creates nothing when one of its names is taken', async () => {
     await admin.query('create table taken_version (id int)')
     const refused = { code: 'RECORD_INVALID', message: expect.stringMatching(/NAME\): one of the names is taken/) }
     await expect(open('taken').acquire(claimOf('any'), call)).rejects.toMatchObject(refused)
     expect(await relationsLike('taken%')).toEqual([{ relname: 'taken_version' }])
   })
 
-  test('are created by a claim, and by nothing that only looks', async () => {
+  test('a claim creates the tables, and read-only calls do not', async () => {
     const connection = poolOf('postgres')
     const store = open('unseen', { client: undefined, connect: () => connection.connect() })
     expect(await store.read('payments', call)).toBeUndefined()
@@ -84,7 +87,7 @@ describeWith(postgres, 'the tables of postgresStore', (server) => {
     expect(await next).toMatchObject({ value: { attempt: 'first' } })
   })
 
-  test('need a right that the message names, and a schema that postgresSchema() creates', async () => {
+  test('the store names the permission that a role lacks, and postgresSchema() creates the schema', async () => {
     await admin.query('create role guest login')
     const refused = open('barred', { client: poolOf('guest') }).acquire(claimOf('any'), call)
     await expect(refused).rejects.toMatchObject({

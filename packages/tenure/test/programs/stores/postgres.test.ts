@@ -42,7 +42,7 @@ describeWith(postgres, 'postgresStore', (server) => {
     onTestFinished(async () => store.close?.())
     return store
   }
-  /** A pool that notes its statements. */
+  /** A pool that records its statements. */
   const noting = (texts: string[]): PostgresQueryClient => ({
     query(text, values) {
       texts.push(text)
@@ -51,11 +51,11 @@ describeWith(postgres, 'postgresStore', (server) => {
   })
 
   const ways: Record<string, () => PostgresStoreOptions> = {
-    'through a pool': () => ({ client: pool, table: 'conforming' }),
-    'on a connection of its own': () => ({ connect: () => connectTo(server().url), table: 'conforming' }),
-    'by the clock of the server': () => ({ client: pool, table: 'conforming', trustServerClock: true }),
+    'with a pool': () => ({ client: pool, table: 'conforming' }),
+    'with a dedicated connection': () => ({ connect: () => connectTo(server().url), table: 'conforming' }),
+    "with the server's clock": () => ({ client: pool, table: 'conforming', trustServerClock: true }),
   }
-  describe.each(Object.entries(ways))('conforms %s', (_, optionsOf) => {
+  describe.each(Object.entries(ways))('postgresStore conforms %s', (_, optionsOf) => {
     const cases = storeConformance(
       () => ({
         store: postgresStore(optionsOf()),
@@ -67,8 +67,8 @@ describeWith(postgres, 'postgresStore', (server) => {
     for (const { name, run } of cases) test.concurrent(name, run)
   })
 
-  describe('needs one statement', () => {
-    test('for a first grant, a renewal and a release, once it has looked at the tables', async () => {
+  describe('statements of postgresStore', () => {
+    test('a first grant, a renewal and a release take one statement each, once the tables were checked', async () => {
       const texts: string[] = []
       const store = open({ client: noting(texts) })
       await store.acquire(claimOf({ election: 'other' }), call)
@@ -85,11 +85,11 @@ describeWith(postgres, 'postgresStore', (server) => {
       await counted(() => store.acquire(claimOf({ attempt: 'second', afterTerm: freed.term }), call))
     })
 
-    test('and one more to show who won, never the state from before it', async () => {
+    test('a refusal takes one more statement to show the winner, never an older state', async () => {
       const [one, two] = [open(), open()]
       const { record } = granted(await one.acquire(claimOf(), call))
       await two.read(record.election, call)
-      // The row is held, so that the second statement has begun before the first one's change can be seen.
+      // The row is locked, so that the second statement begins before the first one's change is visible.
       const holder = await pool.connect()
       await holder.query('begin')
       await holder.query(`update ${table} set version = version where election = $1`, [record.election])
@@ -99,13 +99,13 @@ describeWith(postgres, 'postgresStore', (server) => {
       await waitingStatements(2)
       await holder.query('commit')
       holder.release()
-      // Which of the two the server lets through first is its own affair.
+      // The server decides which of the two goes first.
       const [won, lost] = (await Promise.all([renewal, late])).toSorted((a, b) => Number(b.ok) - Number(a.ok))
       const { record: newest } = granted(won as Outcome)
       expect(lost).toMatchObject({ ok: false, highestTerm: newest.term, record: { version: newest.version } })
     })
 
-    test.each(['repeatable read', 'serializable'])('a conflict under %s counts as refused', async (isolation) => {
+    test.each(['repeatable read', 'serializable'])('a conflict under %s counts as a refusal', async (isolation) => {
       const strict = new Pool({
         connectionString: server().url,
         options: `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}`,
@@ -128,8 +128,8 @@ describeWith(postgres, 'postgresStore', (server) => {
     })
   })
 
-  describe('when its tables are touched by hand', () => {
-    test('TRUNCATE while led frees nothing, not even to a candidate that saw nothing', async () => {
+  describe('postgresStore when its tables are changed by hand', () => {
+    test('TRUNCATE during a term frees nothing, not even for a candidate that saw nothing', async () => {
       const leader = open()
       const { record } = granted(await leader.acquire(claimOf({ leaseDurationMs: 7_000 }), call))
       await pool.query(`truncate ${table}`)
@@ -142,7 +142,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect(counterOf(next)).toBeGreaterThan(counterOf(record))
     })
 
-    test('TRUNCATE of the terms too is survived by whoever saw one', async () => {
+    test('a candidate that saw a term survives TRUNCATE of the terms', async () => {
       const { record } = granted(await open().acquire(claimOf({ afterTerm: 6, expiredVersion: absentVersion }), call))
       expect(record.term).toBe(7)
       await pool.query(`truncate ${table}, ${table}_terms`)
@@ -151,7 +151,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect(granted(await open().acquire(waited, call)).record.term).toBe(8)
     })
 
-    test('no version comes back after DROP TABLE, and the tables do', async () => {
+    test('DROP TABLE recreates the tables and reuses no version', async () => {
       const store = open()
       const { record } = granted(await store.acquire(claimOf(), call))
       await pool.query(`drop table ${table}, ${table}_terms, ${table}_meta; drop sequence ${table}_version`)
@@ -164,7 +164,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect(Math.abs(counterOf(next) - counterOf(record))).toBeGreaterThan(1_000_000)
     })
 
-    test('a term that was kept is never granted again over a record that someone put there', async () => {
+    test('a recorded term is never granted again over a record that someone inserted', async () => {
       const store = open()
       const { record } = granted(await store.acquire(claimOf({ afterTerm: 8, expiredVersion: absentVersion }), call))
       const { rows } = await pool.query(`select record from ${table}`)
@@ -176,7 +176,7 @@ describeWith(postgres, 'postgresStore', (server) => {
     })
   })
 
-  describe('keeps its deadlines', () => {
+  describe('deadlines of postgresStore', () => {
     const hung = async () => {
       const proxy = await startProxy(server().port)
       onTestFinished(() => proxy.stop())
@@ -184,7 +184,7 @@ describeWith(postgres, 'postgresStore', (server) => {
     }
     const late = { signal, timeoutMs: 150 }
 
-    test('a pool’s connection that hangs is closed, and the next renewal has another', async () => {
+    test("a pool's connection that hangs is closed, and the next renewal uses another", async () => {
       const { proxy, url } = await hung()
       const behind = new Pool({ connectionString: url, max: 1 })
       behind.on('error', () => {})
@@ -197,7 +197,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect(proxy.opened).toBe(2)
     })
 
-    test('a connection of its own that hangs is replaced', async () => {
+    test('a dedicated connection that hangs is replaced', async () => {
       const { proxy, url } = await hung()
       const store = open({ client: undefined, connect: () => connectTo(url) })
       const { record } = granted(await store.acquire(claimOf(), call))
@@ -207,7 +207,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect(proxy.opened).toBe(2)
     })
 
-    test('a server that does not even answer a connection holds nothing up', async () => {
+    test('a server that does not complete a connection blocks only the calls until their deadline', async () => {
       const { proxy, url } = await hung()
       proxy.set('hold')
       const store = open({ client: undefined, connect: () => connectTo(url) })
@@ -216,7 +216,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect(await store.read('any', call)).toBeUndefined()
     })
 
-    test('a claim that waited in vain for a drained pool is never sent', async () => {
+    test('a claim that timed out waiting for an exhausted pool is never sent', async () => {
       const texts: string[] = []
       const small = new Pool({ connectionString: server().url, max: 1 })
       onTestFinished(() => small.end())
@@ -229,7 +229,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect(await store.read('drained', call)).toBeUndefined()
     })
 
-    test('an answer that was lost is found by the attempt', async () => {
+    test('acquire finds its own grant after its answer was lost', async () => {
       const { proxy, url } = await hung()
       const store = open({ client: undefined, connect: () => connectTo(url) })
       await pool.query(postgresSchema({ table }))
@@ -242,17 +242,17 @@ describeWith(postgres, 'postgresStore', (server) => {
     })
   })
 
-  describe('watches', () => {
+  describe('watches of postgresStore', () => {
     const watching = (store: LeaseStore, election: string) => {
       const end = new AbortController()
       onTestFinished(() => end.abort())
       const records = store.watch?.(election, { signal: end.signal })[Symbol.asyncIterator]()
-      if (!records) throw new Error('it cannot watch')
+      if (!records) throw new Error('the store cannot watch')
       return records
     }
     const own = () => open({ client: undefined, connect: () => connectTo(server().url) })
 
-    test('without a statement of its own while the leader renews', async () => {
+    test('a watch needs no statement while the leader renews', async () => {
       const leader = open()
       let { record } = granted(await leader.acquire(claimOf(), call))
       let statements = 0
@@ -276,7 +276,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect(statements).toBe(0)
     })
 
-    test('and shows what does not fit into a notification', async () => {
+    test('a watch shows a record that does not fit into a notification', async () => {
       const leader = open()
       const { record } = granted(await leader.acquire(claimOf(), call))
       const records = watching(own(), record.election)
@@ -286,7 +286,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect((await records.next()).value).toEqual(renewed)
     })
 
-    test('and is not misled by metadata that names its election', async () => {
+    test('a watch is not misled by metadata that names its election', async () => {
       const { record } = granted(await open().acquire(claimOf(), call))
       const records = watching(own(), record.election)
       await records.next()
@@ -296,7 +296,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect((await records.next()).value).toEqual(renewed)
     })
 
-    test('beside one that was left before it had begun', async () => {
+    test('a watch works next to one that ended before it had begun', async () => {
       const { record } = granted(await open().acquire(claimOf(), call))
       const store = own()
       const left = new AbortController()
@@ -311,7 +311,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect((await records.next()).value).toEqual(renewed)
     })
 
-    test('and sees TRUNCATE', async () => {
+    test('a watch shows TRUNCATE', async () => {
       const { record } = granted(await open().acquire(claimOf(), call))
       const records = watching(own(), record.election)
       await records.next()
@@ -319,7 +319,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect((await records.next()).value).toBeUndefined()
     })
 
-    test('and tells onlookers why a term ended', async () => {
+    test('a watch shows observers why a term ended', async () => {
       const leader = open()
       const end = new AbortController()
       const seen: string[] = []
@@ -344,7 +344,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect(seen).toEqual(['state', 'elected', 'renewed', 'released', 'elected', 'deleted'])
     })
 
-    test('until its connection is lost', async () => {
+    test('a watch ends when its connection is lost', async () => {
       let pid: unknown
       const connect = async () => {
         const client = await connectTo(server().url)
@@ -359,7 +359,7 @@ describeWith(postgres, 'postgresStore', (server) => {
       expect(await next).toMatchObject({ done: true })
     })
 
-    test('on a channel that nobody can guess', async () => {
+    test('a watch uses a channel that nobody can guess', async () => {
       await open().acquire(claimOf(), call)
       await expect(pool.query(`select channel from ${table}_meta`)).resolves.toMatchObject({
         rows: [{ channel: expect.stringMatching(/^tenure_[0-9a-f]{32}$/) }],
@@ -367,7 +367,7 @@ describeWith(postgres, 'postgresStore', (server) => {
     })
   })
 
-  test('is created once, however many come at once', async () => {
+  test('many concurrent claims create the tables once', async () => {
     const stores = Array.from({ length: 8 }, () => open())
     const outcomes = await Promise.all(
       stores.map((store, index) => store.acquire(claimOf({ attempt: `a${index}` }), call)),
@@ -376,11 +376,11 @@ describeWith(postgres, 'postgresStore', (server) => {
     expect((await pool.query(`select * from ${table}_meta`)).rows).toHaveLength(1)
   })
 
-  test('is read while another process creates it', async () => {
+  test('read succeeds while another process creates the tables', async () => {
     let statements = 0
     const client: PostgresQueryClient = {
       async query(text, values) {
-        // After the look that finds nothing.
+        // After the first check, which finds nothing.
         if ((statements += 1) === 2) await pool.query(postgresSchema({ table }))
         return pool.query(text, values)
       },
@@ -389,10 +389,10 @@ describeWith(postgres, 'postgresStore', (server) => {
     expect(statements).toBeGreaterThan(1)
   })
 
-  test('remembers leases and terms when the server crashed and came back', async () => {
+  test('leases and terms survive a crash of the server', async () => {
     const store = open()
     const { record } = granted(await store.acquire(claimOf(), call))
-    // To PostgreSQL an immediate shutdown is a crash: the next start recovers from the log.
+    // For PostgreSQL, an immediate shutdown is a crash: the next start recovers from the log.
     await server().restart('SIGQUIT')
     expect(await open().read(record.election, call)).toEqual(record)
     granted(await open().renew(held(record), call))
@@ -409,12 +409,12 @@ function claimOf(change: Partial<AcquireClaim> = {}): AcquireClaim {
   return { ...claim, metadata: {}, ...change }
 }
 
-/** The number in a version. */
+/** The sequence number in a version. */
 function counterOf({ version }: LeaseRecord): number {
   return Number.parseInt(version, 10)
 }
 
 function granted(outcome: Outcome): Outcome & { ok: true; record: LeaseRecord } {
-  if (!outcome.ok) throw new Error(`it was refused: ${JSON.stringify(outcome)}`)
+  if (!outcome.ok) throw new Error(`the call was refused: ${JSON.stringify(outcome)}`)
   return outcome
 }

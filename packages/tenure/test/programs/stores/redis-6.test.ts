@@ -1,4 +1,4 @@
-/** The oldest Redis that the store takes. It wraps what it says to a command of a script. */
+/** The oldest Redis that the store supports. It wraps the errors of commands in a script. */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { programs } from '../../../../../test/servers/programs.ts'
@@ -13,7 +13,7 @@ const { signal } = new AbortController()
 const call = { signal, timeoutMs: 10_000 }
 
 function recordOf(outcome: Outcome): LeaseRecord {
-  if (!outcome.ok) throw new Error(`it was refused: ${JSON.stringify(outcome)}`)
+  if (!outcome.ok) throw new Error(`the call was refused: ${JSON.stringify(outcome)}`)
   return outcome.record
 }
 
@@ -29,12 +29,12 @@ describeWith({ ...redis, name: 'Redis 6', program: programs.redis6 }, 'redisStor
   })
   afterAll(() => admin.disconnect())
 
-  /** How many were ever opened. */
+  /** The total number of connections so far. */
   const connections = async () => Number(/total_connections_received:(\d+)/.exec(await admin.info('stats'))?.[1])
 
   const clientOf = () => new Redis(server().url, { lazyConnect: true })
 
-  describe('conforms', () => {
+  describe('redisStore conforms on Redis 6', () => {
     const open = () => redisStore({ client: clientOf() })
     const remove = async (election: string) => {
       const key = `tenure:{${encodeURIComponent(election)}}:lease`
@@ -45,7 +45,7 @@ describeWith({ ...redis, name: 'Redis 6', program: programs.redis6 }, 'redisStor
     for (const { name: promise, run } of cases) test.concurrent(promise, run)
   })
 
-  test('says what is wrong as it does on a newer one', async () => {
+  test('the store reports errors of Redis 6 as it does for newer versions', async () => {
     const store = redisStore({ client: clientOf() })
     onTestFinished(() => store.close?.())
     const record = recordOf(await store.acquire(claimOf('payments'), call))
@@ -60,12 +60,12 @@ describeWith({ ...redis, name: 'Redis 6', program: programs.redis6 }, 'redisStor
     await expect(store.read('foreign', call)).rejects.toMatchObject(foreign)
 
     await admin.config('SET', 'maxmemory', '1')
-    await expect(renewal()).rejects.toMatchObject(unavailable('Redis is full'))
+    await expect(renewal()).rejects.toMatchObject(unavailable('Redis has reached maxmemory'))
     expect(await store.read('payments', call)).toEqual(record)
     await admin.config('SET', 'maxmemory', '0')
 
     await admin.config('SET', 'min-replicas-to-write', '1')
-    await expect(renewal()).rejects.toMatchObject(unavailable('too few replicas follow it'))
+    await expect(renewal()).rejects.toMatchObject(unavailable('it has too few replicas'))
     await admin.config('SET', 'min-replicas-to-write', '0')
     const renewed = recordOf(await renewal())
 
@@ -74,11 +74,11 @@ describeWith({ ...redis, name: 'Redis 6', program: programs.redis6 }, 'redisStor
     await expect(store.read('payments', call)).rejects.toMatchObject(unavailable('This Redis is a replica'))
     await admin.replicaof('NO', 'ONE')
     expect(await store.read('payments', call)).toEqual(renewed)
-    // Over another connection: Sentinel, or a balancer, would have led it to the new primary.
+    // Uses another connection, because Sentinel or a load balancer may lead it to the new primary.
     expect(await connections()).toBe(before + 1)
   })
 
-  test('lacks a right within its script', async () => {
+  test('the store reports a permission that a command in its script lacks', async () => {
     await admin.call('ACL', 'SETUSER', 'few', 'on', '>secret', '~tenure:*', '&*', '+@all', '-mset')
     const store = redisStore({
       client: new Redis(server().url, { username: 'few', password: 'secret', lazyConnect: true }),
@@ -86,7 +86,7 @@ describeWith({ ...redis, name: 'Redis 6', program: programs.redis6 }, 'redisStor
     onTestFinished(() => store.close?.())
     await expect(store.acquire(claimOf('few'), call)).rejects.toMatchObject({
       code: 'UNAUTHORIZED',
-      message: expect.stringContaining('lacks a right'),
+      message: expect.stringContaining('lacks a permission'),
     })
   })
 })

@@ -1,4 +1,4 @@
-/** What becomes of the connections of the store, and of what waits in them. */
+/** The connections of the store, and the commands that are queued on them. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -45,7 +45,7 @@ async function started(kind: typeof redis): Promise<RunningServer> {
   return server
 }
 
-/** How many clients are connected, beside the one that asks. */
+/** How many clients are connected, besides the caller. */
 async function clientsOf(admin: Redis): Promise<number> {
   const lines = String(await admin.client('LIST'))
     .trim()
@@ -53,15 +53,15 @@ async function clientsOf(admin: Redis): Promise<number> {
   return lines.filter((line) => !line.includes('name=admin')).length
 }
 
-describeWith(redis, 'redisStore', (server) => {
-  test('sends nothing more of a call that was given up, even where Redis has forgotten the script', async () => {
+describeWith(redis, 'connections of redisStore', (server) => {
+  test('an abandoned call sends nothing more, even if Redis has lost the script', async () => {
     const proxy = await startProxy(server().port)
     onTestFinished(() => proxy.stop())
     const admin = adminOf(server())
     const store = open({ client: new Redis({ port: proxy.port, lazyConnect: true }) })
     await store.read('other', call)
     await admin.script('FLUSH')
-    // What Redis says, that it does not know the script, comes when the claim is given up; the read goes on.
+    // The answer that the script is unknown arrives when the claim is abandoned. The read continues.
     proxy.set('hold', 'to-client')
     const read = store.read('other', call)
     await expect(store.acquire(claim, { signal, timeoutMs: 50 })).rejects.toMatchObject({
@@ -74,7 +74,7 @@ describeWith(redis, 'redisStore', (server) => {
     expect(await admin.exists('tenure:{payments}:term')).toBe(0)
   })
 
-  test('gives a client one listener for a channel, however many watch it, one after the other too', async () => {
+  test('several watches of a channel share one handler of the client', async () => {
     const listeners = new Set<unknown>()
     const connect = () => {
       const client = createClient({ url: server().url })
@@ -93,7 +93,7 @@ describeWith(redis, 'redisStore', (server) => {
     expect(listeners.size).toBe(1)
   })
 
-  test('goes on with a watch that begins while another one is given up before it is connected', async () => {
+  test('a watch that begins while another one is abandoned during connecting still works', async () => {
     const proxy = await startProxy(server().port)
     onTestFinished(() => proxy.stop())
     const store = open({ client: new Redis({ port: proxy.port, lazyConnect: true }) })
@@ -110,12 +110,12 @@ describeWith(redis, 'redisStore', (server) => {
     expect(await stays).toEqual({ done: false, value: undefined })
   })
 
-  test('goes on with a watch that begins in the moment in which the last one ends', async () => {
+  test('a watch that begins at the moment when the last one ends still works', async () => {
     const store = open({ client: new Redis({ port: server().port, lazyConnect: true }) })
     const watch = () => store.watch?.('payments', { signal })[Symbol.asyncIterator]()
     let last = watch()
     await last?.next()
-    // Each time it ends one turn later.
+    // Each time, the last watch ends one turn later.
     for (let turns = 0; turns < 20; turns++) {
       const next = watch()
       const first = next?.next()
@@ -127,13 +127,13 @@ describeWith(redis, 'redisStore', (server) => {
     }
   })
 
-  test('refuses a client that was used before, a pool, and what is not a client', async () => {
+  test('the store refuses a client that was used before, a pool, and anything that is not a client', async () => {
     const admin = adminOf(server())
     const client = new Redis({ port: server().port, lazyConnect: true })
     const store = open({ connect: () => client })
     expect(await store.read('payments', call)).toBeUndefined()
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal')
-    const usedBefore = { code: 'INVALID_OPTION', message: expect.stringContaining('make another client each time') }
+    const usedBefore = { code: 'INVALID_OPTION', message: expect.stringContaining('create a new client each time') }
     await vi.waitFor(() => expect(store.read('payments', call)).rejects.toMatchObject(usedBefore), 10_000)
     for (const made of [createClientPool({ url: server().url }), { eval: () => {}, evalSha: () => {} }]) {
       await expect(open({ connect: () => made as never }).read('payments', call)).rejects.toMatchObject({
@@ -143,7 +143,7 @@ describeWith(redis, 'redisStore', (server) => {
     }
   })
 
-  test('closes a client that it cannot use', async () => {
+  test('the store closes a client that it cannot use', async () => {
     const destroyed: unknown[] = []
     const store = open({
       waitForReplicas: 1,
@@ -159,13 +159,13 @@ describeWith(redis, 'redisStore', (server) => {
   })
 })
 
-describeWithPrograms([programs.redis], 'redisStore leaves no connection behind', () => {
+describeWithPrograms([programs.redis], 'connections that redisStore leaves behind', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-redis-connections-'))
   const { cert, key } = makeCertificate()
   const files = { 'tls-cert-file': join(folder, 'cert'), 'tls-key-file': join(folder, 'key') }
   const secure = redisWith({ 'tls-auth-clients': 'no', 'tls-ca-cert-file': files['tls-cert-file'], ...files })
 
-  test('of calls that were given up before a handshake ended', async () => {
+  test('calls that were abandoned during the TLS handshake leave no connection behind', async () => {
     onTestFinished(() => rmSync(folder, { recursive: true }))
     writeFileSync(files['tls-cert-file'], cert)
     writeFileSync(files['tls-key-file'], key)
@@ -205,44 +205,48 @@ describeWithPrograms([programs.redis], 'redisStore leaves no connection behind',
     await Promise.all(left)
   })
 
-  test('of calls to a cluster one of whose servers hangs, or closes its connections', { timeout: 60_000 }, async () => {
-    const kind = redisWith({ 'cluster-enabled': 'yes', 'cluster-require-full-coverage': 'no' })
-    const servers = await Promise.all([started(kind), started(kind), started(kind)])
-    const addresses = servers.map(({ port }) => `127.0.0.1:${port}`)
-    execFileSync('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes'], { stdio: 'pipe' })
-    const admins = servers.map(adminOf)
-    for (const admin of admins) {
-      await vi.waitFor(async () => expect(await admin.cluster('INFO')).toContain('cluster_state:ok'), 20_000)
-    }
-    const hosts = servers.map(({ port }) => ({ host: '127.0.0.1', port }))
-    const rootNodes = servers.map(({ url }) => ({ url }))
-    const once = { socket: { reconnectStrategy: false as const }, disableOfflineQueue: true }
-    const clients: Record<string, () => RedisClient> = {
-      ioredis: () => new Cluster(hosts, { lazyConnect: true }),
-      'redis 6': () => createCluster({ rootNodes }),
-      'redis 5': () => createCluster5({ rootNodes }),
-      'redis 4': () => createCluster4({ rootNodes }),
-      'redis 6, which does not connect again': () => createCluster({ rootNodes, defaults: once }),
-      'redis 4, which does not connect again': () => createCluster4({ rootNodes, defaults: once }),
-    }
-    const [hanging] = servers
-    const [cut] = admins
-    // Some are on each server.
-    const elections = ['a', 'b', 'c', 'd', 'e', 'f']
-    for (const [name, connect] of Object.entries(clients)) {
-      const store = open({ connect })
-      const readAll = (timeoutMs: number) =>
-        Promise.allSettled(elections.map((election) => store.read(election, { signal, timeoutMs })))
-      const areRead = async () => (await readAll(5_000)).every(({ status }) => status === 'fulfilled')
-      await vi.waitUntil(areRead, { timeout: 20_000, interval: 50 })
-      hanging?.pause()
-      for (let calls = 0; calls < 2; calls++) await readAll(100)
-      hanging?.resume()
-      await cut?.call('CLIENT', 'KILL', 'TYPE', 'normal')
-      await readAll(1_000)
-      await store.close?.()
-      const left = () => Promise.all(admins.map(clientsOf))
-      await vi.waitFor(async () => expect(await left(), name).toEqual([0, 0, 0]), { timeout: 10_000, interval: 50 })
-    }
-  })
+  test(
+    'calls to a cluster leave no connection behind when a server hangs or closes its connections',
+    { timeout: 60_000 },
+    async () => {
+      const kind = redisWith({ 'cluster-enabled': 'yes', 'cluster-require-full-coverage': 'no' })
+      const servers = await Promise.all([started(kind), started(kind), started(kind)])
+      const addresses = servers.map(({ port }) => `127.0.0.1:${port}`)
+      execFileSync('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes'], { stdio: 'pipe' })
+      const admins = servers.map(adminOf)
+      for (const admin of admins) {
+        await vi.waitFor(async () => expect(await admin.cluster('INFO')).toContain('cluster_state:ok'), 20_000)
+      }
+      const hosts = servers.map(({ port }) => ({ host: '127.0.0.1', port }))
+      const rootNodes = servers.map(({ url }) => ({ url }))
+      const once = { socket: { reconnectStrategy: false as const }, disableOfflineQueue: true }
+      const clients: Record<string, () => RedisClient> = {
+        ioredis: () => new Cluster(hosts, { lazyConnect: true }),
+        'redis 6': () => createCluster({ rootNodes }),
+        'redis 5': () => createCluster5({ rootNodes }),
+        'redis 4': () => createCluster4({ rootNodes }),
+        'redis 6 without reconnects': () => createCluster({ rootNodes, defaults: once }),
+        'redis 4 without reconnects': () => createCluster4({ rootNodes, defaults: once }),
+      }
+      const [hanging] = servers
+      const [cut] = admins
+      // Each server has some of them.
+      const elections = ['a', 'b', 'c', 'd', 'e', 'f']
+      for (const [name, connect] of Object.entries(clients)) {
+        const store = open({ connect })
+        const readAll = (timeoutMs: number) =>
+          Promise.allSettled(elections.map((election) => store.read(election, { signal, timeoutMs })))
+        const areRead = async () => (await readAll(5_000)).every(({ status }) => status === 'fulfilled')
+        await vi.waitUntil(areRead, { timeout: 20_000, interval: 50 })
+        hanging?.pause()
+        for (let calls = 0; calls < 2; calls++) await readAll(100)
+        hanging?.resume()
+        await cut?.call('CLIENT', 'KILL', 'TYPE', 'normal')
+        await readAll(1_000)
+        await store.close?.()
+        const left = () => Promise.all(admins.map(clientsOf))
+        await vi.waitFor(async () => expect(await left(), name).toEqual([0, 0, 0]), { timeout: 10_000, interval: 50 })
+      }
+    },
+  )
 })

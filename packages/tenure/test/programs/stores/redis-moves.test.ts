@@ -1,4 +1,4 @@
-/** Calls that go, or seem to go, to another place than the one before: a server, a database, a slot. */
+/** Calls that reach, or seem to reach, another server, database or slot than the call before. */
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { Cluster, Redis } from 'ioredis'
@@ -25,7 +25,7 @@ const claim = {
 const key = 'tenure:{payments}:lease'
 
 function recordOf(outcome: Outcome): LeaseRecord {
-  if (!outcome.ok) throw new Error(`it was refused: ${JSON.stringify(outcome)}`)
+  if (!outcome.ok) throw new Error(`the call was refused: ${JSON.stringify(outcome)}`)
   return outcome.record
 }
 
@@ -48,7 +48,7 @@ function open(options: RedisStoreOptions) {
   return store
 }
 
-/** A primary that its one replica follows. */
+/** A primary with one replica. */
 async function pair() {
   const primary = await started()
   const replica = await started(redisWith({ replicaof: `127.0.0.1 ${primary.port}` }))
@@ -57,7 +57,7 @@ async function pair() {
   return { primary, replica, admin }
 }
 
-/** An address that leads to one server, and to another after `move`. */
+/** An address that leads to one server, and after `move` to another. */
 async function movable(from: RunningServer, to: RunningServer) {
   let { port } = from
   const sockets = new Set<Socket>()
@@ -79,11 +79,11 @@ async function movable(from: RunningServer, to: RunningServer) {
   return { port: (server.address() as AddressInfo).port, move }
 }
 
-describeWithPrograms([programs.redis], 'redisStore', () => {
+describeWithPrograms([programs.redis], 'redisStore when servers, databases or slots change', () => {
   test.each<[string, (port: number) => RedisClient]>([
     ['ioredis', (port) => new Redis({ port, host: '127.0.0.1', retryStrategy: () => 1 })],
     ['redis', (port) => createClient({ socket: { port, host: '127.0.0.1', reconnectStrategy: 1 } })],
-  ])('does not ask another server whether replicas have a write: %s connects again by itself', async (_, clientOf) => {
+  ])('a write does not count by the replicas of another server when %s reconnects by itself', async (_, clientOf) => {
     const [old, next] = await Promise.all([pair(), pair()])
     const address = await movable(old.primary, next.primary)
     const store = open({ connect: () => clientOf(address.port), waitForReplicas: 1 })
@@ -96,13 +96,13 @@ describeWithPrograms([programs.redis], 'redisStore', () => {
     const movedAt = performance.now()
     address.move()
     await expect(grant).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE', retryable: true })
-    // Told at once, not by its deadline.
+    // Reported immediately, not at the deadline.
     expect(performance.now() - movedAt).toBeLessThan(4_000)
     expect(await next.admin.exists(key)).toBe(0)
     expect(recordOf(await store.acquire(claim, call)).term).toBe(1)
   })
 
-  test('believes no message of the same election in another database: Redis has one set of channels', async () => {
+  test('a watch ignores messages of another database, although all databases share their channels', async () => {
     const { url } = await started()
     const [here, there] = [open({ client: clientAt(`${url}/1`) }), open({ client: clientAt(`${url}/2`) })]
     const first = recordOf(await here.acquire(claim, call))
@@ -120,7 +120,7 @@ describeWithPrograms([programs.redis], 'redisStore', () => {
     await changes?.return?.()
   })
 
-  test('asks a replica for nothing, even one that takes writes of its own', async () => {
+  test('the store refuses a replica, even a writable one', async () => {
     const { url } = await started(redisWith({ replicaof: '127.0.0.1 1', 'replica-read-only': 'no' }))
     const replica = clientAt(url)
     const isReplica = { code: 'BACKEND_UNAVAILABLE', retryable: true, message: expect.stringContaining('is a replica') }
@@ -128,7 +128,7 @@ describeWithPrograms([programs.redis], 'redisStore', () => {
     expect(await replica.exists(key)).toBe(0)
   })
 
-  test('grants nothing while half of an election has moved to another server of a cluster', async () => {
+  test('nothing is granted while a cluster is moving the keys of an election', async () => {
     const kind = redisWith({ 'cluster-enabled': 'yes' })
     const [from, to] = await Promise.all([started(kind), started(kind)])
     const admins = [clientAt(from.url), clientAt(to.url)] as const

@@ -20,7 +20,7 @@ import {
 import * as stores from '../../../src/stores/redis.ts'
 import { redisMutations } from '../../stores/redis-mutants.ts'
 
-/** The store, or a mutant of it, and keys of its own. */
+/** The store or a mutant of it, with its own keys. */
 interface Library {
   readonly admin: Redis
   readonly port: number
@@ -49,7 +49,7 @@ function clientAt(port: number): Redis {
   return client
 }
 
-/** With a server of its own, and a client for it. */
+/** Runs `action` with a dedicated server and a client for it. */
 async function withServer(
   settings: Record<string, string | number>,
   action: (client: Redis, server: RunningServer) => Promise<void>,
@@ -64,9 +64,9 @@ async function withServer(
   }
 }
 
-/** Beside the conformance suite. */
+/** Checks besides the conformance suite. */
 const checks: Record<string, (library: Library) => Promise<void>> = {
-  async 'a term that somebody raised is not granted again'({ open, admin, key }) {
+  async 'a term that someone raised is not granted again'({ open, admin, key }) {
     const store = open()
     const record = granted(await store.acquire(claimOf(), call))
     const freed = granted(await store.release(held(record), call))
@@ -74,13 +74,13 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     equal((await store.acquire(claimOf({ attempt: 'next', afterTerm: freed.term }), call)).ok, false)
   },
 
-  async 'an empty key is not written over'({ open, admin, key }) {
+  async 'an empty key is not overwritten'({ open, admin, key }) {
     await admin.set(key('lease'), '')
     await rejects(open().acquire(claimOf(), call), { code: 'RECORD_INVALID' })
     equal(await admin.get(key('lease')), '')
   },
 
-  async 'no version comes back when Redis was emptied'({ open, admin, key }) {
+  async 'no version is reused after Redis was emptied'({ open, admin, key }) {
     const store = open()
     const record = granted(await store.acquire(claimOf(), call))
     await admin.del(key('lease'), key('term'))
@@ -88,7 +88,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     notEqual(granted(await store.acquire(again, call)).version, record.version)
   },
 
-  async 'no key expires'({ open, admin, key }) {
+  async 'no key of the store expires'({ open, admin, key }) {
     granted(await open().acquire(claimOf(), call))
     deepEqual([await admin.ttl(key('lease')), await admin.ttl(key('term'))], [-1, -1])
   },
@@ -97,19 +97,19 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     await withServer({}, async (client) => {
       const store = open({ client })
       await store.read('payments', call)
-      // What it has is as old as its last word from a primary, which it does not find.
+      // Its data is as old as its last contact with a primary, which it cannot reach.
       await client.replicaof('127.0.0.1', 1)
       await rejects(store.read('payments', call), { code: 'BACKEND_UNAVAILABLE' })
     })
   },
 
-  async 'a refusal shows who leads to a candidate that has read nothing'({ open }) {
+  async 'a refusal returns the leader to a candidate that has read nothing'({ open }) {
     const record = granted(await open().acquire(claimOf(), call))
     const refused = await open().acquire(claimOf({ attempt: 'other' }), call)
     deepEqual(refused, { ok: false, record, highestTerm: record.term })
   },
 
-  async 'scripts may be forgotten'({ open, admin }) {
+  async 'acquire succeeds after Redis has lost the scripts'({ open, admin }) {
     const store = open()
     for (const election of ['one', 'two']) {
       await admin.script('FLUSH')
@@ -118,7 +118,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'nothing is kept where keys are dropped'({ open }) {
+  async 'a server that evicts keys is refused'({ open }) {
     await withServer({ 'maxmemory-policy': 'allkeys-lru' }, async (client) => {
       await rejects(open({ client }).acquire(claimOf(), call), { code: 'UNSAFE_SETTINGS' })
     })
@@ -138,7 +138,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'a claim that was given up while the server was away is never sent'({ open, port, admin, key }) {
+  async 'a claim that was abandoned while the server was away is never sent'({ open, port, admin, key }) {
     const proxy = await startProxy(port)
     try {
       const store = open({ client: clientAt(proxy.port) })
@@ -147,7 +147,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
       proxy.reset()
       await rejects(store.acquire(claimOf(), short))
       await proxy.accept()
-      // So long a client may take to connect again.
+      // A client may take this long to reconnect.
       await delay(500)
       equal(await admin.exists(key('lease')), 0)
     } finally {
@@ -161,11 +161,11 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     })
   },
 
-  async 'nothing is granted that was waited for on another connection'({ open, key }) {
+  async 'a grant does not count if the wait for replicas used another connection'({ open, key }) {
     await withServer({}, (primary, { port }) =>
       withServer({ replicaof: `127.0.0.1 ${port}` }, async (_replica, replica) => {
         const proxy = await startProxy(port)
-        // It connects again by itself, and asks again whether the replica has everything.
+        // This client reconnects by itself and asks again whether the replica has everything.
         const connect = () => new Redis({ port: proxy.port, retryStrategy: () => 1 }).on('error', () => {})
         const store = open({ client: undefined, connect, waitForReplicas: 1 })
         try {
@@ -186,13 +186,13 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     )
   },
 
-  async 'nothing is kept on a replica that takes writes'({ open }) {
+  async 'a writable replica is refused'({ open }) {
     await withServer({ replicaof: '127.0.0.1 1', 'replica-read-only': 'no' }, async (client) => {
       await rejects(open({ client }).acquire(claimOf(), call), { code: 'BACKEND_UNAVAILABLE' })
     })
   },
 
-  async 'settings are looked at again'({ open }) {
+  async "the server's settings are checked again periodically"({ open }) {
     await withServer({}, async (client) => {
       let aheadMs = 0
       const store = open({ client, clock: { ...systemClock, monotonicMs: () => performance.now() + aheadMs } })
@@ -203,7 +203,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     })
   },
 
-  async 'nothing is sent of a claim that was given up'({ open, port, admin, key }) {
+  async 'an abandoned claim sends nothing more'({ open, port, admin, key }) {
     const proxy = await startProxy(port)
     try {
       const store = open({ client: clientAt(proxy.port) })
@@ -214,7 +214,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
       await rejects(store.acquire(claimOf(), short), { code: 'TIMEOUT' })
       proxy.set('pass')
       await other
-      // What was sent beside it is done by then.
+      // Anything sent in parallel has been applied by then.
       await delay(200)
       equal(await admin.exists(key('lease')), 0)
     } finally {
@@ -222,7 +222,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'no version of a repeated attempt comes back when Redis was emptied'({ open, admin, key }) {
+  async 'a repeated attempt reuses no version after Redis was emptied'({ open, admin, key }) {
     const store = open()
     const attempt = 'an-attempt-of-the-engine'
     const claim = claimOf({ attempt, mark: attempt })
@@ -232,7 +232,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     notEqual(again.version, record.version)
   },
 
-  async 'a message that is late shows nothing old'({ open, admin, key }) {
+  async 'a watch ignores a message that is outdated'({ open, admin, key }) {
     const store = open()
     const first = granted(await store.acquire(claimOf(), call))
     const old = `${await admin.get(key('lease'))}\n${await admin.get(key('term'))}`
@@ -242,7 +242,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     try {
       deepEqual((await changes.next()).value, renewed)
       await admin.publish(key('lease'), old)
-      // The next one is heard after the old one was.
+      // The next message arrives after the old one.
       await delay(50)
       const last = granted(await store.renew(held(renewed), call))
       deepEqual((await changes.next()).value, last)
@@ -251,12 +251,12 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
     }
   },
 
-  async 'nothing is kept in another database than was asked for'({ open, port }) {
+  async 'a refused database is reported instead of using another one'({ open, port }) {
     const client = new Redis({ port, db: 99, lazyConnect: true })
     await rejects(open({ client }).acquire(claimOf(), call), { code: 'BACKEND_UNAVAILABLE' })
   },
 
-  async 'a message of another database shows nothing'({ open, port }) {
+  async 'a watch ignores a message of another database'({ open, port }) {
     const [here, there] = [1, 2].map((db) => open({ client: new Redis({ port, db, lazyConnect: true }) }))
     ok(here && there)
     const first = granted(await here.acquire(claimOf(), call))
@@ -267,7 +267,7 @@ const checks: Record<string, (library: Library) => Promise<void>> = {
       const change = changes.next()
       const other = granted(await there.acquire(claimOf({ attempt: 'other' }), call))
       granted(await there.renew(held(other), call))
-      // The next one is heard after those were.
+      // The next message arrives after those.
       await delay(50)
       const renewed = granted(await here.renew(held(first), call))
       deepEqual((await change).value, renewed)
@@ -288,7 +288,7 @@ function find(name: string, library: Library): () => Promise<void> {
   return run
 }
 
-/** Only a failed check counts: a mutant that breaks in some other way shows nothing about the check. */
+/** Only a failed assertion counts: a mutant that breaks in another way proves nothing about the check. */
 async function passes(run: () => Promise<void>): Promise<boolean> {
   try {
     await run()
@@ -299,7 +299,7 @@ async function passes(run: () => Promise<void>): Promise<boolean> {
   }
 }
 
-describeWith(redis, 'on Redis it is noticed that', (server) => {
+describeWith(redis, 'mutants of redisStore', (server) => {
   let admin: Redis
   let prefixes = 0
   const opened: LeaseStore[] = []
@@ -326,9 +326,9 @@ describeWith(redis, 'on Redis it is noticed that', (server) => {
     }
   }
 
-  test.for(redisMutations)('$name', async (mutation) => {
+  test.for(redisMutations)('the checks catch the mutant: $name', async (mutation) => {
     const mutant = await loadMutant<{ stores: typeof stores }>(mutation, { stores: 'stores/redis.ts' })
-    // One after the other: some checks are about the whole server.
+    // One after another, because some checks affect the whole server.
     const outcomes = []
     for (const library of [stores, mutant.stores].map(libraryOf)) {
       outcomes.push(await passes(find(mutation.caughtBy, library)))

@@ -43,7 +43,7 @@ function claimOf(change: Partial<AcquireClaim> = {}): AcquireClaim {
 }
 
 function recordOf(outcome: Outcome): LeaseRecord {
-  if (!outcome.ok) throw new Error(`it was refused: ${JSON.stringify(outcome)}`)
+  if (!outcome.ok) throw new Error(`the call was refused: ${JSON.stringify(outcome)}`)
   return outcome.record
 }
 
@@ -72,21 +72,21 @@ async function started(settings: Record<string, string | number>): Promise<Runni
   return server
 }
 
-describeWith(redis, 'redisStore on a server that is not as it should be', (server) => {
+describeWith(redis, 'redisStore on misconfigured or failing servers', (server) => {
   let admin: Redis
   beforeAll(() => {
     admin = new Redis(server().url)
     admin.on('error', () => {})
   })
   afterAll(() => admin.disconnect())
-  /** How many scripts were run. */
+  /** How many scripts have run. */
   const scripts = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0)
   const fresh = async () => {
     await admin.flushall()
     return open({ client: clientAt(server().url) })
   }
 
-  test('says that the password is wrong, and takes the right one from URL, environment, file or function', async () => {
+  test('the store reports a wrong password, and accepts the right one from every source', async () => {
     const { port, directory } = await started({ requirepass: 'right' })
     const file = join(directory, 'password')
     writeFileSync(file, 'right\n')
@@ -113,7 +113,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     }
   })
 
-  test('uses a password that was replaced, for the next connection', async () => {
+  test('the next connection uses a password that was replaced', async () => {
     const { port } = await started({ requirepass: 'old' })
     let password = 'old'
     const store = open({ connect: () => new Redis({ port, password, lazyConnect: true }) })
@@ -125,7 +125,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     await vi.waitFor(async () => expect(await store.read('payments', call)).toEqual(record), 20_000)
   })
 
-  test('asks a replica for nothing, not even for what it could read', async () => {
+  test('the store refuses a replica, even for reads', async () => {
     const { port } = await started({ replicaof: `127.0.0.1 ${server().port}` })
     const replica = clientAt(`redis://127.0.0.1:${port}`)
     await vi.waitFor(async () => expect(await replica.info('replication')).toContain('master_link_status:up'), 20_000)
@@ -141,13 +141,17 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     expect(recordOf(await store.acquire(claimOf({ election: 'promoted' }), call)).term).toBe(1)
   })
 
-  test('is full: a lease is not granted, who leads can be read, and nothing is half written', async () => {
+  test('a server that is out of memory grants nothing, can still be read, and is never half written', async () => {
     const { url } = await started({ 'maxmemory-policy': 'noeviction' })
     const filler = clientAt(url)
     const store = open({ client: clientAt(url) })
     const record = recordOf(await store.acquire(claimOf(), call))
     await filler.config('SET', 'maxmemory', '1')
-    const full = { code: 'BACKEND_UNAVAILABLE', retryable: true, message: expect.stringContaining('Redis is full') }
+    const full = {
+      code: 'BACKEND_UNAVAILABLE',
+      retryable: true,
+      message: expect.stringContaining('Redis has reached maxmemory'),
+    }
     await expect(store.renew(held(record), call)).rejects.toMatchObject(full)
     await expect(store.acquire(claimOf({ election: 'other' }), call)).rejects.toMatchObject(full)
     expect(await filler.keys('*other*')).toEqual([])
@@ -156,7 +160,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     recordOf(await store.renew(held(record), call))
   })
 
-  test('would drop its keys: it is refused before anything is kept there', async () => {
+  test('the store refuses a server that would evict its keys, before anything is stored there', async () => {
     for (const policy of ['allkeys-lru', 'allkeys-lfu', 'allkeys-random']) {
       const { url } = await started({ 'maxmemory-policy': policy })
       const store = open({ client: clientAt(url) })
@@ -164,14 +168,14 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
       await expect(store.acquire(claimOf(), call)).rejects.toMatchObject(refused)
       expect(await clientAt(url).dbsize()).toBe(0)
     }
-    // Only keys that expire are dropped, and none of ours does.
+    // Only keys that expire are evicted, and none of the store's keys does.
     const { url } = await started({ 'maxmemory-policy': 'volatile-lru' })
     recordOf(await open({ client: clientAt(url) }).acquire(claimOf(), call))
     expect(await clientAt(url).ttl(key)).toBe(-1)
     expect(await clientAt(url).ttl('tenure:{payments}:term')).toBe(-1)
   })
 
-  test('is set to drop its keys while it is led: it is refused within a minute', async () => {
+  test('the store notices within a minute that a server was set to evict its keys', async () => {
     const { url } = await started({})
     let aheadMs = 0
     const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
@@ -185,16 +189,16 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     recordOf(await store.renew(held(record), call))
   })
 
-  test.each(['get', 'mset', 'persist', 'eval'])('keeps from its user the right to "%s"', async (command) => {
+  test.each(['get', 'mset', 'persist', 'eval'])('the store reports that its user may not run "%s"', async (command) => {
     const { url } = await started({ user: `few on >secret ~* &* +@all -${command}` })
     await clientAt(url).script('FLUSH')
     const store = open({ client: clientAt(url.replace('//', '//few:secret@')) })
-    const narrow = { code: 'UNAUTHORIZED', retryable: false, message: expect.stringContaining('lacks a right') }
+    const narrow = { code: 'UNAUTHORIZED', retryable: false, message: expect.stringContaining('lacks a permission') }
     const verb = command === 'mset' ? store.acquire(claimOf(), call) : store.read('payments', call)
     await expect(verb).rejects.toMatchObject(narrow)
   })
 
-  test('gives its user the rights that the page and the error name, and no other: all works', async () => {
+  test('the documented permissions are sufficient, and equal those in the error', async () => {
     const page = readFileSync(join(import.meta.dirname, '../../../../../docs/stores/redis.md'), 'utf8')
     const rights = /^ACL SETUSER worker on >secret (.*)$/m.exec(page)?.[1]
     expect(rights).toBe(redisRights)
@@ -219,8 +223,8 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     ['redis 6', (url) => createClient({ url })],
     ['redis 5', (url) => createClient5({ url })],
     ['redis 4', (url) => createClient4({ url })],
-  ])('refuses the database that was asked for, through %s', (_, clientOf) => {
-    /** The same database for everybody, and no other: two of them would have two leaders. */
+  ])('a refused database with %s', (_, clientOf) => {
+    /** The store must not fall back to another database, because candidates in two databases would all lead. */
     const isRefused = async (url: string, refusal: object) => {
       await admin.flushall()
       const connect = () => clientOf(url)
@@ -231,29 +235,29 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
       expect(await admin.info('keyspace')).not.toContain('db')
     }
 
-    test('since there is none of that number', async () => {
-      const message = expect.stringMatching(/never takes another one.*DB index is out of range/s)
+    test('the store refuses a database number that does not exist', async () => {
+      const message = expect.stringMatching(/never falls back to another database.*DB index is out of range/s)
       await isRefused(`${server().url}/99`, { code: 'BACKEND_UNAVAILABLE', retryable: false, message })
     })
 
-    test('since the user may not select one', async () => {
+    test('the store refuses a database that the user may not select', async () => {
       await admin.call('ACL', 'SETUSER', 'still', 'on', '>secret', '~*', '&*', '+@all', '-select')
       const url = server().url.replace('//', '//still:secret@')
       const message = expect.stringMatching(/\+select/)
       await isRefused(`${url}/1`, { code: 'UNAUTHORIZED', retryable: false, message })
-      // The first one needs no SELECT.
+      // Database 0 needs no SELECT.
       recordOf(await open({ client: clientOf(`${url}/0`) }).acquire(claimOf(), call))
     })
   })
 
-  test('refuses the database of a URL, and keeps nothing in another one', async () => {
+  test('the store refuses the database of a URL and stores nothing in another one', async () => {
     await admin.flushall()
     const store = await opened(`${server().url}/99`)
     await expect(store.acquire(claimOf(), call)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
     expect(await admin.info('keyspace')).not.toContain('db')
   })
 
-  test('has another database selected by a client that is connected: it is that one which is used', async () => {
+  test('the store uses the database that a connected client has selected', async () => {
     await admin.flushall()
     const connect = async () => {
       const client = clientAt(`${server().url}/1`)
@@ -264,14 +268,14 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     expect(await admin.info('keyspace')).toMatch(/^db2:/m)
   })
 
-  test('hides its settings: it is used, with one warning', async () => {
+  test('the store warns once about a server that does not reveal its settings', async () => {
     await admin.call('ACL', 'SETUSER', 'narrow', 'on', '>secret', '~*', '&*', '+@all', '-info', '-config')
     const warnings: Error[] = []
     const note = (warning: Error) => void warnings.push(warning)
     process.on('warning', note)
     onTestFinished(() => void process.off('warning', note))
     const url = server().url.replace('//', '//narrow:secret@')
-    // The client of ioredis would look at INFO itself.
+    // ioredis itself would call INFO.
     for (const election of ['one', 'two']) {
       const store = open({ client: createClient({ url }) })
       recordOf(await store.acquire(claimOf({ election }), call))
@@ -279,12 +283,12 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     await vi.waitFor(() => expect(warnings).toHaveLength(1), 10_000)
     expect(warnings[0]).toMatchObject({
       code: 'UNSAFE_SETTINGS',
-      message: expect.stringContaining('hides its settings'),
+      message: expect.stringContaining('does not reveal its settings'),
     })
   })
 
-  test('is too old', async () => {
-    // A real server, whose word for its version is changed on the way.
+  test('the store refuses a server that is too old', async () => {
+    // A real server whose reported version is changed in transit.
     const old = createServer((client) => {
       const upstream = connect(server().port, '127.0.0.1')
       client.pipe(upstream)
@@ -299,11 +303,11 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     await expect(store.acquire(claimOf(), call)).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
       retryable: false,
-      message: expect.stringMatching(/needs Redis 6 or newer, and this one says that it is 5\./),
+      message: expect.stringMatching(/needs Redis 6 or newer, but this server reports version 5\./),
     })
   })
 
-  test.each(['lease', 'term'])('has a key of another program where the %s belongs', async (kind) => {
+  test.each(['lease', 'term'])('the store does not touch a key of another program in place of the %s', async (kind) => {
     const store = await fresh()
     const taken = `tenure:{payments}:${kind}`
     await admin.rpush(taken, 'a job')
@@ -324,7 +328,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     ['term', '1'],
     ['term', '1 0 15000'],
     ['term', 'a b c'],
-  ])('has a %s that is not one: "%s"', async (kind, value) => {
+  ])('the store refuses an invalid %s: "%s"', async (kind, value) => {
     const store = await fresh()
     await admin.set(`tenure:{payments}:${kind}`, value)
     const damaged = { code: 'RECORD_INVALID', message: expect.stringContaining(`"${key}"`) }
@@ -334,7 +338,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     expect((await store.list?.({}, call))?.problems ?? []).toHaveLength(kind === 'lease' ? 1 : 0)
   })
 
-  test('shares a prefix with another application, and lists what is its own', async () => {
+  test('list skips the keys of another application that shares the prefix', async () => {
     const store = await fresh()
     await admin.mset({ 'tenure:queue': '1', 'tenure:{payments}': '2', 'tenure:{%}:lease': '3', 'other{a}:lease': '4' })
     const record = recordOf(await store.acquire(claimOf(), call))
@@ -345,7 +349,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     expect(() => redisStore({ client: admin, prefix: '{app}:' })).toThrow(/"prefix"/)
   })
 
-  test('puts the prefix of the client before its keys, too', async () => {
+  test('the store also applies the key prefix of the client', async () => {
     await admin.flushall()
     const client = new Redis(server().url, { keyPrefix: 'app:', lazyConnect: true })
     const store = open({ client })
@@ -358,14 +362,14 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     expect(await store.list?.({}, call)).toEqual({ records: [record] })
   })
 
-  test('has its scripts forgotten', async () => {
+  test('renew succeeds after Redis has lost the scripts', async () => {
     const store = await fresh()
     const record = recordOf(await store.acquire(claimOf(), call))
     await admin.script('FLUSH')
     recordOf(await store.renew(held(record), call))
   })
 
-  test('is emptied while led: the leader loses, no version returns, and those who saw the term wait', async () => {
+  test('emptying Redis ends the term, reuses no version, and makes candidates that saw the term wait', async () => {
     const leader = await fresh()
     const record = recordOf(await leader.acquire(claimOf(), call))
     await admin.flushall()
@@ -374,12 +378,12 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     expect(await leader.acquire(claimOf(seen), call)).toMatchObject({ ok: false })
     const next = recordOf(await leader.acquire(claimOf({ ...seen, expiredVersion: absentVersion }), call))
     expect(next.term).toBe(2)
-    // The count in it begins again.
+    // The count in the version restarts.
     expect(next.version.split('-')[0]).toBe(record.version.split('-')[0])
     expect(next.version).not.toBe(record.version)
   })
 
-  test('one round trip for a first grant, a renewal, a release and a refusal', async () => {
+  test('a first grant, a renewal, a release and a refusal take one round trip each', async () => {
     const store = await fresh()
     const other = open({ client: clientAt(server().url) })
     await store.read('other', call)
@@ -396,7 +400,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     recordOf(await counted(() => store.release(held(renewed), call)))
   })
 
-  test('is asked nothing by a watch while the leader renews: the messages have the record in them', async () => {
+  test('a watch sends nothing while the leader renews, because messages contain the record', async () => {
     const leader = await fresh()
     const standby = open({ client: clientAt(server().url) })
     let record = recordOf(await leader.acquire(claimOf(), call))
@@ -411,7 +415,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     await changes?.return?.()
   })
 
-  test('does not tell of its changes: the watch looks, and listens on another connection', async () => {
+  test('a watch without messages reads the state and reconnects', async () => {
     await admin.flushall()
     const proxy = await startProxy(server().port)
     onTestFinished(() => proxy.stop())
@@ -421,7 +425,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     const changes = watcher.watch?.('payments', { signal })[Symbol.asyncIterator]()
     expect((await changes?.next())?.value).toEqual(first)
     const openedBefore = proxy.opened
-    // Both connections stay open, and nothing comes through any more.
+    // Both connections stay open, but nothing arrives anymore.
     proxy.freezeExisting('to-client')
     await expect(watcher.read('payments', { signal, timeoutMs: 50 })).rejects.toMatchObject({ code: 'TIMEOUT' })
     const renewed = recordOf(await leader.renew(held(first), call))
@@ -433,7 +437,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
   test.each<[string, (port: number) => RedisClient]>([
     ['ioredis', (port) => new Redis({ port, lazyConnect: true })],
     ['redis', (port) => createClient({ socket: { port } })],
-  ])('was away: what was given up meanwhile is never sent by %s', async (_, clientOf) => {
+  ])('%s never sends a call that was abandoned while the server was away', async (_, clientOf) => {
     const own = await started({})
     const proxy = await startProxy(own.port)
     onTestFinished(() => proxy.stop())
@@ -442,7 +446,7 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     const giveUp = async (attempt: string) =>
       expect(store.acquire(claimOf({ attempt }), { signal, timeoutMs: 100 })).rejects.toMatchObject({ retryable: true })
 
-    // Nothing that is sent arrives; later, nobody listens.
+    // First nothing that is sent arrives. Later, connections are refused.
     proxy.set('hold', 'to-server')
     await giveUp('held')
     proxy.reset()
@@ -453,13 +457,13 @@ describeWith(redis, 'redisStore on a server that is not as it should be', (serve
     await own.start()
     proxy.set('pass')
     await proxy.accept()
-    // A client that tries again by itself does so meanwhile.
+    // A client that reconnects by itself does so in this time.
     await delay(300)
     expect(await store.read('payments', call)).toBeUndefined()
     expect(await clientAt(own.url).exists('tenure:{payments}:term')).toBe(0)
   })
 
-  test('is inspected', async () => {
+  test('inspect reports unsafe persistence settings', async () => {
     const found = async (settings: Record<string, string | number>) => {
       const { url } = await started(settings)
       const store = open({ client: clientAt(url) })
@@ -483,18 +487,18 @@ describeWithPrograms([programs.redis], 'redisStore with replicas', () => {
   })
   afterAll(() => Promise.all([primary.stop(), replica.stop()]))
 
-  test('names replicas that nobody waits for', async () => {
+  test('inspect reports replicas that the store does not wait for', async () => {
     const client = clientAt(primary.url)
     const texts = async (waitForReplicas: number) =>
       (await open({ client, waitForReplicas }).inspect(call)).map(({ risk, text }) => `${risk} ${text.split(':')[0]}`)
-    expect(await texts(0)).toEqual(['unsafe Its replicas (1) follow asynchronously'])
+    expect(await texts(0)).toEqual(['unsafe Its replicas (1) are asynchronous'])
     expect(await texts(1)).toEqual([])
   })
 
   test.each<[string, () => RedisClient]>([
     ['ioredis', () => clientAt(primary.url)],
     ['redis', () => createClient({ url: primary.url })],
-  ])('grants nothing that the replica does not have, with %s', async (name, clientOf) => {
+  ])('nothing is granted that the replica does not have, with %s', async (name, clientOf) => {
     const election = `waits with ${name}`
     const store = open({ client: clientOf(), waitForReplicas: 1 })
     await store.read(election, call)
@@ -507,10 +511,10 @@ describeWithPrograms([programs.redis], 'redisStore with replicas', () => {
       message: expect.stringContaining('Only 0 of 1 replicas'),
     }
     await expect(store.acquire(claimOf({ election }), short)).rejects.toMatchObject(few)
-    // Written it is; whoever repeats the attempt, or reads, is not shown it before the replica has it.
+    // It is written, but neither a repeated attempt nor a read shows it before the replica has it.
     await expect(store.acquire(claimOf({ election }), short)).rejects.toMatchObject(few)
     await expect(store.read(election, short)).rejects.toMatchObject(few)
-    // Over another connection, which has written nothing.
+    // On another connection, which has written nothing.
     const other = open({ client: clientOf(), waitForReplicas: 1 })
     await expect(other.read(election, short)).rejects.toMatchObject(few)
     replica.resume()
@@ -518,7 +522,7 @@ describeWithPrograms([programs.redis], 'redisStore with replicas', () => {
     expect(await clientAt(replica.url).get(`tenure:{${encodeURIComponent(election)}}:lease`)).toContain(record.version)
   })
 
-  test('is not asked to wait for the replicas of a cluster', () => {
+  test('waitForReplicas is refused for a cluster', () => {
     const client = new Cluster([], { lazyConnect: true })
     expect(() => redisStore({ client, waitForReplicas: 1 })).toThrow(/min-replicas-to-write/)
   })
@@ -537,39 +541,43 @@ describeWithPrograms([programs.redis], 'redisStore through Sentinel', () => {
     }),
   }
 
-  test('goes on at the new primary after a failover, with what the replica had', { timeout: 60_000 }, async () => {
-    const primary = await started({})
-    const replica = await started({ replicaof: `127.0.0.1 ${primary.port}` })
-    const sentinel = await start(sentinelFor(primary.port))
-    onTestFinished(() => sentinel.stop())
-    const asked = clientAt(`redis://127.0.0.1:${sentinel.port}`)
-    await vi.waitFor(async () => expect(await asked.call('SENTINEL', 'replicas', 'mymaster')).toHaveLength(1), 20_000)
+  test(
+    'the store continues on the new primary after a failover, with the data of the replica',
+    { timeout: 60_000 },
+    async () => {
+      const primary = await started({})
+      const replica = await started({ replicaof: `127.0.0.1 ${primary.port}` })
+      const sentinel = await start(sentinelFor(primary.port))
+      onTestFinished(() => sentinel.stop())
+      const asked = clientAt(`redis://127.0.0.1:${sentinel.port}`)
+      await vi.waitFor(async () => expect(await asked.call('SENTINEL', 'replicas', 'mymaster')).toHaveLength(1), 20_000)
 
-    const stores = new Map<string, LeaseStore>(
-      Object.entries(ways).map(([name, options]) => [name, open(options(sentinel.port))]),
-    )
-    stores.set('a URL', await opened(sentinel.url))
-    const records = new Map<string, LeaseRecord>()
-    for (const [name, store] of stores) {
-      records.set(name, recordOf(await store.acquire(claimOf({ election: name }), call)))
-    }
-    const copied = clientAt(replica.url)
-    await vi.waitFor(async () => expect(await copied.keys('*:lease')).toHaveLength(stores.size), 20_000)
-    await primary.kill('SIGKILL')
-    await vi.waitFor(async () => expect(await copied.info('replication')).toContain('role:master'), 20_000)
-    for (const [name, store] of stores) {
-      const record = records.get(name)
-      await vi.waitFor(async () => expect(await store.read(name, { signal, timeoutMs: 1_000 })).toEqual(record), {
-        timeout: 20_000,
-        interval: 50,
-      })
-      if (record) recordOf(await store.renew(held(record), call))
-    }
-  })
+      const stores = new Map<string, LeaseStore>(
+        Object.entries(ways).map(([name, options]) => [name, open(options(sentinel.port))]),
+      )
+      stores.set('a URL', await opened(sentinel.url))
+      const records = new Map<string, LeaseRecord>()
+      for (const [name, store] of stores) {
+        records.set(name, recordOf(await store.acquire(claimOf({ election: name }), call)))
+      }
+      const copied = clientAt(replica.url)
+      await vi.waitFor(async () => expect(await copied.keys('*:lease')).toHaveLength(stores.size), 20_000)
+      await primary.kill('SIGKILL')
+      await vi.waitFor(async () => expect(await copied.info('replication')).toContain('role:master'), 20_000)
+      for (const [name, store] of stores) {
+        const record = records.get(name)
+        await vi.waitFor(async () => expect(await store.read(name, { signal, timeoutMs: 1_000 })).toEqual(record), {
+          timeout: 20_000,
+          interval: 50,
+        })
+        if (record) recordOf(await store.renew(held(record), call))
+      }
+    },
+  )
 })
 
-describeWithPrograms([programs.redis], 'redisStore through sentinels with a password of their own', () => {
-  test('takes it from URL, environment or file, and says that it is wrong or missing', async () => {
+describeWithPrograms([programs.redis], 'redisStore through sentinels with their own password', () => {
+  test('the store takes the sentinel password from URL, environment or file, and reports a wrong or missing one', async () => {
     const primary = await started({ requirepass: 'right' })
     const own = ['requirepass asked', 'sentinel auth-pass mymaster right']
     const sentinel = await start(sentinelFor(primary.port, own))
@@ -591,7 +599,7 @@ describeWithPrograms([programs.redis], 'redisStore through sentinels with a pass
     await expect(openStore('redis://127.0.0.1?sentinelPassword=a')).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 
-  test('keeps nothing where the database that was asked for does not exist', async () => {
+  test('the store refuses a database that does not exist, without storing anything', async () => {
     const primary = await started({})
     const sentinel = await start(sentinelFor(primary.port))
     onTestFinished(() => sentinel.stop())
@@ -635,7 +643,7 @@ describeWithPrograms([programs.redis], 'redisStore on a cluster', () => {
     'redis 4': () => createCluster4({ rootNodes: rootNodes() }),
   }
 
-  describe.each(Object.entries(clients))('conforms with %s', (name, clientOf) => {
+  describe.each(Object.entries(clients))('redisStore conforms on a cluster with %s', (name, clientOf) => {
     const prefix = `${name}:`
     const storeOf = () => redisStore({ client: clientOf(), prefix })
     let admin: Cluster
@@ -647,7 +655,7 @@ describeWithPrograms([programs.redis], 'redisStore on a cluster', () => {
     afterAll(() => shared.store?.close?.())
     const cases = storeConformance(
       () => ({
-        // Its connections are many, and each case would open them again.
+        // It has many connections, and each case would open them again.
         store: { ...(shared.store ??= storeOf()), close: async () => {} },
         open: storeOf,
         async remove(election) {
@@ -661,7 +669,7 @@ describeWithPrograms([programs.redis], 'redisStore on a cluster', () => {
     for (const { name: promise, run } of cases) test.concurrent(promise, run)
   })
 
-  test('is opened by URL, and a client for one server says what to do', async () => {
+  test('openStore opens a cluster, and a client for one server gets advice', async () => {
     const names = servers.map(({ port }) => `127.0.0.1:${port}`).join(',')
     const store = await opened(`redis://${names}?cluster=true&prefix=url:`)
     const elections = ['a', 'b', 'c', 'd', 'e', 'f']

@@ -20,7 +20,7 @@ const tls = { ca: own.cert, ...own }
 const other = makeCertificate()
 const unavailable = { code: 'BACKEND_UNAVAILABLE', retryable: true }
 
-/** Acquires, hears of it over the other connection, and gives the term. */
+/** Acquires a lease, receives the change on the other connection, and returns the term. */
 async function led(store: LeaseStore, election: string): Promise<number | undefined> {
   onTestFinished(() => store.close?.())
   const changes = store.watch?.(election, call)[Symbol.asyncIterator]()
@@ -61,14 +61,14 @@ describeWithPrograms([programs.redis], 'redisStore over TLS', () => {
     rmSync(folder, { recursive: true })
   })
 
-  test('shows its certificate, and believes no other authority', async () => {
+  test('the store presents its certificate and trusts only the configured CA', async () => {
     expect(await led(await openStore(url, { environment }), 'by URL')).toBe(1)
     expect(await led(redisStore({ client: new Redis(url, { tls, lazyConnect: true }) }), 'ioredis')).toBe(1)
     expect(await led(redisStore({ client: createClient({ url, socket: { tls: true, ...tls } }) }), 'redis')).toBe(1)
     const wrong = [
       [url, {}],
       [url, { ...environment, TENURE_CA_FILE: wrongCa }],
-      // It asks for a certificate.
+      // The server requires a client certificate.
       [url, { TENURE_CA_FILE: ca }],
       [url.replace('rediss:', 'redis:'), environment],
     ] as const
@@ -79,7 +79,7 @@ describeWithPrograms([programs.redis], 'redisStore over TLS', () => {
     }
   })
 
-  test('does so by URL where a project has only the package "redis"', () => {
+  test('openStore supports TLS in a project that has only the package "redis"', () => {
     const modules = join(folder, 'node_modules')
     const root = join(import.meta.dirname, '../../../../..')
     mkdirSync(join(modules, 'tenure'), { recursive: true })

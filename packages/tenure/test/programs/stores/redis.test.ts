@@ -28,7 +28,7 @@ describeWith(redis, 'redisStore', (server) => {
   })
   afterAll(() => admin.disconnect())
 
-  test('the first program of its page leads, and ends', async () => {
+  test('the first program of the documentation leads and ends', async () => {
     const document = 'docs/stores/redis.md'
     const program = findBlocks(document, readDocument(document)).find(({ info }) => info[0] === 'ts')?.code ?? ''
     const options = { cwd: root, env: { ...process.env, REDIS_URL: server().url }, timeout: 15_000 }
@@ -36,14 +36,14 @@ describeWith(redis, 'redisStore', (server) => {
     expect(stdout).toBe('leading in term 1\n')
   })
 
-  describe.each(Object.entries(clients))('conforms with %s', (name, clientOf) => {
+  describe.each(Object.entries(clients))('redisStore conforms with %s', (name, clientOf) => {
     const prefix = `${name}:`
     const open = () => redisStore({ client: clientOf(server().url), prefix })
     const cases = storeConformance(
       () => ({
         store: open(),
         open,
-        // Redis tells nobody that a key was deleted.
+        // Redis does not notify of a deleted key.
         async remove(election) {
           const key = `${prefix}{${encodeURIComponent(election)}}:lease`
           await admin.del(key)

@@ -6,7 +6,7 @@ import { storeConformance } from '../../../src/conformance/index.ts'
 import { objectOf } from '../../../src/stores/folder.ts'
 import { s3Store, type S3StoreOptions } from '../../../src/stores/s3.ts'
 
-/** Every client that a program may have. */
+/** Every kind of client that a program may have. */
 const clients: Record<string, (config: S3ClientConfig) => S3StoreOptions['client']> = {
   'a client with all operations': (config) => new S3(config),
   'a bare client': (config) => new S3Client(config),
@@ -21,7 +21,7 @@ describeWith(moto, 's3Store', (server) => {
   })
   afterAll(() => admin.destroy())
 
-  describe.each(Object.entries(clients))('conforms with %s', (name, clientOf) => {
+  describe.each(Object.entries(clients))('s3Store conforms with %s', (name, clientOf) => {
     const open = () => s3Store({ client: clientOf(localS3(server().url)), bucket, prefix: name })
     const cases = storeConformance(
       () => ({
@@ -30,7 +30,7 @@ describeWith(moto, 's3Store', (server) => {
         remove: async (election) =>
           void (await admin.deleteObject({ Bucket: bucket, Key: objectOf(`${name}/`, election, 'record') })),
       }),
-      // The stand-in is slow, and serves one request at a time.
+      // The emulator is slow and serves one request at a time.
       { leaseDurationMs: 1_000, patienceMs: 20_000 },
     )
     for (const { name: promise, run } of cases) test.concurrent(promise, { timeout: 120_000 }, run)

@@ -13,7 +13,7 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
   ...termChecks(/PutItem[^]*"term\//),
   ...raceChecks(/PutItem[^]*"record\//),
 
-  async 'every read is a consistent one'({ server, open }) {
+  async 'every read is strongly consistent'({ server, open }) {
     const client = new DynamoDB(localAws(server.url))
     const asked: boolean[] = []
     client.middlewareStack.add(
@@ -29,18 +29,18 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     deepEqual(asked, [true, true, true])
   },
 
-  async 'a condition that does not hold is an answer'({ open }) {
+  async 'a failed condition is a refusal, not an error'({ open }) {
     const store = open()
     const record = granted(await store.acquire(claimOf(), call))
     granted(await open().renew(held(record), call))
     equal(await codeOf(store.renew(held(record), call)), 'answered')
   },
 
-  async 'a claim that arrives after a deleted grant is nobody’s'({ open, remove }) {
+  async 'a claim that arrives after another grant was deleted is not granted'({ open, remove }) {
     const claim = claimOf()
     const { election } = claim
     let arriving: Promise<Outcome> | undefined
-    // It has seen that nobody leads, and is held up on its way.
+    // The claim has seen that there is no leader, and is delayed in transit.
     let letGo = () => {}
     const reached = new Promise<void>((resolve) => {
       const gate = new Promise<void>((open) => (letGo = open))
@@ -55,7 +55,7 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     await remove(election)
     letGo()
     equal((await arriving)?.ok, false)
-    // Neither shown nor found again by its attempt.
+    // It is neither shown nor found again by its attempt.
     const store = open()
     equal(await store.read(election, call), undefined)
     equal((await store.acquire(claim, call)).ok, false)
@@ -63,7 +63,7 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     equal(granted(await store.acquire(next, call)).term, other.term + 1)
   },
 
-  async 'a grant is found by nobody before its term is kept'({ open, remove }) {
+  async 'a grant is not shown before its term is recorded'({ open, remove }) {
     const finds: ((store: LeaseStore, claim: AcquireClaim) => Promise<unknown>)[] = [
       (store, { election }) => store.read(election, call),
       (store, claim) => store.acquire(claim, call),
@@ -85,7 +85,7 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     }
   },
 
-  async 'a process that finds a grant late does not shorten its kept lease'({ open, remove }) {
+  async 'a process that finds a grant late does not shorten the recorded lease duration'({ open, remove }) {
     let puts = 0
     const broken = open({
       beforePut() {
@@ -95,7 +95,7 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     const claim = claimOf()
     const { election } = claim
     equal(await codeOf(broken.acquire(claim, call)), 'BACKEND_UNAVAILABLE')
-    // It has found the grant, and is held up on its way to keep the term.
+    // This process has found the grant, and is delayed before it records the term.
     let letGo = () => {}
     let found: Promise<unknown> | undefined
     await new Promise<void>((resolve) => {
@@ -116,12 +116,12 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     deepEqual(refusal, { ok: false, highestTerm: 1, retryAfterMs: leaseDurationMs })
   },
 
-  async 'a write that the client repeats, because its answer was lost, is one grant'(library) {
+  async 'a write that the client repeats after a lost answer is one grant'(library) {
     await withFront(library, async (front) => {
       const client = new DynamoDB({ ...localAws(front.url), maxAttempts: 3 })
       const store = library.open({ client })
       const claim = claimOf()
-      // It is read first.
+      // The election is read first.
       await store.read(claim.election, call)
       front.lose = { method: 'POST', count: 1 }
       const record = granted(await store.acquire(claim, call))
@@ -130,21 +130,21 @@ export const dynamodbChecks: Checks<DynamoDBStoreOptions> = {
     })
   },
 
-  async 'a call ends at its deadline, whatever the client does'({ server, open }) {
+  async 'a call ends at its deadline even if the client ignores it'({ server, open }) {
     const proxy = await startProxy(server.port)
     try {
       const store = open({ url: `http://127.0.0.1:${proxy.port}` })
       const record = granted(await store.acquire(claimOf(), call))
       proxy.freezeExisting('to-server')
       equal(await codeOf(store.renew(held(record), { ...call, timeoutMs: 200 })), 'TIMEOUT')
-      // On another connection it goes on.
+      // The next call succeeds on another connection.
       equal(await codeOf(store.renew(held(record), call)), 'answered')
     } finally {
       proxy.stop()
     }
   },
 
-  async 'an item of another program is left alone'({ server, open }) {
+  async 'acquire does not overwrite an item of another program'({ server, open }) {
     const client = new DynamoDB(localAws(server.url))
     const { Table: { TableName: table } = {} } = await client.describeTable({ TableName: 'leases' })
     const item = { id: { S: 'record/theirs' }, colour: { S: 'red' } }

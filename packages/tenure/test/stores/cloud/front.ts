@@ -3,20 +3,20 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
-/** Stands in front of a server, and may be worse than that. */
+/** A proxy in front of a server that can inject faults. */
 export interface Front {
   readonly url: string
-  /** The methods and paths of all requests, in the order in which they came. */
+  /** The methods and paths of all requests, in order. */
   readonly asked: string[]
-  /** Headers that the server does not get to see. */
+  /** Headers that are not forwarded to the server. */
   readonly hidden: Set<string>
-  /** So many answers of the next requests with this method are lost after they were carried out. */
+  /** How many answers of the next requests with this method are dropped after the server applied them. */
   lose: { readonly method: string; count: number }
-  /** The next requests are answered with this status, and not carried out. */
+  /** If set, requests are answered with this status and not forwarded. */
   refuse: number | undefined
-  /** Requests whose method, path, `x-amz-target` and body match are answered with this status, and not carried out. */
+  /** Requests whose method, path, `x-amz-target` and body match are answered with this status and not forwarded. */
   refuseSome: { readonly pattern: RegExp; readonly status: number } | undefined
-  /** Requests that match, in the same text, are held until this many of them have arrived. Then all are forwarded. */
+  /** Requests that match, in the same text, are held until this many have arrived. Then all are forwarded. */
   hold: { readonly pattern: RegExp; readonly count: number } | undefined
   close(): void
 }

@@ -6,7 +6,7 @@ import { call, claimOf, codeOf, granted, withFront, type Checks } from './librar
 import { raceChecks } from './race-checks.ts'
 import { termChecks } from './term-checks.ts'
 
-/** The moments at which records were sent to be written, on this clock. */
+/** Records the times at which records were sent, on this clock. */
 function noting(clock: { monotonicMs(): number }) {
   const sentMs: number[] = []
   const send: GcsFetch = (url, request) => {
@@ -31,11 +31,11 @@ export const gcsChecks: Checks<GcsStoreOptions> = {
     await clock.advance(200)
     granted(await renewal)
     ok((sentMs[1] ?? 0) - (sentMs[0] ?? 0) > 1_000)
-    // Another object has a turn of its own.
+    // Another object is not delayed.
     granted(await store.acquire(claimOf(), call))
   },
 
-  async 'no write waits for its turn beyond its deadline'({ open }) {
+  async 'a write does not wait for its turn beyond its deadline'({ open }) {
     const clock = fakeClock()
     const { sentMs, send } = noting(clock)
     const store = open({ clock, fetch: send, writeIntervalMs: undefined })
@@ -47,7 +47,7 @@ export const gcsChecks: Checks<GcsStoreOptions> = {
     equal(sentMs.length, 1)
   },
 
-  async 'a write that was refused does not use up the turn'({ open }) {
+  async 'a refused write does not delay the next one'({ open }) {
     const clock = fakeClock()
     const { send } = noting(clock)
     const store = open({ clock, fetch: send, writeIntervalMs: undefined })
@@ -59,25 +59,25 @@ export const gcsChecks: Checks<GcsStoreOptions> = {
     }
     const { term } = await passOn(0)
     await store.read(election, call)
-    // It writes over what it has seen first, which is not there any more, and then over what is there.
+    // Its first write uses the outdated version it has seen, and its second the current one.
     const next = store.acquire(claimOf({ election, afterTerm: (await passOn(term)).term }), call)
     equal(await codeOf(next, 2_000), 'answered')
   },
 
-  async 'a lease that cannot be renewed at that pace is refused'({ open }) {
+  async 'acquire refuses a lease that is too short to be renewed at the write interval'({ open }) {
     const store = open({ writeIntervalMs: undefined })
     equal(await codeOf(store.acquire(claimOf({ leaseDurationMs: 3_000 }), call)), 'INVALID_TTL')
     equal(await codeOf(store.acquire(claimOf({ leaseDurationMs: 5_000 }), call)), 'answered')
   },
 
-  async 'a condition that does not hold is an answer'({ open }) {
+  async 'a failed condition is a refusal, not an error'({ open }) {
     const store = open()
     const record = granted(await store.acquire(claimOf(), call))
     granted(await open().renew(held(record), call))
     equal(await codeOf(store.renew(held(record), call)), 'answered')
   },
 
-  async 'a write whose answer was lost is found again'(library) {
+  async 'acquire finds its own grant after its answer was lost'(library) {
     await withFront(library, async (front) => {
       const store = library.open({ url: front.url })
       const claim = claimOf()
@@ -89,7 +89,7 @@ export const gcsChecks: Checks<GcsStoreOptions> = {
     })
   },
 
-  async 'too many calls, and a server that fails, are passing troubles'(library) {
+  async 'rate limiting, server errors and denied access are reported with their codes'(library) {
     await withFront(library, async (front) => {
       const store = library.open({ url: front.url })
       for (const [status, code] of [
@@ -103,10 +103,10 @@ export const gcsChecks: Checks<GcsStoreOptions> = {
     })
   },
 
-  async 'a bucket that is not there is named'({ open }) {
+  async 'a missing bucket is reported'({ open }) {
     const error = await open({ bucket: 'no-such-bucket' })
       .acquire(claimOf(), call)
       .catch((thrown: unknown) => thrown)
-    match(String(error), /There is no such bucket/)
+    match(String(error), /The bucket does not exist/)
   },
 }

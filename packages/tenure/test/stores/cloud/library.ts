@@ -4,20 +4,20 @@ import type { AcquireClaim, LeaseRecord, LeaseStore, Outcome } from '../../../sr
 import { startFront, type Front } from './front.ts'
 
 interface OpenOptions {
-  /** Where the server is reached. */
+  /** URL at which the server is reached. */
   readonly url?: string
   /** Runs before each write of DynamoDB is sent. */
   readonly beforePut?: () => unknown
 }
 
-/** A cloud's store, or a mutant of it, on a server, with a prefix or a table of its own. */
+/** A cloud store or a mutant of it, on a server, with its own prefix or table. */
 export interface Library<Options> {
   readonly server: RunningServer
   open(options?: Partial<Options> & OpenOptions): LeaseStore
   remove(election: string): Promise<void>
 }
 
-/** What must hold beside the conformance suite. */
+/** Checks besides the conformance suite. */
 export type Checks<Options> = Readonly<Record<string, (library: Library<Options>) => Promise<void>>>
 
 const { signal } = new AbortController()
@@ -34,7 +34,7 @@ export function granted(outcome: Outcome): LeaseRecord {
   return outcome.record
 }
 
-/** With something in front of the server. */
+/** Runs `action` with a proxy in front of the server. */
 export async function withFront(
   { server }: Pick<Library<unknown>, 'server'>,
   action: (front: Front) => Promise<void>,
@@ -47,7 +47,7 @@ export async function withFront(
   }
 }
 
-/** The code of the error with which a call ends; `answered` without one, `hangs` if it does not end. */
+/** The error code with which a call ends: `answered` if it succeeds, `hangs` if it does not end. */
 export async function codeOf(answer: Promise<unknown>, withinMs = 5_000): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined
   const hangs = new Promise<string>((resolve) => {

@@ -1,59 +1,59 @@
 import type { Mutation } from '../../../../../test/mutants/mutant.ts'
 
-/** A fault in a cloud's store, and the check that must notice it. */
+/** A mutant of a cloud store, and the check that must catch it. */
 export interface CloudMutation extends Mutation {
-  /** A case of the conformance suite, or a check of the store's own beside this file. */
+  /** A case of the conformance suite, or a check of the store next to this file. */
   readonly caughtBy: string
 }
 
-const newElection = 'of two creates of one record in flight exactly one wins'
-const renewals = 'of two renewals of one version in flight exactly one wins'
+const newElection = 'exactly one of two concurrent creates of a record wins'
+const renewals = 'exactly one of two concurrent renewals of a version wins'
 const keepsFound = 'const raised = await this.#raise(election, kept, record, call).catch(termDenied)'
-const lostAnswer = 'a write that the client repeats, because its answer was lost, is one grant'
+const lostAnswer = 'a write that the client repeats after a lost answer is one grant'
 
-/** Every one of them must be noticed on a stand-in of DynamoDB. */
+/** An emulator of DynamoDB must reveal every one of these. */
 export const dynamodbMutations: readonly CloudMutation[] = [
   {
-    name: 'an item is made whatever is there',
+    name: 'an item is created even if it exists',
     file: 'stores/dynamodb.ts',
     find: "ConditionExpression: 'attribute_not_exists(#id)'",
     replace: "ConditionExpression: 'attribute_not_exists(#id) or attribute_exists(#id)'",
     caughtBy: newElection,
   },
   {
-    name: 'an item is replaced whatever its version',
+    name: 'an item is overwritten without comparing its version',
     file: 'stores/dynamodb.ts',
     find: "ConditionExpression: '#version = :version'",
     replace: "ConditionExpression: '#version <> :version or #version = :version'",
     caughtBy: renewals,
   },
   {
-    name: 'a version stays as it is',
+    name: 'a write keeps the version',
     file: 'stores/dynamodb.ts',
     find: 'const next = this.#clock.randomId()',
     replace: 'const next = election',
     caughtBy: 'every write makes a version that no earlier write had',
   },
   {
-    name: 'a replica that lags behind may answer a read',
+    name: 'a lagging replica may answer a read',
     file: 'stores/dynamodb.ts',
     find: 'Key: key, ConsistentRead: true }',
     replace: 'Key: key, ConsistentRead: false }',
-    caughtBy: 'every read is a consistent one',
+    caughtBy: 'every read is strongly consistent',
   },
   {
-    name: 'a condition of DynamoDB that does not hold is an error',
+    name: 'a failed condition of DynamoDB is reported as an error',
     file: 'stores/dynamodb.ts',
     find: 'if (isOvertaken(error)) return undefined',
     replace: '',
-    caughtBy: 'a condition that does not hold is an answer',
+    caughtBy: 'a failed condition is a refusal, not an error',
   },
   {
-    name: 'an item without a record is one that was never written',
+    name: 'an item without a record counts as missing',
     file: 'stores/dynamodb.ts',
     find: 'return item && valueOf(item)',
     replace: "return item?.['content'] && valueOf(item)",
-    caughtBy: 'an item of another program is left alone',
+    caughtBy: 'acquire does not overwrite an item of another program',
     also: [
       {
         file: 'stores/dynamodb.ts',
@@ -63,57 +63,57 @@ export const dynamodbMutations: readonly CloudMutation[] = [
     ],
   },
   {
-    name: 'the highest term is kept in the record alone',
+    name: 'the highest term is stored only in the record',
     file: 'stores/objects.ts',
     find: 'const kept = await this.#keep(election, over, record, call)',
     replace: "const kept = { value: record, version: 'none' }",
     caughtBy: 'a removed record does not take its term along',
   },
   {
-    name: 'a record that arrives late, after a deleted grant, counts',
+    name: 'a record that arrives after a deleted grant is shown',
     file: 'stores/objects.ts',
     find: 'record: isLate(record, value) ? undefined : record,',
     replace: 'record,',
-    caughtBy: 'a claim that arrives after a deleted grant is nobody’s',
+    caughtBy: 'a claim that arrives after another grant was deleted is not granted',
   },
   {
-    name: 'a claim that arrives late, after a deleted grant, is granted',
+    name: 'a claim that arrives after a deleted grant is granted',
     file: 'stores/objects.ts',
     find: 'if (isLate(record, kept?.value)) return undefined',
     replace: '',
-    caughtBy: 'a claim that arrives after a deleted grant is nobody’s',
+    caughtBy: 'a claim that arrives after another grant was deleted is not granted',
   },
   {
-    name: 'a kept term does not say whose grant it was',
+    name: 'the recorded term does not identify its attempt',
     file: 'stores/objects.ts',
     find: '|| (record.term === kept.term && record.attempt !== kept.attempt)',
     replace: '',
-    caughtBy: 'a claim that arrives after a deleted grant is nobody’s',
+    caughtBy: 'a claim that arrives after another grant was deleted is not granted',
   },
   {
-    name: 'a grant is found before its term is kept',
+    name: 'a grant is shown before its term is recorded',
     file: 'stores/objects.ts',
     find: 'if (!record || (kept && record.term <= kept.value.term)) return foundOf(record, kept)',
     replace: 'if (record || !record) return foundOf(record, kept)',
-    caughtBy: 'a grant is found by nobody before its term is kept',
+    caughtBy: 'a grant is not shown before its term is recorded',
   },
   {
-    name: 'a process that finds a grant keeps its duration too',
+    name: 'a process that finds a grant also records its duration',
     file: 'stores/objects.ts',
     find: keepsFound,
     replace: 'const raised = await this.#keep(election, foundOf(undefined, kept), record, call)',
-    caughtBy: 'a process that finds a grant late does not shorten its kept lease',
+    caughtBy: 'a process that finds a grant late does not shorten the recorded lease duration',
   },
   {
-    name: 'any failure to keep a found term is ignored',
+    name: 'every failure to record a found term is ignored',
     file: 'stores/objects.ts',
     find: keepsFound,
     replace: `const ignored = () => kept ?? { value: record, version: '' }
       const raised = await this.#raise(election, kept, record, call).catch(ignored)`,
-    caughtBy: 'a found grant whose term cannot be kept for another reason is not shown',
+    caughtBy: 'a found grant is not shown when recording its term fails for another reason',
   },
   {
-    name: 'a process that may not keep terms finds its grant all the same',
+    name: 'a process that may not record terms still finds its grant',
     file: 'stores/objects.ts',
     find: '  throw new TermDenied(error.code,',
     replace: '  return undefined as never\n  throw new TermDenied(error.code,',
@@ -124,30 +124,30 @@ export const dynamodbMutations: readonly CloudMutation[] = [
         replace: 'return foundOf(record, raised ?? kept)',
       },
     ],
-    caughtBy: 'a process that may not keep terms is never elected',
+    caughtBy: 'a process that may not record terms is never elected',
   },
   {
-    name: 'a read that fails for any reason shows nothing',
+    name: 'a read that fails for any reason returns nothing',
     file: 'stores/objects.ts',
     find: 'if (error instanceof TermDenied) return undefined',
     replace: 'if (error) return undefined',
-    caughtBy: 'a found grant whose term cannot be kept for another reason is not shown',
+    caughtBy: 'a found grant is not shown when recording its term fails for another reason',
   },
   {
-    name: 'a call waits for as long as its client does',
+    name: 'a call waits as long as its client does',
     file: 'stores/bounded.ts',
     find: 'clock.setTimer(ms, () =>',
     replace: 'clock.setTimer(ms * 1_000, () =>',
-    caughtBy: 'a call ends at its deadline, whatever the client does',
+    caughtBy: 'a call ends at its deadline even if the client ignores it',
   },
 ]
 
 const noProbe = { file: 'stores/s3.ts', find: 'await this.#probed()\n', replace: '\n' }
 
-/** Every one of them must be noticed on a stand-in of S3. */
+/** An emulator of S3 must reveal every one of these. */
 export const s3Mutations: readonly CloudMutation[] = [
   {
-    name: 'an object is made whatever is there',
+    name: 'an object is created even if it exists',
     file: 'stores/s3.ts',
     find: "{ IfNoneMatch: '*' }",
     replace: '{}',
@@ -155,7 +155,7 @@ export const s3Mutations: readonly CloudMutation[] = [
     caughtBy: newElection,
   },
   {
-    name: 'an object is replaced whatever its ETag',
+    name: 'an object is overwritten without comparing its ETag',
     file: 'stores/s3.ts',
     find: '{ IfMatch: version }',
     replace: '{}',
@@ -163,47 +163,47 @@ export const s3Mutations: readonly CloudMutation[] = [
     caughtBy: renewals,
   },
   {
-    name: 'equal contents give equal versions',
+    name: 'equal contents have equal versions',
     file: 'stores/record.ts',
     find: 'metadata, carry, ...unique })',
     replace: 'metadata, carry, renewedAt: 0, ...(unique && {}) })',
     caughtBy: 'every write makes a version that no earlier write had',
   },
   {
-    name: 'nobody looks whether conditions are judged',
+    name: 'conditional writes are not probed',
     ...noProbe,
-    caughtBy: 'a server that ignores If-Match elects nobody',
+    caughtBy: 'acquire fails on a server that ignores If-Match',
   },
   {
-    name: 'only one of the two conditions is tried',
+    name: 'only one of the two conditions is probed',
     file: 'stores/s3.ts',
     find: 'creates && (await this.#write(key, text, noETag, signal)) === undefined',
     replace: 'creates',
-    caughtBy: 'a server that ignores If-Match elects nobody',
+    caughtBy: 'acquire fails on a server that ignores If-Match',
   },
   {
-    name: 'that something was made twice is not noticed',
+    name: 'the probe ignores that an object was created twice',
     file: 'stores/s3.ts',
     find: '(await isThere()) || (await isThere())',
     replace: '(await isThere()) || true',
-    caughtBy: 'a server that ignores If-None-Match elects nobody',
+    caughtBy: 'acquire fails on a server that ignores If-None-Match',
   },
   {
-    name: 'conditions are tried at every write',
+    name: 'every write probes conditional writes',
     file: 'stores/s3.ts',
     find: 'this.#probe = probe\n',
     replace: '\n',
-    caughtBy: 'the probe runs once, and not for those who only look',
+    caughtBy: 'the store probes conditional writes once, and never for reads',
   },
   {
-    name: 'an object that is gone makes a renewal an error',
+    name: 'renewing a deleted object is reported as an error',
     file: 'stores/s3.ts',
     find: "  return name === 'NoSuchKey'\n",
     replace: '  return false\n',
-    caughtBy: 'a renewal of an object that is gone is an answer',
+    caughtBy: 'renewing a deleted object is refused without an error',
   },
   {
-    name: 'a condition that the write before has broken counts as held',
+    name: 'a failed condition counts as success',
     file: 'stores/s3.ts',
     find: '      if (isOvertaken(error)) return undefined\n',
     replace: '      if (isOvertaken(error)) return version ?? \'"none"\'\n',
@@ -211,70 +211,70 @@ export const s3Mutations: readonly CloudMutation[] = [
     also: [noProbe],
   },
   {
-    name: 'a rule that deletes objects is overlooked',
+    name: 'a lifecycle rule that deletes objects is overlooked',
     file: 'stores/s3/inspection.ts',
     find: 'folder.startsWith(prefix) || prefix.startsWith(folder)',
     replace: 'prefix.startsWith(folder)',
-    caughtBy: 'what deletes objects, and what keeps them all, is found',
+    caughtBy: 'inspect reports rules that delete objects, and versioning that keeps them all',
   },
 ]
 
-/** Every one of them must be noticed on a stand-in of Google Cloud Storage. */
+/** An emulator of Google Cloud Storage must reveal every one of these. */
 export const gcsMutations: readonly CloudMutation[] = [
   {
-    name: 'an object is made whatever generation is there',
+    name: 'an object is created even if it exists',
     file: 'stores/gcs.ts',
     find: "const condition = { ifGenerationMatch: version ?? '0' }",
     replace: 'const condition = version === undefined ? undefined : { ifGenerationMatch: version }',
     caughtBy: newElection,
   },
   {
-    name: 'an object is replaced whatever its generation',
+    name: 'an object is overwritten without comparing its generation',
     file: 'stores/gcs.ts',
     find: "const condition = { ifGenerationMatch: version ?? '0' }",
     replace: "const condition = version === undefined ? { ifGenerationMatch: '0' } : undefined",
     caughtBy: renewals,
   },
   {
-    name: 'a condition of Google Cloud Storage that does not hold is an error',
+    name: 'a failed condition of Google Cloud Storage is reported as an error',
     file: 'stores/gcs.ts',
     find: 'if (response.status === 412) {',
     replace: 'if (response.status === 410) {',
-    caughtBy: 'a condition that does not hold is an answer',
+    caughtBy: 'a failed condition is a refusal, not an error',
   },
   {
-    name: 'writes follow each other at once',
+    name: 'writes of one object are not spaced out',
     file: 'stores/gcs/pace.ts',
     find: 'Math.max(nowMs, before ?? nowMs)',
     replace: 'nowMs',
     caughtBy: 'writes of one object are more than a second apart',
   },
   {
-    name: 'writes are a second apart, and not more',
+    name: 'writes of one object are exactly a second apart',
     file: 'stores/gcs.ts',
     find: 'writeIntervalMs = 1_100',
     replace: 'writeIntervalMs = 1_000',
     caughtBy: 'writes of one object are more than a second apart',
   },
   {
-    name: 'a write waits for its turn however late it gets',
+    name: 'a write waits for its turn beyond its deadline',
     file: 'stores/gcs/pace.ts',
     find: 'if (waitMs >= timeoutMs) {',
     replace: 'if (waitMs === Infinity) {',
-    caughtBy: 'no write waits for its turn beyond its deadline',
+    caughtBy: 'a write does not wait for its turn beyond its deadline',
   },
   {
-    name: 'a refused write uses up the turn',
+    name: 'a refused write delays the next one',
     file: 'stores/gcs.ts',
     find: '        notWritten()\n',
     replace: '',
-    caughtBy: 'a write that was refused does not use up the turn',
+    caughtBy: 'a refused write does not delay the next one',
   },
   {
-    name: 'a lease is granted that nobody can renew in time',
+    name: 'a lease that is too short to be renewed in time is granted',
     file: 'stores/gcs.ts',
     find: 'if (claim.leaseDurationMs >= 3 * writeIntervalMs) return',
     replace: 'if (claim.leaseDurationMs > 0) return',
-    caughtBy: 'a lease that cannot be renewed at that pace is refused',
+    caughtBy: 'acquire refuses a lease that is too short to be renewed at the write interval',
   },
 ]

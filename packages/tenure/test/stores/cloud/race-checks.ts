@@ -4,12 +4,12 @@ import { call, claimOf, granted, withFront, type Checks } from './library.ts'
 
 /**
  * Two writes of one object that are both in flight when the server sees the first. The race in the conformance suite
- * depends on timing; this one does not. `putOfRecord` matches the request that writes a record.
+ * depends on timing, but this one does not. `putOfRecord` matches the request that writes a record.
  */
 export function raceChecks(putOfRecord: RegExp): Checks<object> {
   const hold = { pattern: putOfRecord, count: 2 }
   return {
-    async 'of two creates of one record in flight exactly one wins'(library) {
+    async 'exactly one of two concurrent creates of a record wins'(library) {
       await withFront(library, async (front) => {
         const { election } = claimOf()
         const stores = [library.open({ url: front.url }), library.open({ url: front.url })]
@@ -19,7 +19,7 @@ export function raceChecks(putOfRecord: RegExp): Checks<object> {
       })
     },
 
-    async 'of two renewals of one version in flight exactly one wins'(library) {
+    async 'exactly one of two concurrent renewals of a version wins'(library) {
       await withFront(library, async (front) => {
         const stores = [library.open({ url: front.url }), library.open({ url: front.url })]
         const record = granted(await library.open().acquire(claimOf(), call))

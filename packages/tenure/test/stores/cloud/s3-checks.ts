@@ -8,7 +8,7 @@ import { call, claimOf, codeOf, granted, withFront, type Checks, type Library } 
 import { raceChecks } from './race-checks.ts'
 import { termChecks } from './term-checks.ts'
 
-/** Nobody is elected behind a server that does not see a condition, and no election's object is written there. */
+/** Checks that nobody is elected on a server that does not see a condition, and that no record is written there. */
 async function refusesWithout(header: string, library: Library<S3StoreOptions>): Promise<void> {
   await withFront(library, async (front) => {
     front.hidden.add(header)
@@ -22,10 +22,10 @@ export const s3Checks: Checks<S3StoreOptions> = {
   ...termChecks(/^PUT \S+\.term/),
   ...raceChecks(/^PUT \S+\.record/),
 
-  'a server that ignores If-None-Match elects nobody': (library) => refusesWithout('if-none-match', library),
-  'a server that ignores If-Match elects nobody': (library) => refusesWithout('if-match', library),
+  'acquire fails on a server that ignores If-None-Match': (library) => refusesWithout('if-none-match', library),
+  'acquire fails on a server that ignores If-Match': (library) => refusesWithout('if-match', library),
 
-  async 'the probe runs once, and not for those who only look'(library) {
+  async 'the store probes conditional writes once, and never for reads'(library) {
     await withFront(library, async (front) => {
       const store = library.open({ url: front.url })
       const claim = claimOf()
@@ -40,7 +40,7 @@ export const s3Checks: Checks<S3StoreOptions> = {
     })
   },
 
-  async 'a renewal of an object that is gone is an answer'({ open, remove }) {
+  async 'renewing a deleted object is refused without an error'({ open, remove }) {
     const store = open()
     const claim = claimOf()
     const record = granted(await store.acquire(claim, call))
@@ -48,7 +48,7 @@ export const s3Checks: Checks<S3StoreOptions> = {
     equal(await codeOf(store.renew(held(record), call)), 'answered')
   },
 
-  async 'a write that the client repeats, because its answer was lost, is one grant'(library) {
+  async 'a write that the client repeats after a lost answer is one grant'(library) {
     await withFront(library, async (front) => {
       const store = library.open({ client: new S3({ ...localS3(front.url), maxAttempts: 3 }) })
       const claim = claimOf()
@@ -60,7 +60,7 @@ export const s3Checks: Checks<S3StoreOptions> = {
     })
   },
 
-  async 'what deletes objects, and what keeps them all, is found'({ server, open }) {
+  async 'inspect reports rules that delete objects, and versioning that keeps them all'({ server, open }) {
     const client = new S3(localS3(server.url))
     const bucket = `careless-${randomUUID()}`
     await client.createBucket({ Bucket: bucket })

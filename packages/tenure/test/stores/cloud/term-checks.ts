@@ -4,11 +4,11 @@ import type { ElectionEvent } from '../../../src/events.ts'
 import { makeGate } from '../../fencing/gate.ts'
 import { call, claimOf, codeOf, granted, withFront, type Checks } from './library.ts'
 
-/** What holds where a grant takes two writes. `putOfTerm` matches the request that writes a term. */
+/** Checks of a grant that takes two writes. `putOfTerm` matches the request that writes a term. */
 export function termChecks(putOfTerm: RegExp): Checks<object> {
   const denied = { pattern: putOfTerm, status: 403 }
   return {
-    async 'a process that may not keep terms is granted nothing'(library) {
+    async 'acquire grants nothing to a process that may not record terms'(library) {
       await withFront(library, async (front) => {
         front.refuseSome = denied
         const store = library.open({ url: front.url })
@@ -16,7 +16,7 @@ export function termChecks(putOfTerm: RegExp): Checks<object> {
         equal(await codeOf(store.acquire(claim, call)), 'UNAUTHORIZED')
         equal(await store.read(claim.election, call), undefined)
         equal(await codeOf(store.acquire(claim, call)), 'UNAUTHORIZED')
-        // It has the right again: the attempt is granted, and its term outlives the record.
+        // With the permission restored, the attempt is granted, and its term survives the record.
         front.refuseSome = undefined
         equal(granted(await store.acquire(claim, call)).term, 1)
         await library.remove(claim.election)
@@ -25,7 +25,7 @@ export function termChecks(putOfTerm: RegExp): Checks<object> {
       })
     },
 
-    async 'a process that may not keep terms is never elected'(library) {
+    async 'a process that may not record terms is never elected'(library) {
       await withFront(library, async (front) => {
         front.refuseSome = denied
         const { election } = claimOf()
@@ -36,7 +36,7 @@ export function termChecks(putOfTerm: RegExp): Checks<object> {
         const onEvent = (event: ElectionEvent) => {
           types.push(event.type)
           if (event.type === 'elected') enough.open()
-          // The first acquire, then those that repeat it after a read: the attempt is in the record all the while.
+          // The first acquire, then its repetitions after a read. The attempt is in the record all the time.
           if (event.type === 'error' && codes.push(Reflect.get(Object(event.error), 'code')) === 3) enough.open()
         }
         const options = { leaseDurationMs: 15_000, retryIntervalMs: 100, releaseOnStop: false }
@@ -48,7 +48,7 @@ export function termChecks(putOfTerm: RegExp): Checks<object> {
       })
     },
 
-    async 'a role that may only read is shown a grant once its term is kept'(library) {
+    async 'a read-only role sees a grant once its term is recorded'(library) {
       await withFront(library, async (front) => {
         front.refuseSome = denied
         const reader = library.open({ url: front.url })
@@ -60,7 +60,7 @@ export function termChecks(putOfTerm: RegExp): Checks<object> {
       })
     },
 
-    async 'a found grant whose term cannot be kept for another reason is not shown'(library) {
+    async 'a found grant is not shown when recording its term fails for another reason'(library) {
       await withFront(library, async (front) => {
         front.refuseSome = denied
         const claim = claimOf()

@@ -1,4 +1,4 @@
-// A process with a file store of its own, driven by messages. Replies carry the time on the machine's clock.
+// A process with its own file store, controlled by messages. Replies contain the time on the machine's clock.
 import { readdirSync, unlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { Elector } from 'tenure'
@@ -34,7 +34,7 @@ const commands = {
   read: (election) => store.read(election, never()),
   close: () => store.close?.(),
   descriptors: () => readdirSync('/proc/self/fd').length,
-  /** Leads once while a watch looks on. */
+  /** Leads once while a watch is open. */
   leadWatched: async (claim) => {
     const controller = new AbortController()
     const watching = (async () => {
@@ -56,7 +56,7 @@ const commands = {
   leaderTerm: () => elector.leader()?.term,
   lead: async () => (await elector.waitForLeadership()).term,
   stop: () => elector.stop(),
-  /** Leads again and again, each time counting up by one what the lease carries. */
+  /** Leads repeatedly, and increments the checkpoint of the lease each time. */
   countUp: async ({ election, rounds }) => {
     const holder = `process ${process.pid}`
     const terms = []

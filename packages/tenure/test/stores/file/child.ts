@@ -11,10 +11,10 @@ interface Reply {
   atMs: number
 }
 
-/** A process with a file store of its own, ended with the test. */
+/** A process with its own file store. Ends with the test. */
 export class Child {
   readonly process: ChildProcess
-  /** The terms it was granted while it counted up. */
+  /** The terms it was granted during `countUp`. */
   readonly terms: number[] = []
   #calls = 0
 
@@ -37,7 +37,7 @@ export class Child {
     return (await this.timed(command, value)).result as T
   }
 
-  /** The result, and when the child had it, on the machine's clock. */
+  /** The result, and when the child had it on the machine's clock. */
   async timed(command: string, value?: unknown): Promise<{ result: unknown; atMs: number }> {
     if (!this.process.connected) throw new Error(`The process has ended: it cannot ${command}.`)
     const id = this.#calls++
@@ -65,7 +65,7 @@ export class Child {
     await ended
   }
 
-  /** Stops it, as a debugger or a machine without memory would. */
+  /** Pauses the process, as a debugger or a machine without memory would. */
   pause(): void {
     this.process.kill('SIGSTOP')
   }

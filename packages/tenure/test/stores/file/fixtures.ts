@@ -14,7 +14,7 @@ import {
 } from '../../../src/stores/file/file-format.ts'
 import { fileStore, type FileStoreOptions } from '../../../src/stores/file.ts'
 
-/** A bound that no call should reach. */
+/** A time limit that no call should reach. */
 export function call(signal: AbortSignal = AbortSignal.timeout(20_000)): CallOptions {
   return { signal }
 }
@@ -39,19 +39,19 @@ export function claim(change: Partial<AcquireClaim> = {}): AcquireClaim {
   return { election: 'jobs', holder: 'ada', attempt, leaseDurationMs: 15_000, afterTerm: 0, metadata: {}, ...change }
 }
 
-/** Acquires, and must be granted. */
+/** Acquires a lease, and throws if it is refused. */
 export async function grant(store: LeaseStore, change: Partial<AcquireClaim> = {}): Promise<Granted> {
   const outcome = await store.acquire(claim(change), call())
   if (!outcome.ok) throw new Error(`The claim was refused: ${JSON.stringify(outcome)}`)
   return outcome
 }
 
-/** Waits until a record's lease has run out on the machine's clock. */
+/** Waits until a record's lease has expired on the machine's clock. */
 export async function runOut({ leaseDurationMs }: LeaseRecord): Promise<void> {
   await new Promise<void>((resolve) => systemClock.setTimer(leaseDurationMs, resolve))
 }
 
-/** The files of the election "jobs", read and written behind the store's back. */
+/** The files of the election "jobs", read and written without the store. */
 export function files(directory: string) {
   const lease = join(directory, 'jobs.json')
   const mark = `${lease}.term`

@@ -3,13 +3,13 @@ import { onTestFinished, type TestContext } from 'vitest'
 import { noteUntested } from '../../../../../test/servers/report.ts'
 import { temporaryDirectory } from './fixtures.ts'
 
-/** Mounts a file system on a directory until the test ends; skips the test where that is not allowed. */
+/** Mounts a file system on a directory until the test ends. Skips the test if mounting is not allowed. */
 export async function mount(context: TestContext, type: string, options: string): Promise<string> {
   const directory = await temporaryDirectory()
   try {
     execFileSync('mount', ['-t', type, '-o', `${options},mode=0700`, 'none', directory], { stdio: 'pipe' })
   } catch (error) {
-    const reason = `this machine does not allow to mount ${type}: ${String(error)}`
+    const reason = `this machine does not allow mounting ${type}: ${String(error)}`
     noteUntested(context.task.name, reason)
     context.skip(reason)
   }

@@ -14,7 +14,7 @@ const verbs: Record<string, (store: LeaseStore) => Promise<unknown>> = {
 
 async function failure(promise: Promise<unknown>): Promise<TenureError> {
   const error = await promise.then(
-    (value) => expect.unreachable(`it gave ${JSON.stringify(value)}`),
+    (value) => expect.unreachable(`it returned ${JSON.stringify(value)}`),
     (reason: unknown) => reason,
   )
   expect(error).toBeInstanceOf(TenureError)
@@ -34,7 +34,7 @@ const record = {
   version: 'v7',
 }
 
-test('what is granted comes back as a record, and what is asked stands in the request', async () => {
+test('the store sends its claims to the service and returns the granted record', async () => {
   const service = await fakeService(grant)
   const store = storeOf({ url: `${service.url}/below/` })
   const outcome = { ok: true, record: { ...record, released: false }, validForMs: 15_000 }
@@ -51,7 +51,7 @@ test('what is granted comes back as a record, and what is asked stands in the re
       line: 'POST /below/v1/groups/report/campaign',
       body: { ...named, lease_ttl_ms: 15_000, after_term: 6, metadata: { zone: 'a' } },
     },
-    // Durations are rounded up: the service must not count shorter than whoever asks.
+    // Durations are rounded up: the service must not count a shorter lease than the caller.
     {
       line: 'POST /below/v1/groups/report/renew',
       body: { ...named, term: 7, version: 'v7', extend_by_ms: 9_001, carry: 'on' },
@@ -61,25 +61,25 @@ test('what is granted comes back as a record, and what is asked stands in the re
   ])
 })
 
-test('a grant that is longer than was asked for counts as long as was asked for', async () => {
+test('a grant that is longer than requested is valid only as long as requested', async () => {
   const service = await fakeService(
     json(200, { is_leader: true, leader: { ...leader, lease_ttl_ms: 60_000 }, highest_term: 7 }),
   )
   expect(await storeOf({ url: service.url }).acquire(claim, call)).toMatchObject({ ok: true, validForMs: 15_000 })
 })
 
-test('a grant that is shorter than was asked for counts as long as it is', async () => {
+test('a grant that is shorter than requested is valid only as long as granted', async () => {
   const service = await fakeService(
     json(200, { is_leader: true, leader: { ...leader, lease_ttl_ms: 4_000 }, highest_term: 7 }),
   )
   expect(await storeOf({ url: service.url }).acquire(claim, call)).toMatchObject({ ok: true, validForMs: 4_000 })
 })
 
-describe('a refusal', () => {
+describe('refusals of the service store', () => {
   const other = { ...leader, node_id: 'bob', attempt: 'b.1', term: 8 }
   const refused = { ok: false, error: 'NOT_LEADER', message: 'no' }
 
-  test('shows who leads, the highest term, and at most what is left', async () => {
+  test('a refused acquire returns the leader, the highest term, and at most the time left', async () => {
     const service = await fakeService(
       json(200, { is_leader: false, leader: other, highest_term: 9, retry_after_ms: 14_001 }),
     )
@@ -91,18 +91,21 @@ describe('a refusal', () => {
     })
   })
 
-  test.each(['renew', 'release'] as const)('of a call to %s shows who led last as released', async (verb) => {
-    const service = await fakeService(
-      json(409, { ...refused, current_leader: null, previous_leader: other, highest_term: 8 }),
-    )
-    expect(await storeOf({ url: service.url })[verb](held, call)).toEqual({
-      ok: false,
-      record: { ...record, holder: 'bob', attempt: 'b.1', term: 8, released: true },
-      highestTerm: 8,
-    })
-  })
+  test.each(['renew', 'release'] as const)(
+    "a refused %s returns the last leader's record as released",
+    async (verb) => {
+      const service = await fakeService(
+        json(409, { ...refused, current_leader: null, previous_leader: other, highest_term: 8 }),
+      )
+      expect(await storeOf({ url: service.url })[verb](held, call)).toEqual({
+        ok: false,
+        record: { ...record, holder: 'bob', attempt: 'b.1', term: 8, released: true },
+        highestTerm: 8,
+      })
+    },
+  )
 
-  test('tells how long nobody may lead after a group was deleted', async () => {
+  test('a refused acquire returns how long no lease can be granted after a group was deleted', async () => {
     const service = await fakeService(
       json(200, { is_leader: false, leader: null, highest_term: 8, retry_after_ms: 900 }),
     )
@@ -113,7 +116,7 @@ describe('a refusal', () => {
     })
   })
 
-  test('of an outdated claim shows a lease that is free as released, whatever time to wait is told', async () => {
+  test('a refused outdated claim returns a free lease as released, even with a retry time', async () => {
     const service = await fakeService(
       json(200, { is_leader: false, leader: null, previous_leader: other, highest_term: 8, retry_after_ms: 100 }),
     )
@@ -124,7 +127,7 @@ describe('a refusal', () => {
     })
   })
 
-  test('where nobody ever led shows nobody', async () => {
+  test('a refused renew returns no record if there was never a leader', async () => {
     const service = await fakeService(json(409, { ...refused, current_leader: null, highest_term: 0 }))
     expect(await storeOf({ url: service.url }).renew(held, call)).toEqual({ ok: false, highestTerm: 0 })
   })
@@ -146,9 +149,9 @@ const nonsense: Record<string, Answer> = {
   },
   'a connection that breaks at once': (response) => response.destroy(),
   'another status': json(201, { is_leader: true, ok: true, leader, highest_term: 7 }),
-  'no id of a cluster': json(200, { is_leader: true, ok: true, leader, highest_term: 7 }, {}),
+  'no cluster id': json(200, { is_leader: true, ok: true, leader, highest_term: 7 }, {}),
   'no leader': json(200, { is_leader: true, ok: true, highest_term: 7 }),
-  'a leader that is a text': json(200, { is_leader: true, ok: true, leader: 'ada', highest_term: 7 }),
+  'a leader that is a string': json(200, { is_leader: true, ok: true, leader: 'ada', highest_term: 7 }),
   ...Object.fromEntries(
     Object.entries({
       term: [0, -1, 1.5, '7', 2 ** 53, null],
@@ -168,8 +171,8 @@ const nonsense: Record<string, Answer> = {
   ),
 }
 
-describe.each(Object.keys(verbs))('%s', (verb) => {
-  test.each(Object.keys(nonsense))('does not believe an answer with %s', async (what) => {
+describe.each(Object.keys(verbs))('malformed responses to %s', (verb) => {
+  test.each(Object.keys(nonsense))('the store rejects a response with %s', async (what) => {
     const service = await fakeService(nonsense[what] ?? grant)
     const error = await failure(verbs[verb]?.(storeOf({ url: service.url })) ?? Promise.resolve())
     expect(error).toMatchObject({ code: 'BACKEND_UNAVAILABLE', retryable: true })
@@ -180,7 +183,7 @@ describe.each(Object.keys(verbs))('%s', (verb) => {
 test.each([
   ['attempt', 'b.1'],
   ['node_id', 'bob'],
-])('a grant to another %s is not believed', async (field, value) => {
+])('the store rejects a grant to another %s', async (field, value) => {
   const other = { ...leader, [field]: value }
   const service = await fakeService((response, { line }) =>
     json(
@@ -194,33 +197,38 @@ test.each([
   }
 })
 
-test('a renewal of another term is not believed', async () => {
+test('renew rejects a response with another term', async () => {
   const service = await fakeService(json(200, { ok: true, leader: { ...leader, term: 8 } }))
   expect((await failure(storeOf({ url: service.url }).renew(held, call))).code).toBe('BACKEND_UNAVAILABLE')
 })
 
-test('"is_leader" must be said', async () => {
+test('acquire rejects a response without "is_leader"', async () => {
   const service = await fakeService(json(200, { leader: null, highest_term: 0 }))
   const error = await failure(storeOf({ url: service.url }).acquire(claim, call))
-  expect(error.message).toContain('"is_leader" is neither true nor false')
+  expect(error.message).toContain('"is_leader" is not a boolean')
 })
 
-describe('an error of the service', () => {
+describe('errors of the service', () => {
   const said = (error: string, more = {}) => ({ ok: false, error, message: 'So it is.', ...more })
   test.each<[string, number, unknown, Partial<TenureError>]>([
-    ['without identity', 401, said('UNAUTHORIZED'), { code: 'UNAUTHORIZED', retryable: false }],
-    ['without the right', 403, said('UNAUTHORIZED'), { code: 'UNAUTHORIZED', retryable: false }],
-    ['of a lease too short', 400, said('INVALID_TTL'), { code: 'INVALID_TTL', retryable: false }],
-    ['of a name', 400, said('INVALID_REQUEST'), { code: 'INVALID_REQUEST', retryable: false }],
-    ['of a group', 404, said('NOT_FOUND'), { code: 'NOT_FOUND', retryable: false }],
-    ['of a size', 413, said('TOO_LARGE'), { code: 'TOO_LARGE', retryable: false }],
-    ['of a budget', 429, said('RATE_LIMITED', { retry_after_ms: 90_000 }), { code: 'RATE_LIMITED', retryable: true }],
-    ['of its disk', 503, said('BACKEND_UNAVAILABLE'), { code: 'BACKEND_UNAVAILABLE', retryable: true }],
-    ['with a code of tomorrow', 409, said('ON_STRIKE'), { code: 'BACKEND_UNAVAILABLE', retryable: false }],
-    ['that is no object', 500, '"broken"', { code: 'BACKEND_UNAVAILABLE', retryable: true }],
-    ['of something else', 404, '<html>', { code: 'BACKEND_UNAVAILABLE', retryable: false }],
-    ['of a log-in page', 302, '', { code: 'BACKEND_UNAVAILABLE', retryable: false }],
-  ])('%s is told as such', async (_what, status, body, expected) => {
+    ['for a missing identity', 401, said('UNAUTHORIZED'), { code: 'UNAUTHORIZED', retryable: false }],
+    ['for a missing permission', 403, said('UNAUTHORIZED'), { code: 'UNAUTHORIZED', retryable: false }],
+    ['for a lease that is too short', 400, said('INVALID_TTL'), { code: 'INVALID_TTL', retryable: false }],
+    ['for an invalid name', 400, said('INVALID_REQUEST'), { code: 'INVALID_REQUEST', retryable: false }],
+    ['for an unknown group', 404, said('NOT_FOUND'), { code: 'NOT_FOUND', retryable: false }],
+    ['for a request that is too large', 413, said('TOO_LARGE'), { code: 'TOO_LARGE', retryable: false }],
+    [
+      'for a rate limit',
+      429,
+      said('RATE_LIMITED', { retry_after_ms: 90_000 }),
+      { code: 'RATE_LIMITED', retryable: true },
+    ],
+    ['for a failing disk', 503, said('BACKEND_UNAVAILABLE'), { code: 'BACKEND_UNAVAILABLE', retryable: true }],
+    ['with an unknown code', 409, said('ON_STRIKE'), { code: 'BACKEND_UNAVAILABLE', retryable: false }],
+    ['that is not an object', 500, '"broken"', { code: 'BACKEND_UNAVAILABLE', retryable: true }],
+    ['from another kind of server', 404, '<html>', { code: 'BACKEND_UNAVAILABLE', retryable: false }],
+    ['from a login page', 302, '', { code: 'BACKEND_UNAVAILABLE', retryable: false }],
+  ])('an error %s is reported with its code', async (_what, status, body, expected) => {
     const service = await fakeService(json(status, body))
     const store = storeOf({ url: service.url, token: 'the-secret-token' })
     for (const verb of Object.values(verbs)) {
@@ -232,16 +240,16 @@ describe('an error of the service', () => {
     }
   })
 
-  test('is answered at once, however long it asks to wait', async () => {
+  test('an error is reported immediately, however long the service asks to wait', async () => {
     const service = await fakeService(json(429, said('RATE_LIMITED'), { ...cluster, 'retry-after': '3600' }))
     const startedMs = performance.now()
     const error = await failure(storeOf({ url: service.url }).renew(held, call))
-    expect(error.message).toContain('It asks to wait 3600000 ms.')
+    expect(error.message).toContain('Retry after 3600000 ms.')
     expect(performance.now() - startedMs).toBeLessThan(2_000)
     expect(service.asked).toHaveLength(1)
   })
 
-  test('cannot write a log line of its own', async () => {
+  test('an error message of the service cannot forge a log line', async () => {
     const service = await fakeService(
       json(503, { ok: false, error: 'X\n', message: `a\r\n\u001b[31mb${'c'.repeat(999)}` }),
     )
@@ -251,7 +259,7 @@ describe('an error of the service', () => {
   })
 })
 
-test('after the last term nothing is asked for', async () => {
+test('acquire sends nothing after the last term', async () => {
   const service = await fakeService(grant)
   const last = { ...claim, afterTerm: Number.MAX_SAFE_INTEGER }
   expect(await failure(storeOf({ url: service.url }).acquire(last, call))).toMatchObject({ code: 'TERM_EXHAUSTED' })

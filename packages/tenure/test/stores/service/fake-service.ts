@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 import type { AcquireClaim, HeldClaim } from '../../../src/lease-store.ts'
 import { serviceStore, type ServiceStoreOptions } from '../../../src/stores/service.ts'
 
-/** A request as it came. */
+/** A received request. */
 export interface Asked {
   readonly line: string
   readonly headers: IncomingMessage['headers']
@@ -15,15 +15,15 @@ export interface Asked {
 
 export type Answer = (response: ServerResponse, asked: Asked) => void
 
-/** An HTTP server that answers as no election service does. Ended with the test. */
+/** An HTTP server that answers as no election service does. Ends with the test. */
 export interface FakeService {
   readonly url: string
   readonly asked: readonly Asked[]
-  /** How many connections it has taken. */
+  /** How many connections it has accepted. */
   readonly opened: number
-  /** From now on. */
+  /** The answer to all requests from now on. */
   answer: Answer
-  /** Ends its connections, as a restart does. */
+  /** Closes its connections, as a restart does. */
   drop(): void
 }
 
@@ -57,7 +57,7 @@ export async function fakeService(answer: Answer): Promise<FakeService> {
   return fake
 }
 
-/** A store that leaves nothing behind when its test ends. */
+/** A store that is closed when its test ends. */
 export function storeOf(options: ServiceStoreOptions) {
   const store = serviceStore(options)
   onTestFinished(() => store.close?.())
@@ -82,7 +82,7 @@ export const held: HeldClaim = {
   leaseDurationMs: 15_000,
 }
 
-/** A leader in due form. */
+/** A valid leader. */
 export const leader = {
   node_id: 'ada',
   term: 7,
@@ -99,7 +99,7 @@ export const leader = {
 
 export const cluster = { 'tenure-cluster-id': 'cluster-one' }
 
-/** Whatever is asked: an answer that grants it. */
+/** An answer that grants every request. */
 export function grantAs(headers: Record<string, string>) {
   return (response: ServerResponse, { line }: Pick<Asked, 'line'>): void => {
     const campaign = line.endsWith('/campaign')
@@ -110,7 +110,7 @@ export function grantAs(headers: Record<string, string>) {
 
 export const grant = grantAs(cluster)
 
-/** An answer with a body of JSON. */
+/** An answer with a JSON body. */
 export function json(status: number, body: unknown, headers: Record<string, string> = cluster) {
   return (response: ServerResponse): void => {
     response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', ...headers })

@@ -1,38 +1,38 @@
 import type { Mutation } from '../../../../../test/mutants/mutant.ts'
 
-/** A fault in the service store, and the check that must notice it. */
+/** A mutant of the service store, and the check that must catch it. */
 export interface ServiceMutation extends Mutation {
-  /** A case of the conformance suite, or a check of test/processes/long/service/store-mutants.test.ts. */
+  /** A case of the conformance suite, or a check in test/processes/long/service/store-mutants.test.ts. */
   readonly caughtBy: string
 }
 
-/** Every one of them must be noticed on a real service. */
+/** A real service must reveal every one of these. */
 export const serviceMutations: readonly ServiceMutation[] = [
   {
-    name: 'a renewal and a release name no version',
+    name: 'a renewal and a release omit the version',
     file: 'stores/service.ts',
     find: 'return { node_id: holder, attempt, term, version, mark }',
     replace: 'return { node_id: holder, attempt, term, version: version && undefined, mark }',
     caughtBy: 'renew of a version that was renewed since is refused and shows the record',
   },
   {
-    name: 'a renewal and a release name no attempt',
+    name: 'a renewal and a release omit the attempt',
     file: 'stores/service.ts',
     find: 'return { node_id: holder, attempt, term, version, mark }',
     replace: 'return { node_id: holder, attempt: attempt && undefined, term, version, mark }',
-    // Who was not asked about must not be believed either.
+    // An answer about another attempt must be accepted too, or the store would reject it.
     also: [{ file: 'stores/service/records.ts', find: 'record.attempt === attempt &&', replace: '' }],
     caughtBy: 'renew with another attempt is refused',
   },
   {
-    name: 'a claim does not say which term its sender has seen',
+    name: 'a claim omits the highest term that its sender has seen',
     file: 'stores/service.ts',
     find: 'after_term: afterTerm,',
     replace: '',
     caughtBy: 'a candidate that has not seen the highest term is refused, even when the lease was released',
   },
   {
-    name: 'a claim has no attempt that is spent',
+    name: 'a claim omits the attempt',
     file: 'stores/service.ts',
     find: 'const asked = { node_id: holder, attempt,',
     replace: 'const asked = { node_id: holder, instance_start_uuid: attempt,',
@@ -40,7 +40,7 @@ export const serviceMutations: readonly ServiceMutation[] = [
     caughtBy: 'the same attempt gets nothing after its release',
   },
   {
-    name: 'a grant counts as long as the service has promised, not as was asked',
+    name: 'a grant is valid as long as the service promised, not as long as requested',
     file: 'stores/service.ts',
     find: 'return granted(ownRecordOf({ election, holder, attempt }, leader, false), claim)',
     replace: 'return granted(ownRecordOf({ election, holder, attempt }, leader, false), { leaseDurationMs: Infinity })',
@@ -54,49 +54,49 @@ export const serviceMutations: readonly ServiceMutation[] = [
     caughtBy: 'a candidate that watches is a live member',
   },
   {
-    name: 'two names make one group',
+    name: 'two election names share one group',
     file: 'stores/service.ts',
     find: 'return encodeName(election, plainGroup)',
     replace: "return encodeName(election.replaceAll(/[^\\w]/g, '_').slice(0, 100), plainGroup)",
     caughtBy: 'no two elections collide, however odd their names',
   },
   {
-    name: 'a lease that was given back is shown as held',
+    name: 'a released lease is shown as held',
     file: 'stores/service/records.ts',
     find: 'recordOf(election, previous, true)',
     replace: 'recordOf(election, previous, false)',
     caughtBy: 'a released record stays, with its term',
   },
   {
-    name: 'a group that was deleted while its lease ran shows nothing of it',
+    name: 'a group that was deleted before its lease expired counts as free',
     file: 'stores/service/records.ts',
     find: 'if (retry !== undefined) {',
     replace: 'if (retry === null) {',
     caughtBy: 'a refusal tells how long nobody may lead after a group was deleted',
   },
   {
-    name: 'a watch hears of no renewal',
+    name: 'a watch does not receive renewals',
     file: 'stores/service.ts',
     find: '?renewals=true${name}',
     replace: '?renewals=false${name}',
     caughtBy: 'a watch shows a grant, a renewal and a release to a reader that waits',
   },
   {
-    name: 'a watch shows a lease that was given back as held',
+    name: 'a watch shows a released lease as held',
     file: 'stores/service.ts',
     find: "recordOf(election, event['previous_leader'], true)",
     replace: "recordOf(election, event['previous_leader'], false)",
     caughtBy: 'two watches both see a release, and one goes on when the other ends',
   },
   {
-    name: 'a renewal drops the carry',
+    name: 'a renewal drops the checkpoint',
     file: 'stores/service.ts',
     find: '...(carry !== undefined && { carry }) }',
     replace: '...(carry !== undefined && {}) }',
     caughtBy: 'only a renewal changes the carry, and it survives the hand-over',
   },
   {
-    name: 'another cluster is believed',
+    name: 'an answer of another cluster is accepted',
     file: 'stores/service/cluster.ts',
     find: 'this.#id === undefined || id === this.#id) return',
     replace: 'this.#id === undefined || id !== undefined) return',
@@ -110,14 +110,14 @@ export const serviceMutations: readonly ServiceMutation[] = [
     caughtBy: 'no other cluster is believed',
   },
   {
-    name: 'another cluster is asked to grant what nobody will believe',
+    name: 'another cluster is asked for a grant that the store will reject',
     file: 'stores/service/cluster.ts',
     find: 'return this.#id === undefined ? {} : { [clusterHeader]: this.#id }',
     replace: 'return {}',
     caughtBy: 'no other cluster grants anything',
   },
   {
-    name: 'each address has the whole deadline',
+    name: 'each address gets the whole deadline',
     file: 'http/endpoints.ts',
     find: 'signal: ending.signal, timeoutMs: leftMs }',
     replace: 'signal: ending.signal, timeoutMs: timeoutMs || leftMs }',

@@ -7,7 +7,7 @@ import { cluster, fakeService, json, leader, storeOf } from './fake-service.ts'
 
 const soon = { timeout: 5_000, interval: 5 }
 
-/** A service whose streams are written by the test. */
+/** A service whose streams the test writes. */
 async function streams({ begin = 'retry: 2000\n\n' } = {}) {
   const open: ServerResponse[] = []
   const service = await fakeService((response) => {
@@ -17,7 +17,7 @@ async function streams({ begin = 'retry: 2000\n\n' } = {}) {
   })
   return {
     service,
-    /** The newest stream, once there are so many. */
+    /** The newest stream, once this many have been opened. */
     async nth(count: number): Promise<ServerResponse> {
       await vi.waitUntil(() => open.length >= count, soon)
       return open.at(-1) ?? expect.unreachable()
@@ -41,7 +41,7 @@ function watch(url: string | string[], clock?: Clock, holder?: string) {
   return { next: () => iterator.next(), stop }
 }
 
-/** A clock that tells what its timers were set to. */
+/** A clock that records the delays of its timers. */
 function tellingClock() {
   const clock = fakeClock()
   const delays: number[] = []
@@ -57,8 +57,8 @@ function tellingClock() {
   }
 }
 
-describe('a watch', () => {
-  test('of a candidate names it, so that the service shows a live standby', async () => {
+describe('watch of the service store', () => {
+  test("a candidate's watch names the candidate, so that the service shows a live standby", async () => {
     const service = await fakeService((response, { line }) => {
       if (line.startsWith('POST')) return json(200, { is_leader: false, leader, highest_term: 7 })(response)
       response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...cluster })
@@ -73,7 +73,7 @@ describe('a watch', () => {
     await elector.stop()
   })
 
-  test('does without the name where the service is older and does not know it', async () => {
+  test("a watch omits the candidate's name when an older service does not know the parameter", async () => {
     const service = await fakeService((response, { line }) => {
       if (line.includes('node_id')) {
         return json(400, { ok: false, error: 'INVALID_REQUEST', message: '"node_id" is not known.' })(response)
@@ -86,7 +86,7 @@ describe('a watch', () => {
     expect(service.asked.map(({ line }) => line.split('?')[1])).toEqual(['renewals=true&node_id=ada', 'renewals=true'])
   })
 
-  test('asks for renewals too, and shows each change as a record', async () => {
+  test('a watch requests renewals and yields each change as a record', async () => {
     const { service, nth } = await streams()
     const { next } = watch(service.url)
     const first = next()
@@ -107,7 +107,7 @@ describe('a watch', () => {
     expect(await next()).toEqual({ done: false, value: undefined })
   })
 
-  test('begins with nobody where nobody ever led', async () => {
+  test('a watch begins with undefined if there was never a leader', async () => {
     const { service, nth } = await streams()
     const { next } = watch(service.url)
     const first = next()
@@ -115,7 +115,7 @@ describe('a watch', () => {
     expect(await first).toEqual({ done: false, value: undefined })
   })
 
-  test('passes over what it does not know, what is not meant for it, and what it has shown', async () => {
+  test('a watch skips unknown events, events of other groups, and states it has already shown', async () => {
     const { service, nth } = await streams()
     const { next } = watch(service.url)
     const first = next()
@@ -129,7 +129,7 @@ describe('a watch', () => {
     expect((await next()).value).toMatchObject({ version: 'v8' })
   })
 
-  test('that breaks off after a while goes on where it was, and not before a random pause', async () => {
+  test('a watch that is interrupted after a while resumes at its cursor, after a random delay', async () => {
     const clock = tellingClock()
     const { service, nth } = await streams()
     const { next } = watch(service.url, clock)
@@ -149,7 +149,7 @@ describe('a watch', () => {
     expect((await second).value).toMatchObject({ term: 8 })
   })
 
-  test('that breaks off soon is left to whoever opened it', async () => {
+  test('a watch that is interrupted early rejects, so that its reader decides when to retry', async () => {
     const { service, nth } = await streams()
     const { next } = watch(service.url)
     const first = next()
@@ -162,7 +162,7 @@ describe('a watch', () => {
     expect(service.asked).toHaveLength(1)
   })
 
-  test('that was too slow ends, and is not told as an error', async () => {
+  test('a watch that was too slow ends without an error', async () => {
     const { service, nth } = await streams()
     const { next } = watch(service.url)
     const first = next()
@@ -173,7 +173,7 @@ describe('a watch', () => {
     expect(await next()).toEqual({ done: true, value: undefined })
   })
 
-  test('without a sign of life for 40 s is opened anew', async () => {
+  test('a watch without a heartbeat for 40 s is reopened', async () => {
     const clock = tellingClock()
     const { service, nth } = await streams()
     const { next } = watch(service.url, clock)
@@ -185,7 +185,7 @@ describe('a watch', () => {
     await clock.advance(39_000)
     const before = clock.delays.length
     stream.write(': still here\n\n')
-    // Two lines, and each begins the silence anew.
+    // Two lines, and each restarts the timeout.
     await vi.waitUntil(() => clock.delays.length === before + 2, soon)
     expect(clock.delays.slice(before)).toEqual([40_000, 40_000])
     await clock.advance(39_000)
@@ -199,13 +199,13 @@ describe('a watch', () => {
     expect((await second).value).toMatchObject({ version: 'v9' })
   })
 
-  test('that a proxy holds back ends after 10 s, so that the elector polls', async () => {
+  test('a watch that a proxy buffers fails after 10 s, so that the elector polls', async () => {
     const clock = tellingClock()
     const { service, nth } = await streams({ begin: ':\n' })
     const { next } = watch(service.url, clock)
     const first = next()
     await nth(1)
-    // For the head, for the first line, and for what it is the beginning of.
+    // One for the head, one for the first line, and one for the event that it begins.
     await vi.waitUntil(() => clock.delays.length === 3, soon)
     const failed = expect(first).rejects.toMatchObject({ code: 'TIMEOUT' })
     await clock.advance(10_000)
@@ -213,13 +213,13 @@ describe('a watch', () => {
     expect(service.asked).toHaveLength(1)
   })
 
-  test('that the service answers with something else ends with an error, and is not tried again soon', async () => {
+  test('a watch that is answered with something else fails and is not retried soon', async () => {
     const clock = fakeClock()
     const service = await fakeService(json(200, { events: [], cursor: 'f.1' }))
     const store = storeOf({ url: service.url, clock })
     const { signal } = new AbortController()
     const next = () => store.watch?.('report', { signal })[Symbol.asyncIterator]().next()
-    await expect(next()).rejects.toThrow(/no event stream; is there a proxy in between/)
+    await expect(next()).rejects.toThrow(/no event stream \(check for a proxy in between\)/)
     await clock.advance(299_000)
     expect(await next()).toEqual({ done: true, value: undefined })
     expect(service.asked).toHaveLength(1)
@@ -227,7 +227,7 @@ describe('a watch', () => {
     await expect(next()).rejects.toThrow(/no event stream/)
   })
 
-  test('that the service has no room for waits as long as it asks, within bounds', async () => {
+  test('a watch that the service refuses for lack of room waits as long as requested, within limits', async () => {
     const clock = fakeClock()
     const full = { ok: false, error: 'RATE_LIMITED', message: 'Too many watch already.', retry_after_ms: 5_000 }
     const service = await fakeService(json(429, full))
@@ -245,7 +245,7 @@ describe('a watch', () => {
     expect(service.asked).toHaveLength(3)
   })
 
-  test('whose cursor the service does not know begins anew', async () => {
+  test('a watch whose cursor the service does not know starts again with the current state', async () => {
     const clock = tellingClock()
     const { service, nth } = await streams()
     const { next } = watch(service.url, clock)
@@ -268,7 +268,7 @@ describe('a watch', () => {
     expect(service.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'f.1', undefined])
   })
 
-  test('of another cluster is not followed', async () => {
+  test('a watch rejects the stream of another cluster', async () => {
     const { service, nth } = await streams()
     const strange = await fakeService((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'tenure-cluster-id': 'cluster-two' })
@@ -291,8 +291,8 @@ describe('a watch', () => {
 
   test.each([
     ['no leader', { leader: undefined }],
-    ['a term that is none', { leader: { ...leader, term: 2 ** 53 } }],
-  ])('that shows %s ends with an error', async (_what, change) => {
+    ['an invalid term', { leader: { ...leader, term: 2 ** 53 } }],
+  ])('a watch that receives %s fails', async (_what, change) => {
     const { service, nth } = await streams()
     const { next } = watch(service.url)
     const first = next()
@@ -300,7 +300,7 @@ describe('a watch', () => {
     await expect(first).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
   })
 
-  test('ends when its store is closed', async () => {
+  test('a watch ends when its store is closed', async () => {
     const { service, nth } = await streams()
     const store = storeOf({ url: service.url })
     const { signal } = new AbortController()

@@ -96,7 +96,7 @@ describe('tenure doctor', () => {
   test.runIf(process.platform === 'linux')('does not call a folder gone that never was', async () => {
     const { code, error } = await run(['doctor', '--store', 'file:///proc/nowhere'])
     expect(code).toBe(69)
-    expect(error).toContain('The directory is not there: make or restore it')
+    expect(error).toContain('The directory does not exist: create or restore it')
   })
 
   test('forgets its election however often it runs, and lets others run at the same time', async () => {
@@ -154,12 +154,12 @@ describe('tenure doctor', () => {
     const nobody = await run(['doctor', '--store', url])
     expect(nobody.code).toBe(69)
     expect(nobody.error).toMatch(
-      /^tenure: It cannot read\. The election service at http\S+ does not know who asks \(401\)\..* --token-file/,
+      /^tenure: It cannot read\. The election service at http\S+ could not authenticate the caller \(401\)\..* --token-file/,
     )
     const token = signed({ alg: 'ES256', typ: 'JWT' }, claimsOf('node-1'), keys.privateKey)
     const stranger = await run(['doctor', '--store', url], { env: { TENURE_TOKEN: token } })
     expect(stranger.code).toBe(69)
-    expect(stranger.error).toMatch(/forbids it \(403\)\. .*Ask whoever runs the service for that right/)
+    expect(stranger.error).toMatch(/denied the request \(403\)\. .*Ask the operator of the service for this permission/)
     const known = ['doctor', '--store', url, '--ttl', '10m', '--calls', '5', '--identity', 'node-1']
     const allowed = await run([...known, '--election', 'payments-doctor'], { env: { TENURE_TOKEN: token } })
     expect(allowed, allowed.error).toMatchObject({ code: 0 })

@@ -97,7 +97,7 @@ test('a token that may only read ends it with 69 at once, while somebody leads a
   // A timeout that the test does not reach: there is nothing to wait for.
   const first = on.run([...reader, '--store-timeout', '10m', '--', 'true'])
   expect(await first.ended).toBe(69)
-  expect(first.output.error).toMatch(/Ask whoever runs the service for that right/)
+  expect(first.output.error).toMatch(/Ask the operator of the service for this permission/)
   const leader = on.work(tokenOf('leader', { groups: ['jobs'] }))
   await on.wrote('begin')
   expect(await on.run([...reader, '--store-timeout', '10m', '--', 'true']).ended).toBe(69)

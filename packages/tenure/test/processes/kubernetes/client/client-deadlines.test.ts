@@ -27,7 +27,7 @@ describe.each(Object.entries(hangingPlaces))('%s', (_name, hang) => {
     const startedMs = performance.now()
     const { reason, afterMs } = await failure(client.request({ ...get, signal, timeoutMs: 200 }), startedMs)
     expect(reason).toMatchObject({ code: 'TIMEOUT', retryable: true })
-    expect((reason as Error).message).toBe(`The API server at ${connection.server} has not answered GET within 200 ms.`)
+    expect((reason as Error).message).toBe(`The API server at ${connection.server} did not answer GET within 200 ms.`)
     expect(afterMs).toBeGreaterThan(190)
     expect(afterMs).toBeLessThan(2_000)
     if (open) await vi.waitUntil(() => open() === 0, soon)

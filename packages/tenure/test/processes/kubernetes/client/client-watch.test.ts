@@ -203,7 +203,7 @@ describe('the timeout of a silent watch', () => {
     const failed = expect(watch.next()).rejects.toMatchObject({
       code: 'TIMEOUT',
       retryable: true,
-      message: `The API server at ${server.url} has sent nothing to a watch within 300 ms.`,
+      message: `The API server at ${server.url} sent nothing to a watch within 300 ms.`,
     })
     await vi.waitUntil(() => clock.timers === 1, soon)
     await clock.advance(300)

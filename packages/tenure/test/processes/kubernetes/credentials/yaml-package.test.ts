@@ -45,7 +45,7 @@ test.each(types)('reading a kubeconfig without the yaml package reports what to 
   expect(await run(await projectOf(), type)).toEqual({
     code: 'DRIVER_MISSING',
     message: expect.stringMatching(
-      /^A kubeconfig is read with the package "yaml", which cannot be loaded: Cannot find module 'yaml'\. Run: npm install yaml \(/,
+      /^Reading a kubeconfig needs the package "yaml", but it cannot be loaded: Cannot find module 'yaml'\. Run: npm install yaml \(/,
     ),
   })
 })

@@ -23,11 +23,11 @@ interface Lease {
   readonly spec: Record<string, unknown>
 }
 
-/** How many connections there are that a process waits for before it ends, made or being made. */
+/** How many connections, established or pending, keep the process alive. */
 const awaited = () =>
   process.getActiveResourcesInfo().filter((kind) => /TCPSocket|TLS|Connect|GetAddrInfo/.test(kind)).length
 
-describeWithOwnCluster('a client of an API server', (cluster) => {
+describeWithOwnCluster('KubernetesClient on a real API server', (cluster) => {
   const connectionThrough = (port: number) => ({
     server: `https://127.0.0.1:${port}`,
     credentials: () => ({ authorization: `Bearer ${cluster().adminToken}`, tls: { ca: cluster().ca } }),
@@ -48,12 +48,12 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
   }
   const watch = (client: KubernetesClient, { signal: until = signal, silenceMs = 60_000 } = {}) =>
     client.watch({ path: `${leases}?watch=1&resourceVersion=0`, signal: until, silenceMs: () => silenceMs })
-  /** So many connections that are kept. */
+  /** Opens this many connections, which are kept alive. */
   const keep = async (client: KubernetesClient, count: number) => {
     await Promise.all(Array.from({ length: count }, () => read(client)))
   }
 
-  test('every answer of the server is an answer, a refusal too', async () => {
+  test('request resolves for every answer of the server, including refusals', async () => {
     const client = clientFor(connectionThrough(cluster().port))
     const lease = await create(client)
     const path = `${leases}/${lease.metadata.name}`
@@ -69,12 +69,12 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
     const none = await client.request({ method: 'GET', path: `${leases}/none`, signal })
     expect(none).toMatchObject({ status: 404, body: { reason: 'NotFound' } })
     expect((await client.request({ method: 'GET', path: '/no/such/path', signal })).status).toBe(404)
-    // The server answers with the word "ok" here, which is no object.
+    // The server answers with the text "ok" here, which is not an object.
     expect(await client.request({ method: 'GET', path: '/readyz', signal })).toEqual({ status: 200, body: undefined })
   })
 
-  describe('connections', () => {
-    test('are kept from call to call, and shared by all callers', async () => {
+  describe('connections of KubernetesClient', () => {
+    test('connections are kept alive between calls and shared by all callers', async () => {
       const { proxy, client } = await behindProxy()
       for (let count = 0; count < 5; count++) await read(client)
       expect(proxy.opened).toBe(1)
@@ -86,7 +86,7 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
       expect(proxy.opened).toBe(opened)
     })
 
-    test('end with close() if nobody uses them; calls and watches under way go on', async () => {
+    test('close ends idle connections, and calls and watches in flight continue', async () => {
       const { proxy, client } = await behindProxy()
       const caller = new AbortController()
       const events = watch(client, caller)
@@ -116,7 +116,7 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
       await vi.waitUntil(() => proxy.open === 1, soon)
     })
 
-    test('that are half open cost one call; the next goes over a fresh one, however many were kept', async () => {
+    test('half-open connections cost one call, and the next call uses a new connection', async () => {
       const { proxy, client } = await behindProxy()
       await keep(client, 4)
       const { opened } = proxy
@@ -127,7 +127,7 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
       expect(proxy.opened).toBe(opened + 1)
     })
 
-    test('that are half open cost one call also if it is the caller who lost patience', async () => {
+    test('half-open connections cost one call even if the caller aborts it', async () => {
       const { proxy, client } = await behindProxy()
       await keep(client, 4)
       proxy.freezeExisting()
@@ -136,7 +136,7 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
       expect((await read(client, 3_000)).status).toBe(200)
     })
 
-    test('that are half open cost no call once a watch has noticed it', async () => {
+    test('half-open connections cost no call once a watch has detected them', async () => {
       const { proxy, client } = await behindProxy()
       const events = watch(client, { silenceMs: 300 })
       await create(client)
@@ -150,21 +150,21 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
       expect((await read(client, 3_000)).status).toBe(200)
     })
 
-    test('that were reset while nobody used them cost no call, be it a write', async () => {
+    test('connections that were reset while idle cost no call, not even a write', async () => {
       const { proxy, client } = await behindProxy()
       await keep(client, 3)
       proxy.reset()
       await create(client)
     })
 
-    test('of a server that was restarted cost no call', async () => {
+    test('a restart of the server costs no call', async () => {
       const client = clientFor(connectionThrough(cluster().port))
       await keep(client, 3)
       await cluster().restart('SIGKILL')
       await create(client)
     })
 
-    test('that cannot be made are an error, until they can', async () => {
+    test('request rejects while connections are refused, and succeeds afterwards', async () => {
       const { proxy, client } = await behindProxy()
       proxy.refuse()
       await expect(read(client)).rejects.toMatchObject({
@@ -176,8 +176,8 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
     })
   })
 
-  describe('deadlines', () => {
-    test('are absolute: bytes that trickle in do not move them', async () => {
+  describe('deadlines of KubernetesClient', () => {
+    test('the deadline is absolute: bytes that trickle in do not extend it', async () => {
       const { proxy, client } = await behindProxy()
       await read(client)
       proxy.set({ bytes: 1, everyMs: 20 }, 'to-client')
@@ -188,14 +188,14 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
       expect((await read(client)).status).toBe(200)
     })
 
-    test('hold while the server stands still, and nothing is left of the call', async () => {
+    test('the deadline holds while the server is paused, and the call leaves nothing behind', async () => {
       const client = clientFor(connectionThrough(cluster().port))
       await read(client)
       const before = awaited()
       const { url, ca, pause, resume } = cluster()
       pause()
       try {
-        // A process of many threads does not stop in one moment.
+        // A process with many threads does not stop at once.
         const stands = () =>
           requestJson({ url, ca, path: '/readyz', timeoutMs: 200 }).then(
             () => false,
@@ -203,7 +203,7 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
           )
         await vi.waitUntil(stands, soon)
         await expect(read(client, 300)).rejects.toMatchObject({ code: 'TIMEOUT' })
-        // To a new connection, whose handshake nobody answers.
+        // On a new connection, whose handshake is never answered.
         await expect(read(client, 300)).rejects.toMatchObject({ code: 'TIMEOUT' })
       } finally {
         resume()
@@ -223,11 +223,11 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
     )
     expect(getEventListeners(caller.signal, 'abort')).toEqual([])
     expect(clock.timers).toBe(0)
-    // The connections are there still, as the tests above show, but not among what a process waits for.
+    // The connections still exist, as the tests above show, but they do not keep the process alive.
     await vi.waitUntil(() => awaited() <= before, soon)
   })
 
-  test('a process that has called ends by itself', async () => {
+  test('a process that has made calls ends by itself', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tenure-client-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const bundle = await rolldown({
@@ -250,12 +250,12 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
       console.log(answers.map(({ status }) => status).join())`
     const env = { ...process.env, CLUSTER: JSON.stringify({ url, ca, token: adminToken }) }
     const args = ['--input-type=module', '-e', program]
-    // Connections are kept for a minute: a process that waits for them is ended here by its time-out.
+    // Connections are kept alive for a minute. A process that waited for them would be killed by this timeout.
     const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder, env, timeout: 10_000 })
     expect(stdout.trim()).toBe('200,200,200')
   })
 
-  test('a watch shows changes, and a cut ends it with an error', async () => {
+  test('a watch shows changes, and rejects when its connection is cut', async () => {
     const { proxy, client } = await behindProxy()
     const events = watch(client)
     const { metadata } = await create(client)
@@ -270,7 +270,7 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
     expect((await read(client)).status).toBe(200)
   })
 
-  test('a watch that the server ends has an end', async () => {
+  test('a watch ends when the server ends it', async () => {
     const client = clientFor(connectionThrough(cluster().port))
     const path = `${leases}?watch=1&resourceVersion=0&timeoutSeconds=1&fieldSelector=metadata.name%3Dnone`
     expect(await client.watch({ path, signal, silenceMs: () => 60_000 }).next()).toEqual({
@@ -279,7 +279,7 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
     })
   })
 
-  test('a watch without the right to it is refused', async () => {
+  test('a watch without permission is refused', async () => {
     const { url, ca, tokenOf } = cluster()
     const by = (token: string) =>
       watch(clientFor({ server: url, credentials: () => ({ authorization: `Bearer ${token}`, tls: { ca } }) })).next()
@@ -287,7 +287,7 @@ describeWithOwnCluster('a client of an API server', (cluster) => {
     await expect(by('no such token')).rejects.toMatchObject({ status: 401, code: 'UNAUTHORIZED', retryable: false })
   })
 
-  test('a watch of a version that is gone says so', async () => {
+  test('a watch of a version that is gone reports 410', async () => {
     const client = clientFor(connectionThrough(cluster().port))
     const path = `${leases}?watch=1&resourceVersion=1`
     const seen = await client

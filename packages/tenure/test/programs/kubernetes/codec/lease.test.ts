@@ -3,7 +3,7 @@ import { describeWithCluster } from '../../../../../../test/servers/suite.ts'
 import { decodeLease, encodeLease, noLease } from '../../../../src/kubernetes/codec/lease.ts'
 import { key, noon, draft, read } from '../../../kubernetes/codec/lease-fixtures.ts'
 
-describeWithCluster('an API server', (cluster) => {
+describeWithCluster('Leases on a real API server', (cluster) => {
   const leases = () => `/apis/coordination.k8s.io/v1/namespaces/${cluster().namespace}/leases`
   const send = async (method: string, path: string, body?: unknown) => {
     const answer = await cluster().admin.request(method, path, body)
@@ -11,7 +11,7 @@ describeWithCluster('an API server', (cluster) => {
     return decodeLease(answer.body)
   }
 
-  test('takes what is written, and gives it back as it was', async () => {
+  test('the API server accepts encoded Leases and returns them unchanged', async () => {
     const holders = ['pod-a', ' ', '__proto__', 'grüße 🚀', '"quoted"', 'x'.repeat(256)]
     for (const [index, holder] of holders.entries()) {
       const to = { ...key, namespace: cluster().namespace, name: `taken-${index}` }
@@ -30,7 +30,7 @@ describeWithCluster('an API server', (cluster) => {
     }
   })
 
-  test('takes the last term, and times at both ends of time', async () => {
+  test('the API server accepts the last term, and the earliest and latest times', async () => {
     const to = { ...key, namespace: cluster().namespace, name: 'ends' }
     const first = await send(
       'POST',
@@ -49,7 +49,7 @@ describeWithCluster('an API server', (cluster) => {
     }
   })
 
-  test('takes the release of a Lease from which somebody took the duration and the times', async () => {
+  test('the API server accepts the release of a Lease whose duration and times someone removed', async () => {
     const to = { ...key, namespace: cluster().namespace, name: 'stripped' }
     await send('POST', leases(), encodeLease(to, draft, noLease))
     const nothing = { leaseDurationSeconds: null, acquireTime: null, renewTime: null }

@@ -1,4 +1,4 @@
-// Leads once with the built package and a KubeConfig of another major, and tells what happened.
+// Leads once with the built package and a KubeConfig of another major version, and prints the result.
 import { pathToFileURL } from 'node:url'
 import { Elector } from 'tenure'
 import { kubernetesStore } from 'tenure/stores/kubernetes'

@@ -15,7 +15,7 @@ import { leaseNameOf } from '../../../../src/kubernetes/codec/lease-name.ts'
 const folder = mkdtempSync(join(tmpdir(), 'tenure-client-node-2-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-// It does not run on every Node that the library runs on, and cannot be installed beside 1.x.
+// It does not run on every Node version that the library supports, and cannot be installed next to 1.x.
 const nodePackage = `node-${process.platform}-${process.arch}`
 const name = 'a KubeConfig of @kubernetes/client-node 2 on Node 24'
 
@@ -26,9 +26,9 @@ describeWithCluster(name, (cluster) => {
     if ('missing' in found) noteUntested(name, found.missing)
   })
 
-  // On a Node of which it needs more it ends with a word that helps nobody: the page must have it.
+  // On a Node version that is too old, it fails with an unhelpful error, which the documentation must contain.
   test.skipIf(!process.versions.node.startsWith('20.'))(
-    'on Node 20 it cannot be imported, and the page says what to install',
+    'client-node 2 cannot be imported on Node 20, and the documentation says what to install',
     async ({ skip }) => {
       if ('missing' in found) return skip(found.missing)
       const clientNode = join(found.path, 'node_modules', '@kubernetes', 'client-node', 'dist', 'index.js')
@@ -48,7 +48,7 @@ describeWithCluster(name, (cluster) => {
     },
   )
 
-  test.for(['token', 'certificate'])('leads with a %s', async (login, { skip }) => {
+  test.for(['token', 'certificate'])('an elector leads with a %s', async (login, { skip }) => {
     if ('missing' in found) {
       if (process.env['CI'] === 'true') throw new Error(found.missing)
       return skip(found.missing)

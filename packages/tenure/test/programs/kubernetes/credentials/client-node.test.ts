@@ -14,7 +14,7 @@ import { config, base64 } from '../../../kubernetes/credentials/client-node-conf
 const folder = mkdtempSync(join(tmpdir(), 'tenure-client-node-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describeWithCluster('calls with a KubeConfig of @kubernetes/client-node', (cluster) => {
+describeWithCluster('fromClientNode on a real API server', (cluster) => {
   const path = () => `/apis/coordination.k8s.io/v1/namespaces/${cluster().namespace}/leases/seen`
   beforeAll(async () => {
     const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'seen' } }
@@ -31,7 +31,7 @@ describeWithCluster('calls with a KubeConfig of @kubernetes/client-node', (clust
   const get = (client: KubernetesClient, timeoutMs?: number) =>
     client.request({ method: 'GET', path: path(), timeoutMs, signal: new AbortController().signal })
 
-  /** A plugin that runs this code; each run adds a line to the file. */
+  /** A plugin that runs this code. Each run adds a line to the file. */
   const plugin = (code: string) => {
     const runs = join(mkdtempSync(join(folder, 'plugin-')), 'runs')
     const script = `const fs = require('node:fs'); fs.appendFileSync(${JSON.stringify(runs)}, 'run\\n'); ${code}`
@@ -43,25 +43,25 @@ describeWithCluster('calls with a KubeConfig of @kubernetes/client-node', (clust
     return `console.log(${JSON.stringify(JSON.stringify(credential))});`
   }
 
-  test('a token', async () => {
+  test('a KubeConfig with a token is accepted', async () => {
     const answer = await get(open({}, { token: cluster().adminToken }))
     expect(answer).toMatchObject({ status: 200, body: { kind: 'Lease', metadata: { name: 'seen' } } })
     expect(await get(open({}, { token: 'wrong' }))).toMatchObject({ status: 401 })
   })
 
-  test('a token file that ends with a line break', async () => {
+  test('a KubeConfig with a token file that ends with a line break is accepted', async () => {
     const tokenFile = join(folder, 'token')
     writeFileSync(tokenFile, `${cluster().adminToken}\n`)
     const user = { authProvider: { name: 'tokenFile', config: { tokenFile } } }
     expect(await get(open({}, user))).toMatchObject({ status: 200 })
   })
 
-  test('a client certificate', async () => {
+  test('a KubeConfig with a client certificate is accepted', async () => {
     const { cert, key } = cluster().clientCertificate('somebody', ['system:masters'])
     expect(await get(open({}, { certData: base64(cert), keyData: base64(key) }))).toMatchObject({ status: 200 })
   })
 
-  test('a kubeconfig that it has loaded', async () => {
+  test('a KubeConfig that was loaded from text is accepted', async () => {
     const { caFile, url, adminToken } = cluster()
     const loaded = new KubeConfig()
     loaded.loadFromString(`clusters:
@@ -85,13 +85,13 @@ users:
     expect(await get(client)).toMatchObject({ status: 200 })
   })
 
-  test('a wrong authority is not trusted', async () => {
+  test('a wrong certificate authority is not trusted', async () => {
     const { cert } = cluster().clientCertificate('somebody')
     const client = open({ caData: base64(cert) }, { token: cluster().adminToken })
     await expect(get(client)).rejects.toMatchObject({ code: 'BACKEND_UNAVAILABLE' })
   })
 
-  test('connections are kept from call to call', async () => {
+  test('connections are kept alive between calls', async () => {
     const proxy = await startProxy(Number(new URL(cluster().url).port))
     onTestFinished(() => proxy.stop())
     const client = open({ server: `https://127.0.0.1:${proxy.port}` }, { token: cluster().adminToken })
@@ -99,7 +99,7 @@ users:
     expect(proxy.opened).toBe(1)
   })
 
-  test('a proxy is used where the cluster has one', async () => {
+  test('the proxy of the cluster is used', async () => {
     const asked: (string | undefined)[] = []
     const proxy = createServer().on('connect', (request, socket) => {
       asked.push(request.url)
@@ -117,7 +117,7 @@ users:
     expect(asked).toEqual([new URL(cluster().url).host])
   })
 
-  test('a plugin is run once for as long as its token is good', async () => {
+  test('a plugin runs once for the lifetime of its token', async () => {
     const expirationTimestamp = new Date(Date.now() + 3_600_000).toISOString()
     const { exec, runs } = plugin(print({ token: cluster().adminToken, expirationTimestamp }))
     const client = open({}, { exec })
@@ -127,13 +127,13 @@ users:
     expect(runs()).toBe(1)
   })
 
-  test('a certificate that a plugin gives', async () => {
+  test('a certificate from a plugin is accepted', async () => {
     const { cert, key } = cluster().clientCertificate('somebody', ['system:masters'])
     const { exec } = plugin(print({ clientCertificateData: cert, clientKeyData: key }))
     expect(await get(open({}, { exec }))).toMatchObject({ status: 200 })
   })
 
-  test('a plugin that hangs holds no call longer than its deadline, and is not started for each', async () => {
+  test('a plugin that hangs delays no call beyond its deadline, and is not started for each call', async () => {
     const go = join(folder, 'go')
     const { exec, runs } = plugin(
       `const timer = setInterval(() => {
@@ -150,16 +150,16 @@ users:
     expect(runs()).toBe(1)
   })
 
-  test('a plugin that fails is quoted, except for what may be its token', async () => {
+  test('the error of a failing plugin is quoted, except for output that may contain its token', async () => {
     const failing = plugin(`console.error('log in first'); process.exitCode = 1`)
     await expect(get(open({}, { exec: failing.exec }))).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
-      message: 'The KubeConfig gave no credentials: log in first',
+      message: 'The KubeConfig provided no credentials: log in first',
       retryable: true,
     })
     const chatty = plugin(`console.log('s3cr3t')`)
     const failure: unknown = await get(open({}, { exec: chatty.exec })).catch((error: unknown) => error)
-    expect(failure).toMatchObject({ message: 'The KubeConfig gave no credentials: its plugin printed no JSON.' })
+    expect(failure).toMatchObject({ message: 'The KubeConfig provided no credentials: its plugin did not print JSON.' })
     expect(failure).not.toHaveProperty('cause')
     const missing = open({}, { exec: { command: join(folder, 'none') } })
     await expect(get(missing)).rejects.toMatchObject({ message: expect.stringContaining('ENOENT') })

@@ -9,7 +9,7 @@ import { base64, folderOfFiles, kubeConfig } from '../../../kubernetes/credentia
 
 const { write } = folderOfFiles()
 
-describeWithCluster('calls with what a kubeconfig holds', (cluster) => {
+describeWithCluster('fromKubeConfig on a real API server', (cluster) => {
   const path = () => `/apis/coordination.k8s.io/v1/namespaces/${cluster().namespace}/leases/seen`
   const clients: KubernetesClient[] = []
   afterEach(() => {
@@ -32,25 +32,25 @@ describeWithCluster('calls with what a kubeconfig holds', (cluster) => {
   const trusted = () => ({ 'certificate-authority-data': base64(cluster().ca) })
   const admin = () => ({ token: cluster().adminToken })
 
-  test('a token, and an authority as data', async () => {
+  test('a kubeconfig with a token and inline certificate authority is accepted', async () => {
     const client = open(trusted(), admin())
     const answer = await client.request({ method: 'GET', path: path(), signal: new AbortController().signal })
     expect(answer).toMatchObject({ status: 200, body: { kind: 'Lease', metadata: { name: 'seen' } } })
   })
 
-  test('an authority as a file, relative to the kubeconfig', async () => {
+  test('a certificate authority file is resolved relative to the kubeconfig', async () => {
     write(cluster().ca, 'ca.crt')
     expect(await get(open({ 'certificate-authority': 'ca.crt' }, admin()))).toBe(200)
   })
 
-  test('data that is wrapped', async () => {
+  test('wrapped base64 data is accepted', async () => {
     const wrapped = base64(cluster().ca).replaceAll(/.{64}/g, '$&\n')
     const text = kubeConfig({ server: cluster().url, 'certificate-authority-data': wrapped }, admin())
     expect(text).toMatch(/certificate-authority-data: [|>]/)
     expect(await get(fromKubeConfig(write(text)))).toBe(200)
   })
 
-  test('a wrong authority, and none, are not trusted', async () => {
+  test('a wrong or missing certificate authority is not trusted', async () => {
     const { cert } = cluster().clientCertificate('somebody')
     const other = { 'certificate-authority': join(cluster().directory, files.clientCa) }
     for (const trust of [other, { 'certificate-authority-data': base64(cert) }, {}]) {
@@ -61,11 +61,11 @@ describeWithCluster('calls with what a kubeconfig holds', (cluster) => {
     }
   })
 
-  test('a server that is not to be verified', async () => {
+  test('insecure-skip-tls-verify skips verification', async () => {
     expect(await get(open({ 'insecure-skip-tls-verify': true }, admin()))).toBe(200)
   })
 
-  test('a name that the certificate must carry', async () => {
+  test('tls-server-name must match the certificate', async () => {
     expect(await get(open({ ...trusted(), 'tls-server-name': 'kubernetes.default.svc' }, admin()))).toBe(200)
     await expect(get(open({ ...trusted(), 'tls-server-name': 'other.example' }, admin()))).rejects.toMatchObject({
       code: 'BACKEND_UNAVAILABLE',
@@ -73,11 +73,11 @@ describeWithCluster('calls with what a kubeconfig holds', (cluster) => {
     })
   })
 
-  test('a wrong token is not let in', async () => {
+  test('a wrong token is rejected', async () => {
     expect(await get(open(trusted(), { token: 'wrong' }))).toBe(401)
   })
 
-  test('a token file is read anew, and what it held last counts while it is gone or empty', async () => {
+  test('a token file is read again for each call, and its last content counts while it is missing or empty', async () => {
     const file = write(`${cluster().adminToken}\n`, 'token')
     const client = open(trusted(), { tokenFile: 'token' })
     expect(await get(client)).toBe(200)
@@ -91,20 +91,20 @@ describeWithCluster('calls with what a kubeconfig holds', (cluster) => {
     expect(await get(client)).toBe(200)
   })
 
-  test('a token file counts for more than a token, which helps out until the file is there', async () => {
+  test('a token file takes precedence over a token, which is used until the file exists', async () => {
     const client = open(trusted(), { token: cluster().adminToken, tokenFile: 'later' })
     expect(await get(client)).toBe(200)
     write(cluster().tokenOf('stranger'), 'later')
     expect(await get(client)).toBe(403)
   })
 
-  test('a client certificate as data', async () => {
+  test('an inline client certificate is accepted', async () => {
     const { cert, key } = cluster().clientCertificate('somebody', ['system:masters'])
     const user = { 'client-certificate-data': base64(cert), 'client-key-data': base64(key) }
     expect(await get(open(trusted(), user))).toBe(200)
   })
 
-  test('a client certificate as files, which are read anew, both or none', async () => {
+  test('client certificate files are read again, and replaced only as a pair', async () => {
     const before = cluster().clientCertificate('somebody', ['system:masters'])
     const after = cluster().clientCertificate('somebody else')
     const cert = write(before.cert, 'client.crt')
@@ -117,10 +117,12 @@ describeWithCluster('calls with what a kubeconfig holds', (cluster) => {
     expect(await get(client)).toBe(403)
   })
 
-  test('a certificate with the key of another is refused at once', () => {
+  test('fromKubeConfig refuses a certificate with the key of another', () => {
     const { cert } = cluster().clientCertificate('somebody')
     const { key } = cluster().clientCertificate('somebody else')
     const user = { 'client-certificate-data': base64(cert), 'client-key-data': base64(key) }
-    expect(() => open(trusted(), user)).toThrow('has a client-certificate and a client-key that do not work')
+    expect(() => open(trusted(), user)).toThrow(
+      'has a client-certificate and a client-key that cannot be used together',
+    )
   })
 })

@@ -9,8 +9,8 @@ import { Mount } from '../../../kubernetes/credentials/account-mount.ts'
 
 const { signal } = new AbortController()
 
-describeWithCluster('a service account', (cluster) => {
-  /** Whom the API server takes the client for. */
+describeWithCluster('serviceAccount on a real API server', (cluster) => {
+  /** The user name that the API server sees for the client. */
   const userOf = async (client: KubernetesClient) => {
     const answer = await client.request({
       method: 'POST',
@@ -33,12 +33,12 @@ describeWithCluster('a service account', (cluster) => {
     return body.status.token
   }
 
-  test('is known by the token that lies there when a call is made', async () => {
+  test('each call uses the token that is mounted at that moment', async () => {
     const { url, ca, tokenOf } = cluster()
     const mount = new Mount({ token: tokenOf('restricted'), 'ca.crt': ca })
     const client = clientFor(serviceAccount(url, mount.folder))
     expect(await userOf(client)).toBe('restricted')
-    // Tokens that the API server has signed, as those in a pod are; with the line break that an editor leaves.
+    // Tokens signed by the API server, as in a pod, with the line break that an editor leaves.
     for (const name of ['robot', 'other-robot']) {
       mount.replace({ token: `${await tokenFor(name)}\n`, 'ca.crt': ca })
       expect(await userOf(client)).toBe(`system:serviceaccount:${cluster().namespace}:${name}`)
@@ -49,7 +49,7 @@ describeWithCluster('a service account', (cluster) => {
     expect(await userOf(client)).toBe('stranger')
   })
 
-  test('keeps its last token while the file is away or empty', async () => {
+  test('the last token is used while the file is missing or empty', async () => {
     const { url, ca, tokenOf } = cluster()
     const mount = new Mount({ token: tokenOf('restricted'), 'ca.crt': ca })
     const client = clientFor(serviceAccount(url, mount.folder))

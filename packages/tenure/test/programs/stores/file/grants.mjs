@@ -1,4 +1,4 @@
-// Uses a file store as candidates do, and waits after each answer until the parent has looked at the disk.
+// Uses a file store as candidates do. After each answer, waits until the parent has inspected the disk.
 import { once } from 'node:events'
 
 const [library = '', directory] = process.argv.slice(2)

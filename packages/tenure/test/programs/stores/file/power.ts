@@ -2,35 +2,35 @@ import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 
-/** One call that changed names in a directory, or synced a file or a directory. */
+/** One system call that changed names in a directory, or synced a file or a directory. */
 export interface Step {
   readonly what: string
   readonly path: string
   readonly to: string
 }
 
-/** A file or a directory: what it is called may be lost, and so may what was written to it. */
+/** A file or a directory. A power failure may lose its name, and what was written to it. */
 interface Node {
   readonly kind: 'file' | 'directory'
-  /** The text that is on the disk for certain. */
+  /** The content that is certainly on the disk. */
   synced: string
 }
 
 type Names = Map<string, Node>
 
-/** A change of names that the disk may or may not have seen. */
+/** A change of names that may or may not have reached the disk. */
 interface Change {
-  /** The directory whose sync makes it last. */
+  /** The directory whose sync makes the change durable. */
   readonly directory: string
   apply(names: Names): void
 }
 
-/** What may be left of a directory when the power fails, by the files: path below the root, and text. */
+/** A state that a power failure may leave: files by their path below the root, with their content. */
 export type Remains = ReadonlyMap<string, string>
 
 /**
- * A disk as POSIX describes it: a name lasts once its directory was synced, and a text once its file was. Until then any
- * of the changes may have been carried out, each by itself.
+ * A disk as POSIX describes it: a name is durable once its directory was synced, and content once its file was. Until
+ * then, any subset of the pending changes may have reached the disk.
  */
 export class Disk {
   readonly #root: string
@@ -52,7 +52,7 @@ export class Disk {
     this.#change({ directory, apply: (names) => void names.set(path, node) })
   }
 
-  /** Every state that a power cut at this moment may leave; the same state is the same object. */
+  /** Every state that a power failure at this moment may leave. Equal states are the same object. */
   remains(): Set<Remains> {
     const states = new Set<Remains>()
     for (let kept = 0; kept < 2 ** this.#pending.length; kept++) {
@@ -69,7 +69,7 @@ export class Disk {
   }
 
   #rename(from: string, to: string): void {
-    if (dirname(from) !== dirname(to)) throw new Error(`This disk knows no rename from ${from} to ${to}.`)
+    if (dirname(from) !== dirname(to)) throw new Error(`This disk does not support the rename from ${from} to ${to}.`)
     const node = this.#visible.get(from)
     if (!node) throw new Error(`This disk does not know ${from}.`)
     this.#change({
@@ -99,7 +99,7 @@ export class Disk {
   }
 }
 
-/** Puts what is left of a disk into a directory. */
+/** Writes a state of the disk into a directory. */
 export async function restore(remains: Remains, directory: string): Promise<void> {
   for (const [path, text] of remains) {
     await mkdir(dirname(join(directory, path)), { recursive: true, mode: 0o700 })

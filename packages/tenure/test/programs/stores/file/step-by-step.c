@@ -1,7 +1,7 @@
 /*
- * Lets another process look at every step that this one takes in a directory. Preloaded, it writes a line to file
+ * Lets another process observe every step that this one takes in a directory. When preloaded, it writes a line to file
  * descriptor 3 after each call that changes names below STEPS_BELOW or syncs something there, and returns from the
- * call only when one byte came back:
+ * call only after it has read one byte:
  *
  *   make PATH | create PATH | rename FROM TO | remove PATH | sync PATH        (tabs between, a newline at the end)
  */

@@ -7,7 +7,7 @@ import { preload } from '../../../../../../test/preload.ts'
 import type { LeaseRecord } from '../../../../src/lease-store.ts'
 import type { Step } from './power.ts'
 
-/** What the parent does while the process stands still. It goes on after that, or ends if the answer is `false`. */
+/** What the parent does while the process is paused. The process then continues, or ends if the answer is `false`. */
 export interface Looks {
   /** A call has changed names below the root, or synced something there. */
   step(step: Step): Promise<boolean>
@@ -15,7 +15,7 @@ export interface Looks {
   told(record: LeaseRecord): Promise<boolean>
 }
 
-/** Grants, renews and releases in a process of its own, which stands still after every step on the disk. */
+/** Grants, renews and releases in a separate process, which pauses after every step on the disk. */
 export async function runStepByStep(library: string, root: string, directory: string, looks: Looks): Promise<void> {
   const child = fork(join(import.meta.dirname, 'grants.mjs'), [library, directory], {
     stdio: ['ignore', 'inherit', 'inherit', 'pipe', 'ipc'],
@@ -23,7 +23,7 @@ export async function runStepByStep(library: string, root: string, directory: st
       ...process.env,
       LD_PRELOAD: preload(join(import.meta.dirname, 'step-by-step.c')),
       STEPS_BELOW: root,
-      // Calls that go past libc would not be seen.
+      // Calls that bypass libc would not be observed.
       UV_USE_IO_URING: '0',
     },
   })
