@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { packageReadme, packageReadmeFile } from '../scripts/package-readme.js'
 import { listDocuments, readDocument, withoutCode } from './documents.ts'
+import { refusedPhrases } from './refused-phrases.ts'
 
 const pages = listDocuments()
 
@@ -24,20 +25,11 @@ test('the index leads to every page', () => {
 const numbered = ['docs/explanation/divergence.md', 'docs/explanation/robustness.md']
 const numbers = /\bdocument 00\d\b|\b[A-G]\d{1,2}\b/gi
 
-/** Turns of phrase that have to be read twice, and internal numbers. */
-const refused: readonly [what: RegExp, rather: string][] = [
-  [/\b(?:is|are|was|were|be|been) told\b(?! (?:apart|to)\b)|\btold of\b/i, 'is reported, notified, logged'],
-  [/\b(?:unless|until) told\b/i, 'by default, unless set'],
-  [/\bstands? in (?:it|the|a|its|no|each|every|one)\b|\blies? in (?:the|a|its)\b/i, 'is in'],
-  [/(?<!there )\b(?:is|are|was) no (?!longer\b|more\b|less\b)[a-z]+/i, 'is not a'],
-  [/\banew\b/i, 'again'],
-  [/\balso (?:when|if|where|while|without|after)\b/i, 'even when'],
-  [/\bfor so long\b|\bso often\b/i, 'for that long'],
-  [/\b(?:can(?:not)?|may) be had\b/i, 'is available'],
-  [/\bwhoever\b/i, 'the caller, the leader, a client that'],
-  [/(?:^|[.:;] |\| )Who (?![^.|]*\?)(?=[^.|]*[.|])/m, 'the caller, the leader, a client that'],
-  [/\bdocument 00\d\b|(?:\(|\| )[A-G]\d{1,2}\b/i, 'the name of what it describes, the fault in words'],
-]
+/** Internal numbers. A page says what they stand for. */
+const internalNumbers = [
+  /\bdocument 00\d\b|(?:\(|\| )[A-G]\d{1,2}\b/i,
+  'the name of what it describes, the fault in words',
+] as const
 
 /** What a page says by itself: names of tests and mutants, and help texts, are checked where they are written. */
 function ownWords(page: string, text: string): string {
@@ -47,9 +39,9 @@ function ownWords(page: string, text: string): string {
 
 function findRefused(page: string, text: string): string[] {
   const prose = ownWords(page, text)
-  return refused.flatMap(([what, rather]) => {
-    const found = what.exec(prose)
-    return found ? [`${page}: "${found[0].trim()}", rather: ${rather}`] : []
+  return [...refusedPhrases, internalNumbers].flatMap(([phrase, advice]) => {
+    const found = phrase.exec(prose)
+    return found ? [`${page}: "${found[0].trim()}", rather: ${advice}`] : []
   })
 }
 
