@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes the folder config: an authority for a trial, a certificate of the replicas, one of an operator, and its rights.
+# Creates the folder config for a trial: a CA, a certificate for the replicas, one for an operator, and the rights of
+# the operator.
 set -eu
 umask 077
 mkdir config

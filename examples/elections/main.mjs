@@ -1,5 +1,5 @@
-// Elections by key over a storage whose entries expire. Two services want the same key; both live in this process, so
-// that the storage can be in memory. A real one would be Redis or anything else with the same three verbs.
+// Elections by key, in a storage whose entries expire. Two services compete for the same key. Both run in this process,
+// so that the storage can be in memory. Real ones would use Redis, or anything else with the same three operations.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createElections } from 'tenure'
@@ -8,7 +8,7 @@ import { memoryTtlStorage } from 'tenure/stores'
 /** @type {import('tenure').TtlStorage<string, string>} */
 const storage = memoryTtlStorage()
 const first = createElections({ storage })
-// console or a logger of pino would do as well.
+// `console` or a pino logger would work too.
 const log = {
   info() {},
   warn: (/** @type {string} */ line) => console.log(`second remarks: ${line}`),
@@ -16,7 +16,7 @@ const log = {
 }
 const second = createElections({ storage, log })
 
-// A value belongs to one acquisition: a late delete of an equal one would free a successor.
+// Each acquisition needs a unique value. With equal values, a late delete would release the successor's lease.
 const value = () => `service:${randomUUID()}`
 
 const held = await first.acquireLeadership('invoices', value(), { durationMs: 600 })

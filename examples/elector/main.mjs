@@ -1,4 +1,4 @@
-// The engine itself: two electors in this process. One leads, works and steps down; the other one follows.
+// The engine itself, with two electors in one process. One leads, works and steps down, and the other takes over.
 import { setTimeout as wait } from 'node:timers/promises'
 import { Elector, memoryStore } from 'tenure'
 
@@ -10,7 +10,7 @@ if (!first || !second) throw new Error('There are two.')
 
 /** @param {Elector} elector */
 async function tell(elector) {
-  // It ends by itself when the elector has stopped, after the last event.
+  // The loop ends after the last event, when the elector has stopped.
   for await (const event of elector.events()) {
     if (event.type === 'elected') console.log(`${elector.identity} is elected, term ${event.term}`)
     if (event.type === 'lost') console.log(`${elector.identity} has lost term ${event.term}: ${event.reason}`)

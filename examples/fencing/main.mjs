@@ -1,5 +1,5 @@
-// A write that arrives late. A leader prepares it, pauses, and loses its leadership meanwhile; the guard of the resource
-// knows a higher term by then and refuses it.
+// A write that arrives late. A leader prepares it, pauses, and loses its leadership in the meantime. By then the
+// resource's fence has seen a higher term, and rejects the write.
 import { isTenureError, lead, memoryStore } from 'tenure'
 import { createFence } from 'tenure/fencing'
 

@@ -1,4 +1,5 @@
-// The README's first program. Start it in two terminals: one leads, the other follows when the first is done or killed.
+// The README's first program. Start it in two terminals: one leads, and the other takes over when the first exits or is
+// killed.
 import { setTimeout as wait } from 'node:timers/promises'
 import { lead } from 'tenure'
 import { fileStore } from 'tenure/stores/file'

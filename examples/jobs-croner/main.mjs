@@ -1,4 +1,4 @@
-// Croner in every process, and a job that one of them runs. With jobs.every, which uses croner too, it is one line.
+// Croner runs in every process, and one of them runs the job. With jobs.every, which uses croner too, it is one line.
 import { Cron } from 'croner'
 import { createJobs } from 'tenure/jobs'
 import { fileStore } from 'tenure/stores/file'

@@ -1,4 +1,4 @@
-// A Fastify server whose jobs run in one of its processes, start when it is ready, and end with it.
+// A Fastify server whose jobs run in one of its processes. They start when the server is ready, and stop with it.
 import Fastify from 'fastify'
 import { createJobs } from 'tenure/jobs'
 import { fileStore } from 'tenure/stores/file'

@@ -1,4 +1,4 @@
-// NestJS: @Cron starts the job in every process, one of them runs it, and shutting down waits for a run that goes on.
+// NestJS: @Cron starts the job in every process, and one of them runs it. A shutdown waits for a run in progress.
 import { Injectable, Module } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import { Cron, ScheduleModule } from '@nestjs/schedule'

@@ -1,6 +1,6 @@
-// Next.js calls register() once in each server process: jobs begin there, and run in one process of all instances.
+// Next.js calls register() once in each server process. The jobs start there, and run in one process of all instances.
 export async function register() {
-  // Not in the edge runtime, and not while pages are built.
+  // Not in the edge runtime, and not while pages are being built.
   if (process.env.NEXT_RUNTIME !== 'nodejs' || process.env.NEXT_PHASE === 'phase-production-build') return
   const { createJobs } = await import('tenure/jobs')
   const { openStore } = await import('tenure/stores')

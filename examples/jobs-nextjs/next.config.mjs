@@ -1,2 +1,2 @@
-// Left out of the bundle: the library loads what a store needs when it is opened, and the file store has a native part.
+// Keep tenure out of the bundle: it imports the parts for a store at run time, and the file store has a native part.
 export default { serverExternalPackages: ['tenure'] }

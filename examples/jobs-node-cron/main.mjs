@@ -1,4 +1,4 @@
-// The package node-cron in every process, and a task that one of them runs: the interval is a little shorter than the schedule.
+// Every process runs node-cron, and one of them runs the task. The interval is a little shorter than the schedule.
 import cron from 'node-cron'
 import { createJobs } from 'tenure/jobs'
 import { fileStore } from 'tenure/stores/file'

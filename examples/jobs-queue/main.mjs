@@ -1,4 +1,4 @@
-// A schedule and a queue: each time is put into BullMQ by one process, and its workers do the work, with retries.
+// A schedule and a queue: one process puts each scheduled time into BullMQ, and its workers do the work, with retries.
 import { Queue, Worker } from 'bullmq'
 import { createJobs } from 'tenure/jobs'
 import { openStore } from 'tenure/stores'
@@ -10,7 +10,7 @@ const worker = new Worker('invoices', send, { connection })
 const jobs = createJobs({ store: await openStore(url), leaseDurationMs: 3_000 })
 
 jobs.every({ seconds: 1 }, { name: 'invoices' }, async ({ scheduledAt }) => {
-  // The id makes it one entry in the queue, whatever happens.
+  // The id makes it a single entry in the queue, whatever happens.
   await queue.add('send', {}, { jobId: `invoices-${scheduledAt.getTime()}`, attempts: 5 })
 })
 

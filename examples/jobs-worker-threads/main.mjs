@@ -1,4 +1,4 @@
-// Worker threads that each have the job: one of them runs it, in this process or in another one on the same store.
+// Every worker thread has the job, and one of them runs it, in this process or in another one on the same store.
 import { isMainThread, threadId, Worker } from 'node:worker_threads'
 import { createJobs } from 'tenure/jobs'
 import { fileStore } from 'tenure/stores/file'

@@ -1,4 +1,5 @@
-// Jobs once per fleet: start it in several terminals. One process runs each time, and the migration runs once for ever.
+// Jobs once per fleet. Start it in several terminals: one process runs each scheduled time, and the migration runs only
+// once.
 import { createJobs } from 'tenure/jobs'
 import { fileStore } from 'tenure/stores/file'
 

@@ -1,6 +1,7 @@
-// The program that deploy/kubernetes runs: several replicas, one of them works. In a pod it uses the pod's service
-// account; elsewhere your kubeconfig, if that has a token or a client certificate: POD_NAME=a node main.mjs
-// One with a login plugin needs a KubeConfig of @kubernetes/client-node: docs/guide/kubernetes.md#outside-a-cluster
+// The program that deploy/kubernetes runs: several replicas, of which one works. In a pod it uses the pod's service
+// account. Elsewhere it uses your kubeconfig, if that has a token or a client certificate: POD_NAME=a node main.mjs
+// A kubeconfig with a login plugin needs a KubeConfig of @kubernetes/client-node:
+// docs/guide/kubernetes.md#outside-a-cluster
 import { createServer } from 'node:http'
 import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -14,10 +15,10 @@ const say = (text) => console.log(`${identity} ${text}`)
 
 const stopping = new AbortController()
 
-/** What only the leader does. @param {AbortSignal} signal @param {number} term */
+/** Runs only in the leader. @param {AbortSignal} signal @param {number} term */
 async function work(signal, term) {
   try {
-    // Hand the signal to all that takes long, and the term to all that is written: see docs/how-to/fencing.md.
+    // Pass the signal to everything that takes long, and the term to every write: see docs/how-to/fencing.md.
     for (let round = 1; ; round++) {
       say(`works in term ${term}, round ${round}`)
       await wait(1_000, undefined, { signal })
@@ -45,7 +46,7 @@ const elector = new LeaderElector({
     async onStartedLeading(signal, { term }) {
       say(`started leading in term ${term}`)
       await work(signal, term).catch((error) => {
-        // Failed work does not end leadership by itself. This program ends instead, so that another replica leads.
+        // Failed work does not end leadership. So exit instead, and let another replica lead.
         console.error(error)
         process.exitCode = 1
         stopping.abort()
@@ -60,7 +61,8 @@ const elector = new LeaderElector({
       metrics.onEvent(event)
       if (event.type === 'lost') say(`lost term ${event.term}: ${event.reason}`)
       if (event.type !== 'error' && event.type !== 'renew-failed') return
-      // Every one, even if it says the same: when trouble began, how long it lasted and how often it came is in the log.
+      // Log every error, even a repeated one. The log then shows when a problem began, how long it lasted and how often
+      // it occurred.
       const text = event.error instanceof Error ? event.error.message : String(event.error)
       console.error(`${identity} ${event.type}: ${text}`)
     },
@@ -69,9 +71,9 @@ const elector = new LeaderElector({
 
 for (const name of ['SIGTERM', 'SIGINT']) {
   process.on(name, () => {
-    // The second one does not wait for the work. The lease is not given back then: it runs out.
+    // The second signal does not wait for the work. The lease is then not released, and expires.
     if (stopping.signal.aborted) process.exit(1)
-    say('is asked to end')
+    say('is asked to stop')
     stopping.abort()
   })
 }
@@ -79,24 +81,24 @@ for (const name of ['SIGTERM', 'SIGINT']) {
 const leases = kubernetesStore({ client, namespace: POD_NAMESPACE })
 let mayLead = false
 
-/** Ready: it could lead. Standbys are ready too. @returns {Promise<[status: number, text: string]>} */
+/** Whether this replica could lead. Standbys are ready too. @returns {Promise<[status: number, text: string]>} */
 async function readiness() {
-  if (stopping.signal.aborted) return [503, 'It is ending.']
+  if (stopping.signal.aborted) return [503, 'The replica is stopping.']
   if (!mayLead) {
-    // A standby sees who leads with less than it needs to follow. So it asks until it has its rights: a rollout without
-    // them stops at its first pod. Where the API server does not say, the election shows it.
+    // A standby needs fewer rights to see the leader than to take over. So check until it has all rights: a rollout
+    // without them then stops at its first pod. If the API server does not answer this, the election will show it.
     const rights = await leases.rights(LEASE_NAME, { signal: AbortSignal.timeout(1_500) })
     if (rights?.enough === false) return [503, String(rights.missing?.message)]
     mayLead = rights !== undefined
   }
   const leader = elector.getLeader()
-  return leader ? [200, `The lease of ${leader} runs.`] : [503, 'It sees no lease that still runs.']
+  return leader ? [200, `The lease of ${leader} runs.`] : [503, 'No running lease is visible.']
 }
 
-/** What a probe gets. @param {string | undefined} path @returns {Promise<[status: number, text: string]>} */
+/** Answers a probe. @param {string | undefined} path @returns {Promise<[status: number, text: string]>} */
 async function answer(path) {
   if (path === '/readyz') return readiness()
-  if (path !== '/healthz') return [404, 'There is /healthz, /readyz and /metrics.']
+  if (path !== '/healthz') return [404, 'The routes are /healthz, /readyz and /metrics.']
   const { healthy, message } = elector.healthCheck()
   return [healthy ? 200 : 503, message]
 }
@@ -111,5 +113,5 @@ createServer((request, response) => {
 
 await elector.run({ signal: stopping.signal })
 say('has ended')
-// The server would keep the process alive; and so would work that did not end in time, whose lease runs out.
+// The server would keep the process alive. So would work that did not end in time, whose lease expires.
 process.exit()

@@ -1,7 +1,7 @@
-// Two ways to have the leader, and no other replica, in a Service's endpoints. Both are work of the leader: they take its
-// leadership, and are waited for before the lease is given back. main.mjs shows how.
+// Two ways to have the leader, and no other replica, in the endpoints of a Service. Both run as work of the leader:
+// they take its leadership, and the lease is not released before they have finished. main.mjs shows how.
 //
-// Both look again every two seconds. So the leader puts right what was lost, came late, or was changed by hand.
+// Both check again every two seconds. So the leader repairs what was lost, came late, or was changed by hand.
 import { setTimeout as wait } from 'node:timers/promises'
 
 /** @typedef {Pick<import('tenure/kubernetes').KubernetesClient, 'request'>} Client */
@@ -9,13 +9,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 /** @typedef {Record<string, any>} Resource an object of the Kubernetes API */
 
 /**
- * What both take.
+ * The options of both functions.
  * @typedef {object} Leading
  * @property {Client} client
  * @property {string} namespace
  * @property {string} pod this pod's name
  * @property {Leadership} leadership
- * @property {(error: unknown) => void} onError what failed, and is tried again
+ * @property {(error: unknown) => void} onError called with each error, before a retry
  */
 
 const leaderLabel = 'tenure.dev/leader'
@@ -40,12 +40,12 @@ export async function labelLeader({ client, namespace, pod, selector, leadership
   const keep = async () => {
     const query = new URLSearchParams({ labelSelector: `${selector},${leaderLabel}=true` })
     const { items } = await ask(client, 'GET', `${pods}?${query.toString()}`)
-    // Off the former leader first.
+    // Remove the label from the former leader first.
     for (const object of items) {
       if (object.metadata.name !== pod && leadership.isLeader()) await mark(object, false)
     }
     const own = await ask(client, 'GET', `${pods}/${pod}`)
-    if (!own) throw new Error(`There is no pod ${pod} in ${namespace}: is POD_NAME right?`)
+    if (!own) throw new Error(`There is no pod ${pod} in ${namespace}. Check POD_NAME.`)
     if (leadership.isLeader()) await mark(own, true)
   }
   const leave = async () => {
@@ -70,7 +70,7 @@ export async function publishLeader({ client, namespace, pod, service, address, 
   const termOf = (/** @type {Resource | undefined} */ slice) =>
     Number(slice?.metadata.annotations?.[termAnnotation] ?? 0)
 
-  /** Over the version that was read, and no other. @param {Resource | undefined} before @param {object[]} endpoints */
+  /** Replaces only the version that was read. @param {Resource | undefined} before @param {object[]} endpoints */
   const write = async (before, endpoints) => {
     const labels = { 'kubernetes.io/service-name': service, 'endpointslice.kubernetes.io/managed-by': 'tenure.dev' }
     const slice = {
@@ -88,7 +88,7 @@ export async function publishLeader({ client, namespace, pod, service, address, 
     if (!leadership.isLeader()) return
     if (termOf(before) > term) {
       throw new Error(
-        `EndpointSlice ${service} is of term ${termOf(before)}, this leader of term ${term}. If the Lease was deleted, delete the EndpointSlice too.`,
+        `EndpointSlice ${service} has term ${termOf(before)}, but this leader has term ${term}. If the Lease was deleted, also delete the EndpointSlice.`,
       )
     }
     const isDone = termOf(before) === term && before?.endpoints?.[0]?.addresses[0] === address
@@ -96,7 +96,7 @@ export async function publishLeader({ client, namespace, pod, service, address, 
   }
   const leave = async () => {
     const before = await ask(client, 'GET', `${slices}/${service}`)
-    // Nobody, until the next one leads: better a refused connection than a replica that does not lead.
+    // Publish no endpoint until the next leader: a refused connection is better than a replica that does not lead.
     if (termOf(before) === term) await write(before, [])
   }
   await whileLeading(leadership, keep, leave, onError)
@@ -104,8 +104,8 @@ export async function publishLeader({ client, namespace, pod, service, address, 
 
 /**
  * @param {Leadership} leadership
- * @param {() => Promise<void>} keep repeated while it leads
- * @param {() => Promise<void>} leave once at the end. If it fails, the next leader puts it right.
+ * @param {() => Promise<void>} keep called repeatedly while it leads
+ * @param {() => Promise<void>} leave called once at the end. If it fails, the next leader repairs it.
  * @param {(error: unknown) => void} onError
  */
 async function whileLeading({ signal }, keep, leave, onError) {
@@ -116,7 +116,7 @@ async function whileLeading({ signal }, keep, leave, onError) {
   for (let tries = 0; tries < 3; tries++) if ((await attempt(leave, onError)) === everyMs) break
 }
 
-/** Says how long to wait: somebody else's write in between is no error. @param {() => Promise<void>} act @param {(error: unknown) => void} onError */
+/** Returns how long to wait. A concurrent write by somebody else is not an error. @param {() => Promise<void>} act @param {(error: unknown) => void} onError */
 async function attempt(act, onError) {
   try {
     await act()
@@ -130,7 +130,7 @@ async function attempt(act, onError) {
 class Overtaken extends Error {}
 
 /**
- * What the API server has there; undefined if there is nothing.
+ * Calls the API server. Returns undefined for an object that does not exist.
  * @param {Client} client
  * @param {'GET' | 'POST' | 'PUT'} method
  * @param {string} path
@@ -138,11 +138,11 @@ class Overtaken extends Error {}
  * @returns {Promise<any>}
  */
 async function ask(client, method, path, body) {
-  // Not the signal of the leadership: what it has written must be taken back after that has ended.
+  // Do not use the signal of the leadership: what was written must be undone after leadership has ended.
   const { signal } = new AbortController()
   const answer = await client.request({ method, path, body, signal, timeoutMs })
   if (answer.status < 300) return answer.body
   if (answer.status === 404 && method === 'GET') return undefined
   if (answer.status === 409) throw new Overtaken()
-  throw new Error(`${method} ${path} gave ${answer.status}: ${JSON.stringify(answer.body)}`)
+  throw new Error(`${method} ${path} returned ${answer.status}: ${JSON.stringify(answer.body)}`)
 }

@@ -1,5 +1,5 @@
-// A server of which only the leader gets requests, by one of the two ways in leader-service.mjs: LEADER_SERVICE=label,
-// or LEADER_SERVICE=endpoints with POD_IP. deploy/kubernetes/components has the Service and the rights of each.
+// A server of which only the leader gets requests, in one of the two ways of leader-service.mjs: LEADER_SERVICE=label,
+// or LEADER_SERVICE=endpoints with POD_IP. deploy/kubernetes/components has the Service and the rights for each.
 import { createServer } from 'node:http'
 import { hostname } from 'node:os'
 import { electionMetrics } from 'tenure'
@@ -35,7 +35,7 @@ const elector = new LeaderElector({
         await publishLeader({ ...leading, service: `${LEASE_NAME}-leader`, address, port })
       }
     },
-    onStoppedLeading: () => console.log(`${pod} leads no more`),
+    onStoppedLeading: () => console.log(`${pod} no longer leads`),
   },
   observer: {
     onEvent(event) {
@@ -49,9 +49,9 @@ const elector = new LeaderElector({
 const leases = kubernetesStore({ client, namespace })
 let mayLead = false
 
-/** Ready means that it could lead, not that it leads: a rollout would wait for ever. */
+/** Ready means that the replica could lead, not that it leads. Otherwise a rollout would wait forever. */
 async function isReady() {
-  // Asked until it has its rights. Where the API server does not say, the election shows it.
+  // Check until it has its rights. If the API server does not answer this, the election will show it.
   if (!mayLead) {
     const rights = await leases.rights(LEASE_NAME, { signal: AbortSignal.timeout(1_500) })
     if (rights?.enough === false) return false
@@ -65,7 +65,7 @@ async function answer(path) {
   if (path === '/healthz') return [elector.healthCheck().healthy ? 200 : 503, '']
   if (path === '/metrics') return [200, metrics.text()]
   if (path === '/readyz') return [(await isReady()) ? 200 : 503, '']
-  // Endpoints can be late, and clients keep connections. Only this decides who answers.
+  // Endpoints can be stale, and clients keep connections. Only this check decides who answers.
   return elector.isLeader() ? [200, `${pod} leads\n`] : [503, `${pod} does not lead\n`]
 }
 createServer((request, response) => {

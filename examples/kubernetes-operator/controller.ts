@@ -1,8 +1,8 @@
-// What an operator needs beside Tenure, whatever it looks after: informers that end with leadership, and a queue of keys.
+// What an operator needs besides Tenure, whatever it manages: informers that end with leadership, and a work queue.
 import { setTimeout as wait } from 'node:timers/promises'
 import { type KubeConfig, type KubernetesObject, type ListPromise, ListWatch, Watch } from '@kubernetes/client-node'
 
-/** What an informer follows, and whom it tells. */
+/** What an informer follows, and what it calls. */
 export interface Followed<T extends KubernetesObject> {
   readonly path: string
   readonly labelSelector: string
@@ -12,7 +12,7 @@ export interface Followed<T extends KubernetesObject> {
   onError(error: unknown): void
 }
 
-/** Starts an informer that ends when the signal aborts: from then on it calls nobody and keeps no connection. */
+/** Starts an informer that ends when the signal aborts. After that it calls nothing and keeps no connection. */
 export function follow<T extends KubernetesObject>(
   config: KubeConfig,
   followed: Followed<T>,
@@ -22,10 +22,10 @@ export function follow<T extends KubernetesObject>(
   const informer = new ListWatch(followed.path, watch, followed.list, false, followed.labelSelector)
   const start = () => informer.start().catch(restart)
   const restart = async (problem: unknown) => {
-    // A stopped informer reports an error too. Started again, it would follow for ever.
+    // A stopped informer reports an error too. Restarted then, it would follow forever.
     if (signal.aborted) return
     followed.onError(problem)
-    // It does not come back by itself after an error.
+    // An informer does not recover from an error by itself.
     await wait(1_000, undefined, { signal }).then(start, () => undefined)
   }
   informer.on('change', (object) => void (signal.aborted || followed.onChange(object)))
@@ -34,7 +34,9 @@ export function follow<T extends KubernetesObject>(
   void start()
 }
 
-/** An informer's stop() misses a watch that is being opened. These end with the signal, even if they open after it. */
+/**
+ * An informer's stop() misses a watch that is being opened. This watch ends with the signal, even if it opens later.
+ */
 class EndingWatch extends Watch {
   readonly #signal: AbortSignal
 
@@ -57,14 +59,17 @@ class EndingWatch extends Watch {
       else if (!watch.signal.aborted) this.#signal.addEventListener('abort', end)
       return watch
     } catch (error) {
-      // Credentials that cannot be read. Thrown here it would end the process.
+      // The credentials cannot be read. An error thrown here would end the process.
       onDone(error)
       return new AbortController()
     }
   }
 }
 
-/** Keys to work on: each by one worker at a time, again if it was added meanwhile, and later if the work failed. */
+/**
+ * A queue of keys. One worker at a time handles a key. A key that is added meanwhile is handled again, and a failed one
+ * is retried later.
+ */
 export class WorkQueue {
   readonly #work: (key: string) => Promise<void>
   readonly #signal: AbortSignal
@@ -85,7 +90,7 @@ export class WorkQueue {
     this.#next()
   }
 
-  /** Resolves when the work that was under way as the signal aborted has ended. */
+  /** Resolves when the work that was in progress when the signal aborted has ended. */
   async settled(): Promise<void> {
     await Promise.all(this.#running.values())
   }

@@ -1,5 +1,5 @@
-// An operator with two replicas. For each ConfigMap with the label example.com/env-file=source it keeps another one that
-// has the same values as a file: "web" gives "web-env" with "app.env". Only the leader watches, and only the leader writes.
+// An operator with two replicas. For each ConfigMap with the label example.com/env-file=source it maintains another one
+// that has the same values as a file: "web" yields "web-env" with "app.env". Only the leader watches and writes.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { hostname } from 'node:os'
@@ -35,7 +35,7 @@ const api = new CoreV1Api(
     promiseMiddleware: [
       {
         async pre(request) {
-          // A call without an end would be work without an end, and keep this replica from leading again.
+          // A call without a timeout could keep this work from ending, and this replica from leading again.
           request.setSignal(AbortSignal.timeout(5_000))
           return request
         },
@@ -49,7 +49,7 @@ const label = 'example.com/env-file'
 const termAnnotation = 'example.com/term'
 const suffix = '-env'
 
-/** What only the leader does, until its signal aborts. The Lease is kept until this has settled. */
+/** Runs only in the leader, until its signal aborts. The Lease is kept until this has settled. */
 async function operate(leadership: Leadership): Promise<void> {
   const { signal, term } = leadership
   const queue = new WorkQueue(async (name) => {
@@ -81,22 +81,26 @@ async function operate(leadership: Leadership): Promise<void> {
   say('finished its work')
 }
 
-/** Makes one derived ConfigMap what it should be, whatever has happened before. */
+/** Brings one derived ConfigMap into its desired state, whatever has happened before. */
 async function reconcile(name: string, leadership: Leadership): Promise<void> {
   const place = { name: name + suffix, namespace }
   const [source, derived] = await Promise.all([read(name), read(place.name)])
   if (derived && derived.metadata?.labels?.[label] !== 'derived')
-    throw new Error(`ConfigMap ${place.name} is not this operator's.`)
+    throw new Error(`ConfigMap ${place.name} does not belong to this operator.`)
   const { uid = '', resourceVersion = '' } = derived?.metadata ?? {}
   const isSource = source?.metadata?.labels?.[label] === 'source'
   const wanted = isSource ? derive(source, leadership.term, resourceVersion) : undefined
   if (wanted ? isDone(wanted, derived) : !derived) return
   const writtenIn = Number(derived?.metadata?.annotations?.[termAnnotation] ?? 0)
-  if (writtenIn > leadership.term) throw new Error(`Term ${writtenIn} wrote it, and this is only ${leadership.term}.`)
+  if (writtenIn > leadership.term)
+    throw new Error(
+      `ConfigMap ${place.name} was written in term ${writtenIn}, but this leader has only term ${leadership.term}.`,
+    )
 
-  // The order makes it safe: read, then ask the clock, then write to the version that was read and to no other. A next
-  // leader begins after this line, and writes its own term into every object. So a write of a process that was paused
-  // here is refused for each object that the next leader has written, and seen by it for each other.
+  // The order makes this safe: read, check the lease by the clock, then write only to the version that was read. The
+  // next leader starts after this line, and writes its own term into every object. So if this process is paused here,
+  // its late write is rejected for each object that the next leader has written. The next leader sees and corrects
+  // every other late write.
   leadership.throwIfLost()
   if (!wanted) await api.deleteNamespacedConfigMap({ ...place, body: { preconditions: { uid, resourceVersion } } })
   else if (!derived) await api.createNamespacedConfigMap({ namespace, body: wanted })
@@ -113,7 +117,7 @@ async function read(name: string): Promise<V1ConfigMap | undefined> {
   }
 }
 
-/** What a source gives, as a write to this version: none for a new one. */
+/** Returns the derived ConfigMap, as a write to this version. The version is empty for a new object. */
 function derive(source: V1ConfigMap, term: number, resourceVersion: string): V1ConfigMap {
   const { metadata: { name = '', uid = '' } = {}, data = {} } = source
   const lines = Object.entries(data).map(([key, value]) => `${key}=${JSON.stringify(value)}\n`)
@@ -123,14 +127,14 @@ function derive(source: V1ConfigMap, term: number, resourceVersion: string): V1C
       resourceVersion,
       labels: { [label]: 'derived' },
       annotations: { [termAnnotation]: String(term) },
-      // Whatever becomes of this operator, the cluster deletes it with its source.
+      // Whatever happens to this operator, the cluster deletes the object together with its source.
       ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name, uid, controller: true }],
     },
     data: { 'app.env': lines.toSorted().join('') },
   }
 }
 
-/** Of a former leader even the right values are written again, to note the term. */
+/** Whether nothing has to be written. Correct values of a former leader are written again, to record the new term. */
 function isDone(wanted: V1ConfigMap, found: V1ConfigMap | undefined): boolean {
   const compared = ({ metadata, data }: V1ConfigMap) => [
     data?.['app.env'],
@@ -149,12 +153,12 @@ const elector = new LeaderElector({
   leaseNamespace: namespace,
   identity,
   leaseDurationMs: Number(process.env.LEASE_DURATION_MS ?? 15_000),
-  // Longer than a call may last, and well within the pod's terminationGracePeriodSeconds.
+  // Longer than a call may take, and well within the pod's terminationGracePeriodSeconds.
   drainTimeoutMs: 15_000,
   callbacks: {
     async onStartedLeading(_signal, leadership) {
       await operate(leadership).catch((error: unknown) => {
-        // Failed work does not end leadership by itself. This program ends instead, so that another replica leads.
+        // Failed work does not end leadership. So exit instead, and let another replica lead.
         complain('fails', error)
         process.exitCode = 1
         stopping.abort()
@@ -173,9 +177,9 @@ const elector = new LeaderElector({
 const leases = kubernetesStore({ client: config, namespace })
 let mayLead = false
 
-/** It could lead: it has the rights, and sees who does. Standbys are ready too. */
+/** Whether this replica could lead: it has the rights, and sees a leader. Standbys are ready too. */
 async function isReady(): Promise<boolean> {
-  // Asked until it has them. Where the API server does not say, the election shows it.
+  // Check until it has its rights. If the API server does not answer this, the election will show it.
   if (!mayLead) {
     const rights = await leases.rights(LEASE_NAME, { signal: AbortSignal.timeout(1_500) })
     if (rights?.enough === false) return false

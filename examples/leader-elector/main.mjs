@@ -1,5 +1,5 @@
-// A controller with callbacks. Start it as two replicas: the second one takes over when the first gets SIGTERM.
-// It ends by itself after RUN_SECONDS.
+// A controller with callbacks. Start it as two replicas: the second one takes over when the first gets SIGTERM. It
+// exits after RUN_SECONDS.
 import { setTimeout as wait } from 'node:timers/promises'
 import { LeaderElector } from 'tenure/kubernetes'
 import { fileStore } from 'tenure/stores/file'

@@ -1,5 +1,5 @@
-// A loop of rounds, each of them only while this process leads. Start it in several terminals: one works at a time. On
-// SIGTERM the round that is under way comes to its end before another process works.
+// A loop of rounds that runs only while this process leads. Start it in several terminals: one works at a time. On
+// SIGTERM the round in progress finishes before another process works.
 import { setTimeout as wait } from 'node:timers/promises'
 import { Manager } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
@@ -24,7 +24,7 @@ async function processJobs() {
 
 while (done < rounds && !signal.aborted) {
   if (await lease.run(processJobs)) done += 1
-  // After every round, so that one without any work does not keep the processor busy; a shutdown ends the pause.
+  // Pause after every round, so that rounds without work do not keep the CPU busy. A shutdown ends the pause.
   await wait(50, undefined, { signal }).catch(() => {})
 }
 

@@ -1,4 +1,4 @@
-// Waits for leadership, works as long as it lasts, and waits again. Start it in several terminals, and kill the leader.
+// Waits for leadership, works while it lasts, and waits again. Start it in several terminals, and kill the leader.
 import { setTimeout as wait } from 'node:timers/promises'
 import { Manager } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
@@ -27,7 +27,7 @@ try {
     console.log(`${identity} leads in term ${term}`)
     while (done < rounds && (await lease.run(work))) {
       done += 1
-      // After every round, so that one without any work does not keep the processor busy; a shutdown ends the pause.
+      // Pause after every round, so that rounds without work do not keep the CPU busy. A shutdown ends the pause.
       await wait(50, undefined, { signal })
     }
   }

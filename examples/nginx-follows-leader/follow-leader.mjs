@@ -11,18 +11,18 @@ let written = ''
 for await (const line of createInterface({ input: process.stdin })) {
   const { leader } = JSON.parse(line)
   const address = leader?.holder ?? ''
-  // Whoever may campaign names himself, and the name ends up in nginx's configuration.
+  // Every candidate chooses its own name, and the name ends up in nginx's configuration. So accept only addresses.
   const isAddress = /^([\w.-]+|\[[0-9a-f:]+\]):\d{1,5}$/i.test(address)
-  if (leader && !isAddress) console.error(`"${address}" leads, which is no address.`)
-  // An upstream needs a server. One that is down makes nginx answer 502 at once.
+  if (leader && !isAddress) console.error(`"${address}" leads, but is not an address.`)
+  // An upstream needs a server. If that is down, nginx answers 502 at once.
   const text = `upstream my_app { server ${isAddress ? address : '127.0.0.1:1 down'}; }\n`
   if (text === written) continue
-  // Replaced in one step: nginx never reads half of it.
+  // Replace the file atomically, so that nginx never reads half of it.
   writeFileSync(`${file}.new`, text)
   renameSync(`${file}.new`, file)
   const { status } = spawnSync(command, args, { stdio: 'inherit' })
-  // Ended and started again it looks anew, so that no change stays undone.
-  if (status !== 0) fail(`${command} has failed, and nginx goes on with what it had.`)
+  // Exit, so that a restart reads the current state again and no change is lost.
+  if (status !== 0) fail(`${command} failed, so nginx keeps its old configuration.`)
   written = text
   console.error(isAddress ? `nginx sends to ${address}` : 'nobody leads')
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A leader loop in Python: the whole protocol of the election service, with the standard library alone.
+"""A leader loop in Python: the whole protocol of the election service, with only the standard library.
 
     TENURE_URL=http://127.0.0.1:7070 python3 leader.py nightly-report
 
-Start as many as you like. One of them works at a time; when it ends or dies, another goes on. Put your work into work().
+Start as many as you like. One works at a time, and when it exits or dies, another takes over. Put your work into work().
 
 TENURE_NODE is the name of this candidate, TENURE_TTL the lease in seconds. For a service on another machine:
-TENURE_TOKEN_FILE has its token, TENURE_CA_FILE the authority of its certificate.
+TENURE_TOKEN_FILE names the token file, TENURE_CA_FILE the CA certificate.
 """
 
 import http.client
@@ -26,7 +26,7 @@ LARGEST_ANSWER = 1 << 20
 
 
 def now():
-    """Seconds on a clock that nobody sets, and that counts while the machine sleeps, where there is one (Linux)."""
+    """Seconds on a clock that cannot be set. On Linux it also counts while the machine sleeps."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
@@ -41,7 +41,7 @@ def complain(*words):
 
 
 class Service:
-    """Calls of one group. Each has a deadline for all of it: for the name, the connection and the whole answer."""
+    """Calls for one election. Each has one deadline for DNS, the connection and the whole answer."""
 
     def __init__(self, url, group, node, token_file=None, ca_file=None):
         self.url = urllib.parse.urlsplit(url)
@@ -53,12 +53,13 @@ class Service:
             raise SystemExit("A token is sent over https:// only: everybody on the way could use it.")
 
     def ask(self, action, timeout, **body):
-        """The answer; None if it is not known whether it was done."""
+        """Returns the answer; None if the outcome is unknown."""
         answers = []
         connection = self.connect(timeout)
         asking = threading.Thread(target=self.send, args=(connection, action, body, answers), daemon=True)
         asking.start()
-        # A timeout of the socket is for each part of an answer alone, and none is for the name of the host.
+        # The socket timeout applies to each part of an answer, and does not cover DNS, so the
+        # deadline is enforced here.
         asking.join(timeout)
         if not answers:
             cut(connection)
@@ -75,7 +76,7 @@ class Service:
         try:
             headers = {"content-type": "application/json"}
             if self.token_file:
-                # Read again each time: it is replaced before it ends.
+                # Read the file each time, because the token is replaced before it expires.
                 with open(self.token_file, encoding="utf-8") as file:
                     headers["authorization"] = f"Bearer {file.read().strip()}"
             connection.request("POST", self.path + action, json.dumps({"node_id": self.node, **body}), headers)
@@ -91,7 +92,7 @@ class Service:
 
 
 def cut(connection):
-    """Ends a call that hangs."""
+    """Aborts a call that hangs."""
     try:
         connection.sock.shutdown(socket.SHUT_RDWR)
     except (AttributeError, OSError):
@@ -106,27 +107,27 @@ def is_loopback(host):
 
 
 class Lease:
-    """A term of ours, and the moment at which it must be over."""
+    """A term of this candidate, and when it must end."""
 
     def __init__(self, term, ttl):
         self.term = term
         self.ttl = ttl
-        # For clocks that run at slightly different speeds, and for the time that the work takes to stop.
+        # For clock drift, and for the time that the work takes to stop.
         self.margin = ttl / 10
-        # Not held before it was confirmed once.
+        # The lease is not held before its first confirmation.
         self.ends = None
         self.lost = threading.Event()
 
     def confirm(self, leader, sent):
-        """It counts from the moment at which the request was sent: the answer may have taken long.
+        """Records a confirmation. The lease counts from when the request was sent, because the answer may have taken long.
 
-        What has ended does not begin again: the work may have been stopped already.
+        A lease that has ended does not start again, because the work may already have been stopped.
         """
         if self.ends is None or self.is_held():
             self.ends = sent + min(self.ttl, leader["lease_remaining_ms"] / 1000) - self.margin
 
     def is_held(self):
-        """By the clock, each time: no timer has to fire for it, so it is right after a pause too."""
+        """Checks the clock each time. It needs no timer, so it is right even after a pause."""
         if self.ends is None:
             return False
         if now() >= self.ends:
@@ -134,13 +135,13 @@ class Lease:
         return not self.lost.is_set()
 
     def wait(self, seconds):
-        """Waits, not longer than the lease lasts. Whether the lease is still held then."""
+        """Waits, at most until the lease ends. Returns whether the lease is still held."""
         self.lost.wait(max(0, min(seconds, self.ends - now())))
         return self.is_held()
 
 
 class Candidate:
-    """Campaigns, and lets the work run while it leads."""
+    """Campaigns, and runs the work while it leads."""
 
     def __init__(self, service, ttl, work):
         self.service = service
@@ -149,7 +150,8 @@ class Candidate:
         self.call_timeout = ttl / 5
         self.stopping = threading.Event()
         self.is_leading = False
-        # Names this candidacy. A campaign whose answer was lost is sent again with it, and gets its own lease back.
+        # Identifies this candidacy. A campaign whose answer was lost is sent again with this id,
+        # and gets its own lease back.
         self.candidacy = str(uuid.uuid4())
 
     def run(self):
@@ -159,7 +161,7 @@ class Candidate:
                 self.lead(lease)
 
     def campaign(self):
-        """Waits in line. A lease, if it came to one."""
+        """Waits in the campaign queue. Returns a lease, or None."""
         wait = min(self.ttl, 10)
         answer = self.service.ask(
             "campaign",
@@ -172,18 +174,18 @@ class Candidate:
             self.stopping.wait(1)
             return None
         if not answer.get("is_leader"):
-            # Where it waited in line, the time is over already.
+            # A campaign that waited in the queue needs no further pause.
             if answer.get("error"):
                 self.stopping.wait(max(1, answer.get("retry_after_ms", 0) / 1000))
             return None
         self.candidacy = str(uuid.uuid4())
         lease = Lease(answer["leader"]["term"], self.ttl)
-        # It waited for a time that nobody knows: the lease counts from this renewal.
+        # The wait took an unknown time, so the lease counts from this renewal.
         self.renew(lease)
         return lease
 
     def renew(self, lease):
-        """Whether it was confirmed."""
+        """Returns whether the renewal was confirmed."""
         sent = now()
         answer = self.service.ask(
             "renew", self.call_timeout, term=lease.term, extend_by_ms=int(self.ttl * 1000)
@@ -198,7 +200,7 @@ class Candidate:
 
     def lead(self, lease):
         self.is_leading = True
-        # Renewals have a thread of their own: one that hangs must not hold up the end.
+        # Renewals have their own thread, so that a hanging renewal cannot delay the end.
         threading.Thread(target=self.keep, args=(lease,), daemon=True).start()
         say(f"{self.service.node} leads in term {lease.term}")
         try:
@@ -207,7 +209,7 @@ class Candidate:
             held = lease.is_held()
             lease.lost.set()
             if held:
-                # The work has ended before the lease: the next one need not wait for its end.
+                # The work ended before the lease did. Resigning saves the next leader the wait.
                 self.service.ask("resign", self.call_timeout, term=lease.term)
             self.is_leading = False
             say(f"{self.service.node} has ended term {lease.term}")
@@ -219,9 +221,9 @@ class Candidate:
 
 
 def work(lease, stopping):
-    """What only one may do at a time. It stops soon after the lease has ended, or after it was asked to stop.
+    """The work that only one candidate may do at a time. It stops soon after the lease has ended, or when asked to stop.
 
-    Give lease.term to whatever is written to, and let that refuse lower ones: nothing else helps against a program that
+    Pass lease.term to every resource that it writes to, and let that reject lower terms. Nothing else stops a program that
     was paused between its last look at the lease and its write.
     """
     while lease.is_held() and not stopping.is_set():
@@ -247,7 +249,8 @@ def main():
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     running.start()
-    # Who waits in line ends at once. Who leads ends its work and gives the lease back first, or the lease ends.
+    # A waiting candidate exits at once. A leader ends its work and releases the lease first, or the
+    # lease expires.
     candidate.stopping.wait()
     running.join(ttl if candidate.is_leading else 0)
 

@@ -18,7 +18,7 @@ import { restoreCommand } from './restore/command.ts'
 import { rotateCommand } from './rotate/command.ts'
 import { runCommand } from './run/command.ts'
 import { serveCommand } from './serve/command.ts'
-import { declare, declareFamily } from './shared/arguments/declare.ts'
+import { declare, declareFamily, type Declaration, type FamilyDeclaration } from './shared/arguments/declare.ts'
 import { CommandError, exitCodes } from './shared/arguments/errors.ts'
 import { withOtherCase } from './shared/arguments/suggestions.ts'
 import { tell, writeError, writeOut } from './shared/output.ts'
@@ -28,41 +28,43 @@ import { tokenCommands } from './token/command.ts'
 import { versionOf } from './version.ts'
 import { watchCommand } from './watch/command.ts'
 
-/** In the order of the help, after `run`. */
-const declarations = [
-  leaderCommand,
-  watchCommand,
-  pageCommand,
-  jobsCommand,
-  sidecarCommand,
-  doctorCommand,
-  serveCommand,
-  tokenCommands,
-  certCommand,
-  statusCommand,
-  controllerCommand,
-  backupCommand,
-  restoreCommand,
-  migrateCommand,
-  rotateCommand,
-  campaignCommand,
-  resignCommand,
-  membersCommand,
-  groupsCommand,
-  forgetCommand,
-  demoCommand,
-  completionCommand,
-]
+/** The commands in the order of the help, by their heading in it. */
+const commandGroups: Readonly<Record<string, readonly (Declaration | FamilyDeclaration | (() => Command))[]>> = {
+  'Run:': [runCommand, campaignCommand, resignCommand, sidecarCommand, demoCommand],
+  'See:': [
+    leaderCommand,
+    watchCommand,
+    membersCommand,
+    groupsCommand,
+    jobsCommand,
+    statusCommand,
+    pageCommand,
+    doctorCommand,
+  ],
+  'Operate:': [
+    serveCommand,
+    controllerCommand,
+    backupCommand,
+    restoreCommand,
+    migrateCommand,
+    rotateCommand,
+    forgetCommand,
+  ],
+  'Set up:': [tokenCommands, certCommand, completionCommand],
+}
 
-/** The whole command line. */
+/** Parses the command line and runs the command. */
 export async function main(): Promise<void> {
   const program = new Command('tenure')
     .description('Leader election that stays right when machines stall, networks split and clocks lie.')
     .version(versionOf())
-  program.addCommand(runCommand())
-  for (const declaration of declarations) {
-    program.addCommand('members' in declaration ? declareFamily(declaration) : declare(declaration))
+  for (const [heading, members] of Object.entries(commandGroups)) {
+    // The heading of all commands that are added after it.
+    program.commandsGroup(heading)
+    for (const member of members) program.addCommand(commandOf(member))
   }
+  // Without this call, commander lists its help command under a heading of its own.
+  program.helpCommand(true)
   for (const command of [program, ...program.commands.flatMap((each) => [each, ...each.commands])]) {
     command.exitOverride().configureOutput({
       writeOut,
@@ -79,8 +81,13 @@ export async function main(): Promise<void> {
   }
 }
 
+function commandOf(member: Declaration | FamilyDeclaration | (() => Command)): Command {
+  if (typeof member === 'function') return member()
+  return 'members' in member ? declareFamily(member) : declare(member)
+}
+
 function report(error: unknown): number {
-  // The parser has printed it already: a message, or the help or version that was asked for.
+  // Commander has already printed the message, or the requested help or version.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
   if (!(error instanceof CommandError)) throw error
   tell(error.message)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 
-/** Where the demo puts its folder, so that what it leaves behind can be seen. */
+/** The temporary directory for the demo. It starts empty, so that anything the demo leaves behind is visible. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tenure-demo-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))

@@ -2,7 +2,7 @@ import { Elector } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
 import { onTestFinished } from 'vitest'
 
-/** One candidate in a folder, which leads. */
+/** Starts a candidate on a folder and waits until it leads. */
 export async function leadIn(directory: string, identity: string, leaseDurationMs = 60_000) {
   const store = fileStore({ directory })
   const elector = new Elector({ store, election: 'jobs', identity, leaseDurationMs })

@@ -1,4 +1,4 @@
-/** `tenure serve` with a log that cannot be written. */
+/** Runs `tenure serve` with a log that cannot be written. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, openSync } from 'node:fs'
@@ -8,9 +8,9 @@ import { freePort } from '../../../test/servers/free-port.ts'
 import { figure } from '../../service/test/service-process.ts'
 import { ask, campaign, program, temporaryFolder } from './tenure.ts'
 
-/** `tenure serve` with this as its standard error, once it answers. */
+/** Starts `tenure serve` with this standard error, and waits until it answers. */
 export async function serveInto(standardError: number | 'pipe') {
-  // Nobody can read the address from a log that is not written.
+  // The log cannot be read here, so the port must be known in advance.
   const port = await freePort()
   const address = `127.0.0.1:${port}`
   const args = [
@@ -38,7 +38,7 @@ export async function serveInto(standardError: number | 'pipe') {
   return { url, child, ended }
 }
 
-/** Terms that begin and end, each with a line; the names make a line long. */
+/** Starts and ends terms, each of which logs a line. The long names make the lines long. */
 export async function makeLines(url: string, pairs: number): Promise<void> {
   const inOneGroup = async (_: unknown, index: number) => {
     const group = `jobs-${index}`.padEnd(120, '-')
@@ -51,7 +51,7 @@ export async function makeLines(url: string, pairs: number): Promise<void> {
   await Promise.all(Array.from({ length: 10 }, inOneGroup))
 }
 
-/** Opens it for this test. */
+/** Opens a file that is closed when the test ends. */
 export function openFor(path: string, flags: number): number {
   const descriptor = openSync(path, flags | constants.O_NONBLOCK)
   opened.add(descriptor)

@@ -22,7 +22,9 @@ import { statusSettings } from '../src/status/settings.ts'
 import { keySettings, revokeSettings, showSettings, signSettings } from '../src/token/settings.ts'
 import { watchSettings } from '../src/watch/settings.ts'
 
-/** What each command of the document can be told; what all of them can is shown once. `serve` has a page of its own. */
+/**
+ * The settings of each command in the document. Those that all commands share are shown once. `serve` has its own page.
+ */
 export const tables: Readonly<Record<string, Table>> = {
   run: runSettings,
   leader: leaderSettings,
@@ -52,7 +54,7 @@ export const tables: Readonly<Record<string, Table>> = {
 
 export const common: Table = { ...storeSettings, ...serviceSettings }
 
-/** As the document has them. */
+/** Formats settings as rows of the document's tables. */
 export function rowsOf(table: Table, but: Table = {}): string[] {
   return Object.entries(table)
     .filter(([key]) => !Object.hasOwn(but, key))

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 
 export type Answerer = (request: IncomingMessage, answer: (body: object, status?: number) => void) => void
 
-/** Something at the address of a service that answers as it likes; nothing, if it does not answer. */
+/** Starts a server in place of a service. It answers what `answerer` sends, or nothing at all. */
 export async function strange(answerer: Answerer): Promise<string> {
   const server = createServer((request: IncomingMessage, response: ServerResponse) =>
     answerer(request, (body, status = 200) => {

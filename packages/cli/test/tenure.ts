@@ -15,7 +15,7 @@ export interface Spawned {
   readonly ended: Promise<number | string>
 }
 
-/** Runs the command, with none of this machine's own settings. */
+/** Runs the command without the TENURE_ variables of this machine. */
 export function tenure(
   args: readonly string[],
   { cwd, env = {}, more = [] }: { cwd?: string; env?: Record<string, string>; more?: readonly 'pipe'[] } = {},
@@ -39,7 +39,7 @@ export interface Served extends Spawned {
   lines(): Record<string, unknown>[]
 }
 
-/** Runs `tenure serve` on a free port, with JSON logs, until it answers. */
+/** Starts `tenure serve` on a free port with JSON logs, and waits until it listens. */
 export async function serve(
   data: string,
   args: readonly string[] = [],
@@ -48,18 +48,18 @@ export async function serve(
   const address = args.includes('--listen') ? [] : ['--listen', '127.0.0.1:0']
   const spawned = tenure(['serve', '--data', data, '--json', ...address, ...args], options)
   const lines = () => linesOf(spawned.output.error)
-  const listens = () => lines().find(({ msg }) => msg === 'the service listens')
+  const listens = () => lines().find(({ msg }) => msg === 'the service is listening')
   const line = await vi
     .waitUntil(() => listens() ?? (spawned.child.exitCode === null ? undefined : { url: undefined }), {
       timeout: 20_000,
       interval: 10,
     })
     .catch(() => ({ url: undefined }))
-  if (typeof line.url !== 'string') throw new Error(`It does not listen: ${spawned.output.error}`)
+  if (typeof line.url !== 'string') throw new Error(`tenure serve did not start: ${spawned.output.error}`)
   return { ...spawned, url: line.url, lines }
 }
 
-/** The whole lines of a log. */
+/** Parses the complete lines of a log. */
 export function linesOf(text: string): Record<string, unknown>[] {
   return text
     .split('\n')
@@ -90,7 +90,7 @@ export function campaign(url: string, group: string, node_id: string, more: obje
   return ask(`${url}/v1/groups/${group}/campaign`, { node_id, lease_ttl_ms: 30_000, ...more })
 }
 
-/** Runs the command to its end. */
+/** Runs the command and waits for its end. */
 export async function run(...args: Parameters<typeof tenure>) {
   const { ended, output } = tenure(...args)
   return { code: await ended, ...output }

@@ -9,13 +9,13 @@ import { programs } from '../../../test/servers/programs.ts'
 export interface Terminal {
   screen(): string
   press(key: string): void
-  /** Whether there is a cursor, an alternate screen, and wrapping. */
+  /** Flags for a visible cursor, the alternate screen, and line wrapping. */
   modes(): string
-  /** Waits until something is shown. */
+  /** Waits until the screen matches. */
   shown(pattern: RegExp, withinMs?: number): Promise<void>
 }
 
-/** A terminal of its own, in a tmux server of its own. For suites with `programs.tmux`. */
+/** Opens a terminal in its own tmux server. For suites with `programs.tmux`. */
 export function openTerminal(
   command: string,
   { columns = 120, rows = 40, env = {} }: { columns?: number; rows?: number; env?: Record<string, string> } = {},
@@ -32,7 +32,7 @@ export function openTerminal(
     try {
       call('kill-server')
     } catch {
-      // It ends by itself with its last program, which the test may have just ended.
+      // The tmux server exits with its last program, which the test may have just ended.
     }
     rmSync(socketFolder, { recursive: true, force: true })
   })

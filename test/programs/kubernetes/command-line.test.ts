@@ -74,14 +74,14 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
 
   test('says that there is no such namespace, and not only that nobody leads there', async () => {
     const store = 'kubernetes://no-such-namespace'
-    const note = 'tenure: There is no namespace "no-such-namespace" in this cluster.\n'
+    const note = 'tenure: The namespace "no-such-namespace" does not exist in this cluster.\n'
     const env = admin()
     const [leader, groups] = await Promise.all([
       run(['leader', 'jobs', '--store', store], { env }),
       run(['groups', '--store', store], { env }),
     ])
     expect(leader).toEqual({ code: 1, out: 'Nobody leads "jobs".\n', error: note })
-    expect(groups).toEqual({ code: 0, out: 'There is no election.\n', error: note })
+    expect(groups).toEqual({ code: 0, out: 'There are no elections.\n', error: note })
     const tenant = await newTenant(cluster())
     onTestFinished(tenant.remove)
     const KUBECONFIG = kubeConfigOf(cluster(), tenant.token)
@@ -108,10 +108,10 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     await tenant.create(leaseOf('never', { ...held, holderIdentity: 'pod-c' }))
     const [first, second, third] = await Promise.all([watching('gone'), watching('alive'), watching('never')])
     expect(first.out).toMatch(
-      /pod-a holds gone in term 7, but last renewed it \d\.\dm ago, by its own clock; whether it still leads is known in 5\.0m$/m,
+      /pod-a holds gone in term 7, but last renewed it \d\.\dm ago, by its own clock; it is uncertain for another 5\.0m whether it still leads$/m,
     )
     expect(third.out).toMatch(
-      /pod-c holds never in term 7, but never renewed it; whether it still leads is known in 5\.0m$/m,
+      /pod-c holds never in term 7, but never renewed it; it is uncertain for another 5\.0m whether it still leads$/m,
     )
     expect(second.out).toMatch(/pod-b leads alive in term 7, with a lease of 5\.0m$/m)
   })
@@ -129,15 +129,15 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     const args = ['doctor', '--store', storeOf(cluster()), '--ttl', '10m', '--calls', '5']
     const { code, out, error } = await run(args, { env: admin() })
     expect({ code, error }, out).toEqual({ code: 0, error: '' })
-    expect(out).toContain(`${storeOf(cluster())}: candidates judge that a lease ran out; terms last\n`)
+    expect(out).toContain(`${storeOf(cluster())}: candidates judge lease expiry; terms are durable\n`)
     expect(out).toMatch(/^rights +get yes, create yes, update yes, watch yes$/m)
     expect(out).toMatch(/^watch +shows a change after /m)
     expect(out).toMatch(/^calls +read, acquire, renew and release are allowed$/m)
     expect(out).toMatch(
-      /^timings +lease 10m: lead, Elector, tenure run: renewed every 3\.3m, 100\.0s for each answer, leadership ends after 6\.7m without one$/m,
+      /^timings +lease 10m: lead, Elector, tenure run: renewed every 3\.3m, call timeout 100\.0s, leadership ends after 6\.7m without a renewal$/m,
     )
     expect(out).toMatch(
-      /^ +LeaderElector: renewed every 80\.0s, 3\.3m for each answer, leadership ends after 8\.0m without one$/m,
+      /^ +LeaderElector: renewed every 80\.0s, call timeout 3\.3m, leadership ends after 8\.0m without a renewal$/m,
     )
   })
 
@@ -188,10 +188,10 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     await lone.started
     const [led, ledJson] = [await run(args, { env }), await run([...args, '--json'], { env })]
     expect({ code: led.code, error: led.error }, led.out).toEqual({ code: 0, error: '' })
-    expect(led.out).toMatch(/^led +by pod-a in term \d, so it is only read and watched$/m)
+    expect(led.out).toMatch(/^led +by pod-a in term \d, so the doctor only reads and watches$/m)
     expect(led.out).toMatch(/^latency +read median .*\(5 calls\)$/m)
     expect(led.out).toMatch(/^watch +shows changes$/m)
-    expect(led.out).toMatch(/^Rights, reads and watch are in order\. .*while nobody leads my-app\.$/m)
+    expect(led.out).toMatch(/^Rights, reads and the watch are in order\. .*while nobody leads my-app\.$/m)
     expect(linesOf(ledJson.out)).toMatchObject([{ ledBy: 'pod-a', verdict: 'readable', reasons: [] }])
     expect(lone.elector.isLeader()).toBe(true)
     expect(lone.errors).toEqual([])
@@ -206,7 +206,7 @@ describeWithCluster('the command line on Kubernetes', (cluster) => {
     expect(code, out).toBe(0)
     expect(out).toMatch(/^watch +does not work: it showed no renewal within 1 s, if there was one$/m)
     expect(out).toMatch(
-      /^Rights are in order, and more is to be known, below\. .*\nThe watch does not work, or the leader is gone: /m,
+      /^Rights are in order, with the warnings below\. .*\nThe watch does not work, or the leader is gone: /m,
     )
   })
 

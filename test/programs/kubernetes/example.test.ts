@@ -32,7 +32,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     }
   }
 
-  test('leads in one of two replicas, and in the other as soon as that one is asked to end', async () => {
+  test('leads in one of two replicas, and in the other as soon as that one is asked to stop', async () => {
     const { replica } = await prepare(...rights)
     const first = await replica('pod-a')
     await first.says('pod-a works in term 1, round 1')
@@ -52,7 +52,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     // A second replica without its watch would have asked a second later at the earliest.
     expect(performance.now() - endedMs).toBeLessThan(900)
     expect(first.lines().slice(-5)).toEqual([
-      'pod-a is asked to end',
+      'pod-a is asked to stop',
       'pod-a finished its work',
       'pod-a lost term 1: stopped',
       'pod-a stopped leading',
@@ -90,7 +90,7 @@ describeWithCluster('the program of the Deployment', (cluster) => {
     const stubborn = await replica('pod-a', { WIND_DOWN_MS: '60000' })
     await stubborn.says('pod-a works in term 1, round 1')
     stubborn.kill('SIGTERM')
-    await stubborn.says('pod-a is asked to end')
+    await stubborn.says('pod-a is asked to stop')
     expect(await stubborn.asked('/readyz')).toEqual([503, 'It is ending.\n'])
     expect((await stubborn.asked('/healthz'))[0]).toBe(200)
     stubborn.kill('SIGTERM')

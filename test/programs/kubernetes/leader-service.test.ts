@@ -90,7 +90,7 @@ describeWithCluster('a Service with the leader alone', (cluster) => {
       await follows('pod-c')
       second.kill('SIGCONT')
       // It has done by then whatever it had been about to do.
-      await second.says('pod-b leads no more')
+      await second.says('pod-b no longer leads')
       await follows('pod-c')
       expect(await second.asked()).toEqual([503, 'pod-b does not lead\n'])
       third.kill('SIGTERM')

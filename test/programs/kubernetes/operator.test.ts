@@ -152,7 +152,9 @@ describeWithCluster(
       const operator = await scene.replica('pod-a')
       const term = await operator.leadsAfter(0)
       await scene.isDerived('web', term, 0)
-      await operator.says(`pod-a tries future again: Term 99 wrote it, and this is only ${term}.`)
+      await operator.says(
+        `pod-a tries future again: ConfigMap future-env was written in term 99, but this leader has only term ${term}.`,
+      )
       await operator.hasWatches(2)
 
       operator.front.cut()

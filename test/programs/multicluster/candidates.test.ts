@@ -133,7 +133,7 @@ describeWithPrograms(clusterPrograms, 'across two clusters', () => {
       expect({ code, error }, out).toEqual({ code: 0, error: '' })
       expect(out).toMatch(/^rights +get yes, create yes, patch yes, watch yes$/m)
       expect(out).toMatch(/^watch +shows a change after /m)
-      expect(out).toMatch(/^settings +nothing is wrong with those of the server$/m)
+      expect(out).toMatch(/^settings +no problems with the settings of the server$/m)
     })
 
     test('a sidecar answers whether it leads', async () => {

@@ -207,7 +207,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     const field = page.getByLabel('Token')
     await field.fill('not.a.token')
     await page.keyboard.press('Enter')
-    await expect.poll(textOf(page, '.refusal'), patient).toContain('The token was refused')
+    await expect.poll(textOf(page, '.refusal'), patient).toContain('The token was rejected')
     await field.fill(token('dashboard', { reader: true }))
     await page.keyboard.press('Enter')
     await rowOf(page, 'jobs').waitFor(patient)
@@ -232,7 +232,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await dialog.getByRole('button', { name: 'End the term' }).click()
     await expect.poll(textOf(page, '.who'), patient).toContain('Nobody leads')
     await page.getByRole('button', { name: 'Remove…' }).click()
-    await page.getByRole('button', { name: 'Remove the group' }).click()
+    await page.getByRole('button', { name: 'Remove the election' }).click()
     await expect.poll(textOf(page, '.empty'), patient).toContain('was removed')
     expect(faults).toEqual([])
   })
@@ -355,10 +355,10 @@ describeWithPrograms([programs.chromium], 'the page', () => {
     await rowOf(page, 'jobs').waitFor(patient)
     const shown = () => page.locator('body').ariaSnapshot()
     for (const part of [
-      'link "Skip to the content"',
+      'link "Skip to content"',
       'heading "Elections" [level=1]',
       'searchbox "Search elections by name"',
-      'combobox "Time-line: last"',
+      'combobox "Timeline: last"',
       'table "Elections and who leads them"',
       'columnheader "Lease left"',
       'rowheader "jobs"',
@@ -389,7 +389,7 @@ describeWithPrograms([programs.chromium], 'the page', () => {
       await reach(/^Remove…$/)
     })
     await page.keyboard.press('Enter')
-    const dialog = page.getByRole('dialog', { name: 'Remove this group?' })
+    const dialog = page.getByRole('dialog', { name: 'Remove this election?' })
     await dialog.waitFor(patient)
     await page.keyboard.press('Escape')
     await expect.poll(() => dialog.count(), patient).toBe(0)

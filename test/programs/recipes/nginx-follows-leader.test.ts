@@ -104,7 +104,7 @@ describeWithPrograms([programs.nginx], 'an nginx upstream that follows the leade
     const headers = { 'content-type': 'application/json' }
     const campaign = await fetch(`${service.url}/v1/groups/my-app/campaign`, { method: 'POST', headers, body })
     expect(await campaign.json()).toMatchObject({ is_leader: true })
-    await follow().says('leads, which is no address.')
+    await follow().says('leads, but is not an address.')
     await answers('502')
     expect(readFileSync(join(nginx, 'leader.conf'), 'utf8')).toBe('upstream my_app { server 127.0.0.1:1 down; }\n')
   })
@@ -117,7 +117,7 @@ describeWithPrograms([programs.nginx], 'an nginx upstream that follows the leade
       const script = exampleFile('nginx-follows-leader/follow-leader.mjs')
       const failing = shell(`echo '{"leader":null}' | node ${script} ${folder}/leader.conf false`)
       expect(await failing.ended).not.toBe(0)
-      expect(failing.output.error).toBe('false has failed, and nginx goes on with what it had.\n')
+      expect(failing.output.error).toBe('false failed, so nginx keeps its old configuration.\n')
       const ended = shell(`echo '{"leader":null}' | node ${script} ${folder}/leader.conf true`)
       expect(await ended.ended).not.toBe(0)
       expect(ended.output.error).toBe('nobody leads\ntenure watch has ended.\n')

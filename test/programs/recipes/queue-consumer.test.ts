@@ -77,7 +77,7 @@ describeWith(redis, 'a queue with one consumer', (server) => {
     )
     await client.rpush('jobs', 'job 0', 'job 1')
     const only = machine('a')
-    await only.says('starts it again')
+    await only.says('restarting the command')
     await vi.waitUntil(async () => (await results()).length === 2, patience)
     expect(await results()).toEqual(['job 0', 'job 1'])
   })

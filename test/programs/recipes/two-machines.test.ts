@@ -74,7 +74,7 @@ describeWithPrograms([programs.ip], 'Two machines in ten minutes', () => {
       expect(carried.split(' ')).toEqual(['machine-2.token', 'service.pem'])
 
       const service = onOne(serve)
-      await service.says('the service listens')
+      await service.says('the service is listening')
       const first = onOne(job)
       await first.says('working on machine-1, term 1')
       const second = onTwo(standby)

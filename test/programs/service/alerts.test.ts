@@ -86,7 +86,7 @@ async function candidate(url: string): Promise<string> {
   })
   let said = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text))
-  const shown = await vi.waitUntil(() => /shows metrics on (\S+)/.exec(said)?.[1], patience)
+  const shown = await vi.waitUntil(() => /metrics are at (\S+)/.exec(said)?.[1], patience)
   return new URL(shown).host
 }
 

@@ -10,7 +10,7 @@
 
 {{/* For the container's env. */}}
 {{- define "tenure.env" -}}
-# The candidate's name: no two pods share one.
+# The candidate's identity. It must be unique for each pod.
 - name: POD_NAME
   valueFrom:
     fieldRef:
@@ -39,7 +39,8 @@ metadata:
   name: {{ include "tenure.name" . }}
   namespace: {{ .Release.Namespace }}
 rules:
-  # The API server decides on a creation before it knows the name.
+  # A rule for "create" cannot name the object, because the API server
+  # authorizes it before it knows the name.
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
     verbs: [create]

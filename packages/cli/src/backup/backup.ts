@@ -4,13 +4,13 @@ import { print } from '../shared/output.ts'
 import { defaultData } from '../serve/settings.ts'
 import { backupSettings } from './settings.ts'
 
-/** Copies the data of a service. */
+/** Copies the data of a service into a new directory. */
 export async function backup(flags: Sources['flags']): Promise<void> {
   const { data = defaultData, to } = settingsFrom(backupSettings, flags)
-  if (to === undefined) throw usageError(['--to is missing: it says where the backup goes.'])
+  if (to === undefined) throw usageError(['--to is missing. Name the directory for the backup.'])
   const { backupData } = await import('@tenure/service')
   await backupData({ data, to }).catch((error: unknown) => {
     throw unavailable(error)
   })
-  print(`The data in ${data} were copied to ${to}. To serve them, run "tenure restore --data ${to}" first.`)
+  print(`Backed up ${data} to ${to}. Run "tenure restore --data ${to}" before a service uses the backup.`)
 }

@@ -1,13 +1,13 @@
 import type { Declaration } from '../shared/arguments/declare.ts'
 import { backupSettings } from './settings.ts'
 
-/** `tenure backup`: a copy of a service's data. */
+/** `tenure backup`: copies a service's data. */
 export const backupCommand: Declaration = {
   name: 'backup',
-  summary: 'Copy the data of a service, while it runs or is stopped.',
+  summary: 'Back up the data of a service, running or stopped.',
   settings: backupSettings,
   examples: ['tenure backup --data /var/lib/tenure --to /backup/tenure-monday'],
-  notes: ['The copy is consistent and checked. Before a service takes it, "tenure restore" must be run on it.'],
-  exitCodes: '0, 2 for wrong options, 69 if the data cannot be used',
+  notes: ['The backup is consistent and verified. Run "tenure restore" on it before a service uses it.'],
+  exitCodes: '0 on success, 2 for invalid options, 69 if the data cannot be used',
   run: async (flags) => (await import('./backup.ts')).backup(flags),
 }

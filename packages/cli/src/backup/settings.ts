@@ -4,5 +4,8 @@ import { pathOf } from '../shared/arguments/values.ts'
 
 export const backupSettings = {
   data: { ...serveSettings.data, alias: 'from' },
-  to: setting({ placeholder: 'directory', help: 'where the backup goes; a directory that does not exist yet' }, pathOf),
+  to: setting(
+    { placeholder: 'directory', help: 'the directory to create for the backup; it must not exist yet' },
+    pathOf,
+  ),
 }

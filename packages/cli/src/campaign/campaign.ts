@@ -9,13 +9,13 @@ import { asking, groupPath, holderText, type Ask } from '../shared/service.ts'
 import { nodeForService } from '../shared/store.ts'
 import { campaignSettings } from './settings.ts'
 
-/** The service holds a request in line for no longer. */
+/** The longest time for which the service holds a waiting campaign request. */
 const longestWaitMs = 60_000
 const shortestRoundMs = 1_000
 
-/** Tries to lead, once. */
+/** Campaigns once, without renewing the lease. */
 export async function campaign(name: string, flags: Sources['flags']): Promise<void> {
-  const group = argument('GROUP', name, nameOf)
+  const group = argument('ELECTION', name, nameOf)
   const settings = settingsFrom(campaignSettings, flags)
   const { identity: node_id = nodeForService(settings.url, settings) ?? hostname(), ttl, wait, metadata } = settings
   await asking(settings, async (ask) => {
@@ -32,8 +32,8 @@ export async function campaign(name: string, flags: Sources['flags']): Promise<v
       print(`${node_id} leads ${group} in term ${leader.term} for ${shortTime(leader.lease_remaining_ms)}.`)
     } else if (leader?.node_id === node_id) {
       const left = shortTime(leader.lease_remaining_ms)
-      const already = `${node_id} leads ${group} already, in term ${leader.term}, from an earlier campaign, for ${left}.`
-      print(`${already} Resign first, or wait.`)
+      const already = `${node_id} already leads ${group} in term ${leader.term} from an earlier campaign, for another ${left}.`
+      print(`${already} Resign first, or wait until that lease expires.`)
     } else print(`${node_id} does not lead ${group}: ${holderText(leader, answer['retry_after_ms'])}.`)
     if (!won) process.exitCode = exitCodes.failed
   })
@@ -49,12 +49,15 @@ async function campaignFor(ask: Ask, path: string, waitMs: number | undefined, c
     if (answer['is_leader'] === true) return renewed(ask, path, claim, answer)
     const answeredAtMs = now().machineMs
     if (answeredAtMs >= endMs) return answer
-    // It may answer at once, instead of letting us wait in line.
+    // The service may answer at once instead of holding the request. Pausing here keeps this from becoming a busy loop.
     await pause(Math.min(endMs, askedAtMs + shortestRoundMs) - answeredAtMs)
   }
 }
 
-/** Waiting in line took unknown time: the lease counts from a renewal that is sent now. */
+/**
+ * Renews a lease that was granted after a wait. How long the grant took to arrive is unknown, so the printed lease time
+ * counts from this renewal.
+ */
 async function renewed(ask: Ask, path: string, { node_id, lease_ttl_ms }: Fields, answer: Fields): Promise<Fields> {
   const body = { node_id, term: leaderOf(answer['leader'])?.term, extend_by_ms: lease_ttl_ms }
   const { ok, leader, current_leader } = await ask({ method: 'POST', path: `${path}/renew`, body })

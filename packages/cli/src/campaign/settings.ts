@@ -6,7 +6,10 @@ export const campaignSettings = {
   ...serviceSettings,
   identity: hostIdentity,
   ttl,
-  wait: setting({ placeholder: 'duration', help: 'wait in line this long if somebody else leads' }, parseDuration),
+  wait: setting(
+    { placeholder: 'duration', help: 'how long to wait in the campaign queue while another node leads' },
+    parseDuration,
+  ),
   metadata,
   json,
 }

@@ -7,13 +7,15 @@ import { writeNewFiles } from '../shared/secret-files.ts'
 import { makeCertificate } from './certificate.ts'
 import { certSettings } from './settings.ts'
 
-/** Makes a certificate, and writes it beside its key. */
+/** Creates a self-signed certificate and writes it next to its key. */
 export async function cert(flags: Sources['flags']): Promise<void> {
   const { host: hosts, lifetime: lifetimeMs, out } = settingsFrom(certSettings, flags)
   if (hosts.length === 0 || out === undefined) {
     throw usageError([
-      ...(hosts.length === 0 ? ['--host is missing: the names and addresses by which clients call the service.'] : []),
-      ...(out === undefined ? ['--out is missing: the directory to write to.'] : []),
+      ...(hosts.length === 0
+        ? ['--host is missing. List the names and addresses that clients use for the service.']
+        : []),
+      ...(out === undefined ? ['--out is missing. Name the directory to write to.'] : []),
     ])
   }
   const nowMs = wallMs()
@@ -24,7 +26,7 @@ export async function cert(flags: Sources['flags']): Promise<void> {
     { path: files.cert, text: certificate, isSecret: false },
   ])
   print(
-    `${files.key} stays here: tenure serve --tls-cert ${files.cert} --tls-key ${files.key}\n` +
-      `${files.cert} is for all clients, as --ca-file. It is valid for ${hosts.join(', ')}, until ${timestamp(nowMs + lifetimeMs)}.`,
+    `Keep ${files.key} on this machine: tenure serve --tls-cert ${files.cert} --tls-key ${files.key}\n` +
+      `Give ${files.cert} to every client as --ca-file. It is valid for ${hosts.join(', ')}, until ${timestamp(nowMs + lifetimeMs)}.`,
   )
 }

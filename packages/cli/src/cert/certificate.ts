@@ -9,7 +9,7 @@ export interface CertificateRequest {
   readonly lifetimeMs: number
 }
 
-/** Clocks of clients may be behind. */
+/** Backdates notBefore by an hour, for clients whose clocks are behind. */
 const earlierMs = 3_600_000
 const oid = {
   commonName: '2.5.4.3',
@@ -21,15 +21,16 @@ const oid = {
 }
 
 /**
- * A certificate that signs itself, for a server. It is not an authority (CA:FALSE): its key can be no other server to
- * those who trust it. Its name is unique, so that a file of trusted ones can hold two while one replaces the other.
+ * Creates a self-signed server certificate and its key, both as PEM. The certificate is not a CA (CA:FALSE), so its key
+ * cannot vouch for another server to clients that trust it. Its subject is unique, so one CA file can hold both the old
+ * and the new certificate during a replacement.
  */
 export async function makeCertificate({ hosts, nowMs, lifetimeMs }: CertificateRequest) {
   const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify'])
   const certificate = new x509.Certificate()
   certificate.version = 2
   const serial = secret(16)
-  // Positive, and of full length.
+  // Keeps the serial number positive and at its full length in DER.
   serial[0] = 0x40 | ((serial[0] ?? 0) & 0x3f)
   certificate.serialNumber = new asn1.Integer({ valueHex: new Uint8Array(serial).buffer })
   const value = new asn1.Utf8String({ value: `tenure service ${serial.toString('hex').slice(0, 12)}` })
@@ -59,14 +60,14 @@ function extension(extnID: string, value: { toBER(): ArrayBuffer }, critical = f
   return new x509.Extension({ extnID, critical, extnValue: value.toBER() })
 }
 
-/** Clients look for an address among the addresses, and for a name among the names. */
+/** Clients compare an IP address only with the certificate's IP entries, and a host name only with its DNS entries. */
 function nameOf(host: string): x509.GeneralName {
   const bare = host.replaceAll(/^\[|\]$/g, '')
   if (isIP(bare) === 0) return new x509.GeneralName({ type: 2, value: host })
   return new x509.GeneralName({ type: 7, value: new asn1.OctetString({ valueHex: bytesOf(bare).buffer }) })
 }
 
-/** An IPv6 address in full, by the parser of URLs. */
+/** The bytes of an IP address. The URL parser normalizes IPv6. */
 function bytesOf(address: string): Uint8Array<ArrayBuffer> {
   if (isIP(address) === 4) return Uint8Array.from(address.split('.').map(Number))
   const short = new URL(`http://[${address}]`).hostname.slice(1, -1)

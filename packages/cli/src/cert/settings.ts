@@ -6,11 +6,14 @@ const dayMs = 86_400_000
 
 export const certSettings = {
   host: commaSetting(
-    { placeholder: 'names', help: 'the names and addresses by which clients call the service: one.example,10.0.0.7' },
+    {
+      placeholder: 'names',
+      help: 'the names and addresses that clients use for the service, separated by commas: one.example,10.0.0.7',
+    },
     hostOf,
   ),
   lifetime: setting(
-    { placeholder: 'duration', help: 'how long it is valid, at most 3650d', shownDefault: '730d' },
+    { placeholder: 'duration', help: 'how long the certificate is valid, at most 3650d', shownDefault: '730d' },
     lifetimeOf({ mostDays: 3650 }),
     730 * dayMs,
   ),

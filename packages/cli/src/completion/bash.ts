@@ -1,8 +1,8 @@
 import type { Branch, Values } from './tree.ts'
 
-/** A script that bash sources. */
+/** Returns the completion script for bash. */
 export function bashScript(branches: readonly Branch[]): string {
-  return `# Completion of tenure for bash. In ~/.bashrc: source <(tenure completion bash)
+  return `# Completion for tenure in bash. In ~/.bashrc: source <(tenure completion bash)
 _tenure() {
   local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command= flags= words= index
   COMPREPLY=()
@@ -47,11 +47,11 @@ function reply(values: Values): string[] {
   if (values === 'anything') return []
   if (values === 'files') return names('-f')
   if (values === 'directories') return names('-d')
-  // More may follow.
+  // The user continues the URL, so bash must not add a space after it.
   return ['compopt -o nospace', `COMPREPLY=($(compgen -W '${values.words.join(' ')}' -- "$current"))`]
 }
 
-/** One name to a line, whatever characters it holds. */
+/** Splits only at newlines, so file names may contain spaces. */
 function names(kind: '-f' | '-d'): string[] {
   return ['compopt -o filenames', "local IFS=$'\\n'", `COMPREPLY=($(compgen ${kind} -- "$current"))`]
 }

@@ -9,7 +9,7 @@ import { zshScript } from './zsh.ts'
 
 const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } as const
 
-/** Prints the script for a shell. */
+/** Prints the completion script for a shell. */
 export function completion(name: string, program: Command): void {
   const shell = argument('SHELL', name, oneOf(shells))
   writeOut(scripts[shell](branchesOf(program)))

@@ -1,9 +1,9 @@
 import type { Branch, Flag, Values } from './tree.ts'
 
-/** A script that fish sources. */
+/** Returns the completion script for fish. */
 export function fishScript(branches: readonly Branch[]): string {
   const first = 'complete -c tenure -n __fish_use_subcommand'
-  return `# Completion of tenure for fish. In ~/.config/fish/config.fish: tenure completion fish | source
+  return `# Completion for tenure in fish. In ~/.config/fish/config.fish: tenure completion fish | source
 complete -c tenure -f
 ${first} -l help
 ${first} -l version

@@ -2,13 +2,13 @@ import type { Command, Help } from 'commander'
 import { missedPolicies, restartPolicies } from '../run/settings.ts'
 import { logLevels } from '../serve/settings.ts'
 
-/** What a value can be. */
+/** What to complete as the value of a flag. */
 export type Values = { readonly words: readonly string[] } | 'files' | 'directories' | 'anything'
 
 export interface Flag {
   readonly name: string
   readonly help: string
-  /** Undefined: it takes no value. */
+  /** Undefined if the flag takes no value. */
   readonly values: Values | undefined
 }
 
@@ -16,9 +16,9 @@ export interface Branch {
   readonly name: string
   readonly help: string
   readonly flags: readonly Flag[]
-  /** The words that can be given without a flag, if they are known. */
+  /** The known values of the positional argument; empty if any text is allowed. */
   readonly words: readonly string[]
-  /** A program of the user's own follows after `--`. */
+  /** Whether the user's own program follows after `--`. */
   readonly takesProgram: boolean
 }
 
@@ -45,7 +45,10 @@ const valuesByPlaceholder: Readonly<Record<string, Values>> = {
   how: { words: missedPolicies },
 }
 
-/** The whole command as its parser knows it, so that nothing is completed that is not taken. */
+/**
+ * Returns one branch per command. It reads the parser's own command tree, so completion never offers what the parser
+ * would reject.
+ */
 export function branchesOf(program: Command): Branch[] {
   const help = program.createHelp()
   return help.visibleCommands(program).map((command) => ({
@@ -57,7 +60,7 @@ export function branchesOf(program: Command): Branch[] {
   }))
 }
 
-/** Those of all its members where it has some, each once. */
+/** Returns the flags of a command. A command with subcommands has the flags of all of them, each once. */
 function flagsOf(command: Command, help: Help): Flag[] {
   const all = [command, ...command.commands].flatMap((each) => help.visibleOptions(each))
   const flags = all.map(({ long, short, flags: text, description }): [string, Flag] => {

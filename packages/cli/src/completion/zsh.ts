@@ -1,9 +1,9 @@
 import type { Branch, Flag, Values } from './tree.ts'
 
-/** A script that zsh sources, or finds as `_tenure` in its function path. */
+/** Returns the completion script for zsh, to be sourced or installed as `_tenure` in the function path. */
 export function zshScript(branches: readonly Branch[]): string {
   return `#compdef tenure
-# Completion of tenure for zsh. In ~/.zshrc, after compinit: source <(tenure completion zsh)
+# Completion for tenure in zsh. In ~/.zshrc, after compinit: source <(tenure completion zsh)
 _tenure() {
   local -a commands
   commands=(

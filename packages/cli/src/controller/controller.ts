@@ -11,14 +11,12 @@ import { openChosenStore } from '../shared/store.ts'
 import { Troubles } from '../shared/troubles.ts'
 import { controllerSettings } from './settings.ts'
 
-/** Serves the resources of a cluster until a signal comes. */
+/** Runs the controller of a cluster until a signal arrives. */
 export async function controller(flags: Sources['flags']): Promise<void> {
   const settings = settingsFrom(controllerSettings, flags)
   const { cluster, namespace } = settings
   if (cluster === undefined) {
-    throw usageError([
-      '--cluster is missing, and TENURE_CLUSTER is not set. It is the name of this cluster, such as "east".',
-    ])
+    throw usageError(['--cluster is missing, and TENURE_CLUSTER is not set. Name this cluster, for example "east".'])
   }
   const log = makeLog(settings.json)
   const store = await openChosenStore(settings)
@@ -30,10 +28,10 @@ export async function controller(flags: Sources['flags']): Promise<void> {
   const scope = namespace === undefined ? 'all namespaces' : `namespace ${namespace}`
   log.info(
     { url: server.url, cluster, namespace },
-    `serves ${scope} of cluster ${cluster}, and answers on ${server.url}`,
+    `serving ${scope} of cluster ${cluster}, listening on ${server.url}`,
   )
   if (!server.isLoopback) {
-    log.warn({}, `everybody who reaches ${formatAddress(settings.listen)} may read its metrics`)
+    log.warn({}, `anyone who can reach ${formatAddress(settings.listen)} can read the metrics`)
   }
   endOnSignals(log, async () => {
     await running.stop()
@@ -58,7 +56,7 @@ function healthOf(running: Controller): object {
   return { ready: isReady, backend_healthy: isBackendHealthy, first: isFirst, summary }
 }
 
-/** Logs what happens; a failure that repeats, once. */
+/** Logs leadership changes and errors. A repeated error is logged once a minute. */
 function reporter(log: Log): RelayObserver {
   const troubles = new Troubles()
   return {

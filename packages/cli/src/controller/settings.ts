@@ -6,15 +6,19 @@ import { clusterOf, namespaceOf } from '../shared/arguments/values.ts'
 export const controllerSettings = {
   ...campaignedStoreSettings,
   cluster: setting(
-    { placeholder: 'name', help: 'the name of this cluster, which no other cluster on the same store has' },
+    { placeholder: 'name', help: 'the name of this cluster, unique among the clusters on the same store' },
     clusterOf,
   ),
   namespace: setting(
-    { placeholder: 'name', help: 'serve this namespace alone', shownDefault: 'all namespaces' },
+    { placeholder: 'name', help: 'serve only this namespace', shownDefault: 'all namespaces' },
     namespaceOf,
   ),
   listen: setting(
-    { placeholder: 'address', help: 'where to answer; :4050 is every address', shownDefault: '127.0.0.1:4050' },
+    {
+      placeholder: 'address',
+      help: 'the address to listen on; :4050 is every address',
+      shownDefault: '127.0.0.1:4050',
+    },
     parseAddress,
     { host: '127.0.0.1', port: 4050 },
   ),

@@ -1,6 +1,6 @@
 import type { CallOptions, LeaseRecord, LeaseStore } from 'tenure'
 
-/** The way from a candidate to its store. Cut, no call gets there and nothing comes back. */
+/** The network link between a candidate and its store. While it is cut, no call arrives and no answer returns. */
 export class Cable {
   isCut = false
   readonly store: LeaseStore

@@ -1,19 +1,19 @@
-/** One candidate of `tenure demo`, in a process of its own. It campaigns, and reports to its parent. */
+/** One candidate of `tenure demo`, in its own process. It campaigns and reports to its parent. */
 import { messageOf } from '@tenure/internal/message'
 import { Elector, type ElectionEvent, type Explanation } from 'tenure'
 import { fileStore } from 'tenure/stores/file'
 import { every, now } from '../shared/clock.ts'
 import { Cable } from './cable.ts'
 
-/** What its parent can make a candidate do. */
+/** An order from the parent process. */
 export type CandidateOrder = 'stop' | 'cut' | 'mend'
 
-/** What a candidate reports; all processes read `atMs` from the same clock. */
+/** A report to the parent process. `atMs` is on a clock that all processes of the machine share. */
 export type Report = { readonly atMs: number } & (
   | {
       readonly type: 'status'
       readonly isLeader: boolean
-      /** Of the last record seen. */
+      /** The term of the last record seen; 0 if there is none. */
       readonly term: number
       readonly leaseEndsInMs: number
       readonly summary: string
@@ -39,7 +39,7 @@ const elector = new Elector({
 function onEvent(event: ElectionEvent): void {
   if (event.type === 'elected') report({ type: 'elected', term: event.term })
   if (event.type === 'lost') report({ type: 'lost', term: event.term, reason: event.reason })
-  // It gets no answers while it is cut off: that is not news.
+  // While the link is cut every call fails, so these errors are not worth reporting.
   if ((event.type === 'error' || event.type === 'renew-failed') && !cable.isCut) {
     report({ type: 'error', message: messageOf(event.error) })
   }
@@ -51,11 +51,11 @@ function reportStatus(): void {
   report({ type: 'status', isLeader, term: elector.leader()?.term ?? 0, leaseEndsInMs, summary: inShort(explanation) })
 }
 
-/** The usual cases in words that fit into a line of 80 columns; the library's own words for all others. */
+/** Describes the usual states within 80 columns. Other states use the library's summary. */
 function inShort({ phase, isLeader, term, leader, leaseEndsInMs = 0, summary }: Explanation): string {
   const left = `${(leaseEndsInMs / 1000).toFixed(1)} s`
-  if (cable.isCut && isLeader) return `leads term ${term}, hears nothing: stops in ${left}`
-  if (cable.isCut) return 'hears nothing, and does not lead'
+  if (cable.isCut && isLeader) return `leads term ${term}, cut off: stops in ${left}`
+  if (cable.isCut) return 'cut off, does not lead'
   if (isLeader) return `leads term ${term}: ${left} unless renewed`
   if (phase === 'standby' && leader) return `waits for ${leader.holder}, term ${leader.term}: ${left} unless renewed`
   return summary
@@ -75,9 +75,9 @@ process.on('message', (order: CandidateOrder) => {
   if (order === 'stop') void stop()
   else cable.isCut = order === 'cut'
 })
-// Without its parent, nothing else would end it.
+// Without its parent, nothing else would stop this process.
 process.on('disconnect', () => process.exit())
-// Ctrl-C reaches the whole group; the parent decides what to do.
+// Ctrl-C reaches the whole process group. The parent decides how to stop its candidates.
 process.on('SIGINT', () => {})
 
 elector.start()

@@ -9,7 +9,7 @@ import { demoSettings } from './settings.ts'
 const keys: Readonly<Record<string, Harm>> = { k: 'kill', p: 'pause', c: 'cut', s: 'stop' }
 const signals = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 
-/** Runs three candidates, and harms the leader every few seconds or when a key is pressed. */
+/** Runs three candidates and injects a fault into the leader every few seconds, or when a key is pressed. */
 export function demo(flags: Sources['flags']): void {
   const live = process.stdout.isTTY
   const { endAfter, harmEvery } = settingsFrom(demoSettings, flags)
@@ -25,7 +25,7 @@ export function demo(flags: Sources['flags']): void {
     if (live) screen.add(line)
     else print(line)
   }
-  // The next harm counts from an election, so that each can be watched to its end.
+  // The next fault is timed from an election, so that each failover can be watched to its end.
   const fleet = new Fleet(log, () => (nextAtMs = machineMs() + harmEvery))
   const screen = new FleetScreen(fleet)
 
@@ -38,7 +38,7 @@ export function demo(flags: Sources['flags']): void {
     if (nowMs >= startedAtMs + endAfterMs) return void end(0)
     const next = order[harmed % order.length] ?? 'kill'
     const words = next === 'cut' ? 'cut off' : next
-    screen.draw(nextAtMs === Infinity ? '' : `by itself: ${words} in ${seconds(Math.max(0, nextAtMs - nowMs))}`)
+    screen.draw(nextAtMs === Infinity ? '' : `automatic: ${words} in ${seconds(Math.max(0, nextAtMs - nowMs))}`)
     if (nowMs < nextAtMs) return
     harmed += 1
     harm(next)
@@ -53,13 +53,13 @@ export function demo(flags: Sources['flags']): void {
     process.exit(code)
   }
 
-  // However this program ends, it leaves a clean terminal and no processes.
+  // Restore the terminal and end all candidates no matter how this program exits.
   process.on('exit', () => {
     screen.close()
     fleet.endNow()
   })
   for (const [signal, code] of Object.entries(signals)) process.on(signal, () => void end(code))
-  // The reader of this output is gone.
+  // Nobody reads the output any more.
   process.stdout.on('error', () => void end(0))
   if (live) {
     screen.open()
@@ -69,7 +69,7 @@ export function demo(flags: Sources['flags']): void {
       if (key === 'q' || key === interruptKey) void end(0)
     })
   } else {
-    print('Tenure: three processes, one leader. They share a folder of this machine; no server runs.')
+    print('Tenure: three processes, one leader. They share a local folder; there is no server.')
   }
   fleet.start()
   const stopTicking = every(100, tick)

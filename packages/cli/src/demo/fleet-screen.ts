@@ -3,7 +3,7 @@ import { leaseDurationMs, machineMs, seconds, type Fleet, type Member } from './
 
 const barWidth = 20
 
-/** The fleet as a live picture. */
+/** Draws the fleet on a terminal and updates it in place. */
 export class FleetScreen {
   readonly #screen = new Screen()
   readonly #history: string[] = []
@@ -26,16 +26,16 @@ export class FleetScreen {
     this.draw()
   }
 
-  /** `next` is what happens by itself, and when. */
+  /** `next` announces the next automatic fault. */
   draw(next = ''): void {
     const { members } = this.#fleet
     const above = [
-      bold('Tenure: three processes, one leader') + dim('  (they share a folder; no server runs)'),
+      bold('Tenure: three processes, one leader') + dim('  (they share a folder; there is no server)'),
       `The leader holds a lease of ${seconds(leaseDurationMs)} and renews it every second.`,
-      'When it is gone, another takes over, with a higher term: whatever the old one',
-      'still sends can be told from what the new one sends.',
+      'When it fails, another takes over with a higher term, so that a resource can',
+      'tell a late write of the old leader from a write of the new one.',
       '',
-      dim('name     pid      role      term  lease: how long it may lead, or must wait'),
+      dim('name     pid      role      term  lease: how long it may lead or must wait'),
       ...members.map(row),
       '',
       ...members.map(({ name, condition, status }) => {
@@ -57,10 +57,10 @@ export class FleetScreen {
 }
 
 function row({ name, child, condition, leads, status }: Member): string {
-  if (!child || condition === 'gone') return dim(`${name}   -        gone, starts again in a moment`)
+  if (!child || condition === 'gone') return dim(`${name}   -        gone, restarts shortly`)
   const pid = String(child.pid).padEnd(9)
   const term = String(status?.term || '-').padStart(4)
-  // What was left at its last report, less the time since: a paused process reports nothing, but its lease runs out.
+  // A paused process sends no reports, but its lease keeps running down. So subtract the time since its last report.
   const leftMs = status ? Math.max(0, status.leaseEndsInMs - (machineMs() - status.atMs)) : 0
   const left = `${bar(leftMs / leaseDurationMs, barWidth)} ${seconds(leftMs)}`
   const line = (role: string) => `${name}   ${pid}${role.padEnd(10)}${term}  ${left}`

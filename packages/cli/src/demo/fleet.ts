@@ -1,4 +1,4 @@
-/** Starts three candidates as real processes, harms them, and measures what follows. */
+/** Starts three candidates as real processes, injects faults, and measures the failover times. */
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -12,7 +12,7 @@ export const leaseDurationMs = 3_000
 const absenceMs = leaseDurationMs * 1.5
 const restartMs = 1_500
 
-/** What can be done to the leader, and what has then been done to it. */
+/** The faults that can be injected into the leader, each with its past participle for the log. */
 export const harms = { kill: 'killed', pause: 'paused', cut: 'cut off', stop: 'stopped' } as const
 
 export type Harm = keyof typeof harms
@@ -21,7 +21,7 @@ export interface Member {
   readonly name: string
   child: ChildProcess | undefined
   condition: 'runs' | 'paused' | 'cut off' | 'stopping' | 'gone'
-  /** The term it leads, as it reports; 0 if none. */
+  /** The term in which this member says it leads; 0 if it does not lead. */
   leads: number
   status: Extract<Report, { type: 'status' }> | undefined
 }
@@ -62,16 +62,16 @@ export class Fleet {
     for (const member of this.members) this.#spawn(member)
   }
 
-  /** Does something to the leader. */
+  /** Injects a fault into the current leader. */
   harm(harm: Harm): void {
     const leader = this.members.find(({ leads, condition }) => leads > 0 && condition === 'runs')
-    if (!leader) return this.#log('nobody leads right now: wait for the next leader')
+    if (!leader) return this.#log('no leader right now: wait for the next election')
     this.#pending = { harm, name: leader.name, term: leader.leads, atMs: machineMs() }
     this.#log(`${harms[harm]} ${leader.name}, the leader of term ${leader.leads}${notes[harm]}`)
     this.#act(harm, leader)
   }
 
-  /** Ends every process, then removes what they shared. */
+  /** Kills every candidate and waits for it, then removes the shared folder. */
   async end(): Promise<void> {
     this.#ended = true
     for (const cancel of this.#timers) cancel()
@@ -82,7 +82,7 @@ export class Fleet {
     this.endNow()
   }
 
-  /** The same without waiting, for a program that is about to exit. */
+  /** Like end(), but without waiting, for a program that is about to exit. */
   endNow(): void {
     for (const { child } of this.members) child?.kill('SIGKILL')
     rmSync(this.#directory, { recursive: true, force: true, maxRetries: 3 })
@@ -91,22 +91,23 @@ export class Fleet {
   #act(harm: Harm, leader: Member): void {
     const { child } = leader
     switch (harm) {
-      // The process cannot clean up. The kernel closes its socket, which the others notice.
+      // A killed process cannot clean up. The kernel closes its socket, which the other candidates notice.
       case 'kill':
         leader.condition = 'gone'
         child?.kill('SIGKILL')
         return
-      // It is alive but does not run, so the others must wait until its lease has run out.
+      // A paused process is alive but does not run, so the others must wait until its lease expires.
       case 'pause':
         leader.condition = 'paused'
         child?.kill('SIGSTOP')
-        return this.#bringBack(leader, 'goes on', () => child?.kill('SIGCONT'))
-      // It runs, but no call of its store is answered: it must notice by its own clock that it no longer leads.
+        return this.#bringBack(leader, 'continues', () => child?.kill('SIGCONT'))
+      // A process that is cut off still runs, but its store calls get no answer. Only its own clock tells it that it no
+      // longer leads.
       case 'cut':
         leader.condition = 'cut off'
         order(child, 'cut')
         return this.#bringBack(leader, 'reaches its store again', () => order(child, 'mend'))
-      // A clean stop releases the lease, so nobody has to wait.
+      // A clean stop releases the lease, so no candidate has to wait.
       case 'stop':
         leader.condition = 'stopping'
         return order(child, 'stop')
@@ -125,7 +126,7 @@ export class Fleet {
 
   #spawn(member: Member): void {
     const args = [this.#directory, member.name, String(leaseDurationMs)]
-    // Beside this program, as it was built.
+    // The build puts candidate.js next to this file.
     const child = fork(fileURLToPath(new URL('candidate.js', import.meta.url)), args, {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
@@ -133,7 +134,7 @@ export class Fleet {
     this.#log(`${member.name} starts as process ${child.pid}`)
     child.on('message', (report: Report) => this.#take(member, report))
     child.stderr?.setEncoding('utf8').on('data', (text: string) => this.#log(`${member.name}: ${text.trim()}`))
-    // Sending to a process that just died fails; its exit is handled below.
+    // Sending to a process that has just died fails. The exit handler below covers that case.
     child.on('error', () => {})
     child.once('exit', () => {
       Object.assign(member, { child: undefined, condition: 'gone', leads: 0, status: undefined })
@@ -148,7 +149,7 @@ export class Fleet {
     if (report.type === 'lost') {
       member.leads = 0
       if (report.reason !== 'stopped')
-        this.#log(`${member.name} knows that it lost term ${report.term} (${report.reason})`)
+        this.#log(`${member.name} noticed that it lost term ${report.term} (${report.reason})`)
     }
     if (report.type === 'elected') {
       member.leads = report.term
@@ -181,8 +182,8 @@ export class Fleet {
 
 const notes: Readonly<Record<Harm, string>> = {
   kill: '',
-  pause: ': its lease must run out',
-  cut: ': its lease must run out',
+  pause: ': its lease must expire first',
+  cut: ': its lease must expire first',
   stop: '',
 }
 

@@ -4,26 +4,26 @@ import { formatDuration } from '../shared/arguments/durations.ts'
 import { shortTime } from '../shared/output.ts'
 import type { ClockRate, Latency, Overhearing, Watching } from './examination.ts'
 
-/** What was found. */
+/** The measurements that a diagnosis is based on. */
 export interface Findings {
   readonly renew: Latency
-  /** How often the lease was lost. */
+  /** How many times the probe election lost its lease. */
   readonly lost: number
   readonly clock: ClockRate | undefined
   readonly watching: Watching
   readonly timings: Timings
-  /** What is wrong with the server's settings. */
+  /** Problems with the server's settings. */
   readonly settings: readonly Finding[]
 }
 
-/** What follows for leases of the chosen length. */
+/** The verdict for leases of the chosen duration. */
 export interface Diagnosis {
   readonly verdict: 'safe' | 'tight' | 'unsafe' | 'readable'
-  /** Why, and what to do: each a sentence or two. */
+  /** Why, and what to do. Each is one or two sentences. */
   readonly reasons: readonly string[]
 }
 
-/** Whether leases of that length hold with a store at that distance. */
+/** Judges whether leases of the chosen duration hold with a store this slow. */
 export function diagnose({ renew, lost, clock, watching, timings, settings }: Findings): Diagnosis {
   const about = (risk: Finding['risk']) => settings.filter((found) => found.risk === risk).map(({ text }) => text)
   const unsafe = about('unsafe')
@@ -32,30 +32,32 @@ export function diagnose({ renew, lost, clock, watching, timings, settings }: Fi
   const slow = `1 renewal in 100 takes ${shortTime(renew.p99Ms)}, and with a lease of ${formatDuration(leaseDurationMs)}`
   const longer = `Choose --ttl ${formatDuration(enoughMs(renew.p99Ms, timings))} or longer.`
   if (renew.p99Ms > boundMs) {
-    unsafe.push(`${slow} it counts as failed after ${shortTime(boundMs)}: leaders would lose their leases. ${longer}`)
+    unsafe.push(`${slow} a renewal times out after ${shortTime(boundMs)}: leaders would lose their leases. ${longer}`)
   } else if (renew.p99Ms > boundMs / 2) {
-    tight.push(`${slow} it may take ${shortTime(boundMs)}: a slow moment costs a second try. ${longer}`)
+    tight.push(`${slow} a renewal may take ${shortTime(boundMs)}: a slow moment costs a retry. ${longer}`)
   }
   if (renew.failed > 0) {
     const text = `${renew.failed} of ${renew.calls} renewals failed.`
-    if (renew.failed * 10 > renew.calls) unsafe.push(`${text} Look for what fails before you rely on it.`)
-    else tight.push(`${text} Leaders try again, but look for what fails.`)
+    if (renew.failed * 10 > renew.calls) unsafe.push(`${text} Find the cause before you rely on this store.`)
+    else tight.push(`${text} Leaders retry, but find the cause.`)
   }
   if (lost > 0) {
     const often = lost === 1 ? 'once' : `${lost} times`
-    unsafe.push(`Its lease ran out ${often} before a renewal arrived: leaders would have to stop their work.`)
+    unsafe.push(`The lease expired ${often} before a renewal arrived: leaders would have to stop their work.`)
   }
   if (clock && Math.abs(clock.rate - 1) - clock.uncertainty > driftRatio) {
     const percent = ((clock.rate - 1) * 100).toFixed(1)
     const allowed = `${driftRatio * 100} %`
-    unsafe.push(`Its clock runs ${percent} % off ours, and leases allow ${allowed}: mend the clock that is wrong.`)
+    unsafe.push(
+      `The store's clock rate is off by ${percent} %, and leases tolerate ${allowed}: fix the clock that is wrong.`,
+    )
   }
-  if ('why' in watching) tight.push(`Without a watch takeovers wait for the next poll: ${watching.why}.`)
+  if ('why' in watching) tight.push(`Without a watch, takeovers wait for the next poll: ${watching.why}.`)
   if (unsafe.length > 0) return { verdict: 'unsafe', reasons: [...unsafe, ...tight] }
   return { verdict: tight.length > 0 ? 'tight' : 'safe', reasons: tight }
 }
 
-/** What can be said about an election that somebody else leads, without a single write. */
+/** Judges an election that another process leads, without a single write. */
 export function diagnoseReads(read: Latency, watching: Overhearing, timings: Timings): Diagnosis {
   const reasons: string[] = []
   const boundMs = timings.answerBoundMs
@@ -63,19 +65,21 @@ export function diagnoseReads(read: Latency, watching: Overhearing, timings: Tim
   if (isSlow) {
     const lease = formatDuration(timings.leaseDurationMs)
     reasons.push(
-      `1 read in 100 takes ${shortTime(read.p99Ms)}, and with a lease of ${lease} a renewal counts as failed after ${shortTime(boundMs)}. Choose --ttl ${formatDuration(enoughMs(read.p99Ms, timings))} or longer.`,
+      `1 read in 100 takes ${shortTime(read.p99Ms)}, and with a lease of ${lease} a renewal times out after ${shortTime(boundMs)}. Choose --ttl ${formatDuration(enoughMs(read.p99Ms, timings))} or longer.`,
     )
   }
-  if (read.failed > 0) reasons.push(`${read.failed} of ${read.calls} reads failed. Look for what fails.`)
+  if (read.failed > 0) reasons.push(`${read.failed} of ${read.calls} reads failed. Find the cause.`)
   if ('why' in watching) {
-    reasons.push(`The watch does not work, or the leader is gone: ${watching.why}. Ask tenure watch who leads.`)
+    reasons.push(
+      `The watch does not work, or the leader is gone: ${watching.why}. Run "tenure watch" to see who leads.`,
+    )
   }
   return { verdict: isSlow || read.failed * 10 > read.calls ? 'unsafe' : 'readable', reasons }
 }
 
 const niceSeconds = [1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1_800, 3_600]
 
-/** The shortest lease, in a round number, whose renewals may take twice as long as they did. */
+/** The shortest round lease duration that leaves renewals twice the measured time. */
 function enoughMs(p99Ms: number, { leaseDurationMs, answerBoundMs }: Timings): number {
   const neededMs = (p99Ms * 2 * leaseDurationMs) / answerBoundMs
   return (niceSeconds.find((seconds) => seconds * 1_000 >= neededMs) ?? Math.ceil(neededMs / 1_000)) * 1_000

@@ -29,7 +29,7 @@ type Rights = LeaseRights | MulticlusterRights
 
 const mostDoctors = 20
 
-/** Examines a store, and prints each finding as soon as there is one. */
+/** Probes a store and prints each result as soon as it is known. */
 export async function doctor(flags: Sources['flags']): Promise<void> {
   const settings = settingsFrom(doctorSettings, flags)
   const timings = inWords(() => resolveTimings({ leaseDurationMs: settings.ttl }))
@@ -54,7 +54,7 @@ async function examine(
   const url = redactedUrl(settings.store ?? '')
   const { expiry, terms } = store
   const judges = expiry === 'own-clock' ? 'the store judges' : 'candidates judge'
-  tell('store', `${url.replace(/:$/, '')}: ${judges} that a lease ran out; terms ${terms ? 'last' : 'do not last'}`)
+  tell('store', `${url.replace(/:$/, '')}: ${judges} lease expiry; terms ${terms ? 'are durable' : 'are not durable'}`)
   const names = elections(settings)
   const rights = await rightsIn(store, names[0] ?? '', settings)
   if (rights) tell('rights', rightsText(rights))
@@ -95,12 +95,12 @@ async function examine(
     } else print(`\n${diagnosisText(diagnosis, timings)}`)
     return diagnosis
   } finally {
-    // Even when something failed on the way; if this fails too, the lease runs out by itself.
+    // Release even when a step failed. If the release fails too, the lease expires.
     await patient.release().catch(() => {})
   }
 }
 
-/** What is wrong with the settings of the store's server, where the store can find out. */
+/** Returns problems with the server's settings; undefined if the store cannot inspect them. */
 async function inspect(store: LeaseStore, { timeout }: Settings): Promise<readonly Finding[] | undefined> {
   if (!('inspect' in store)) return undefined
   return within(timeout, (call) => (store as InspectableStore).inspect(call))
@@ -113,11 +113,11 @@ interface Examined {
   readonly tell: (what: string, text: string) => void
 }
 
-/** All that can be found out without writing, about an election that somebody leads. */
+/** Measures an election that another process leads, without writing to it. */
 async function lookOn(patient: Patient, leader: LeaseRecord, examined: Examined): Promise<Diagnosis> {
   const { settings, timings, found, tell } = examined
   const { holder, term } = leader
-  tell('led', `by ${printable(holder)} in term ${term}, so it is only read and watched`)
+  tell('led', `by ${printable(holder)} in term ${term}, so the doctor only reads and watches`)
   const read = await measure(settings.calls, () => patient.read())
   tell('latency', `read ${latencyText(read)}`)
   const watch = await overhearing(patient, leader)
@@ -129,22 +129,22 @@ async function lookOn(patient: Patient, leader: LeaseRecord, examined: Examined)
 }
 
 /**
- * Always the same few, each for one doctor at a time: a name can be given the right or the definition that it needs, and
- * what stays behind where a store cannot forget does not grow with every run.
+ * The names of the probe elections, one per doctor that runs at a time. They are fixed so that an operator can grant
+ * rights or define an election for them. Fixed names also bound what is left behind in stores that cannot forget.
  */
 function elections({ election }: Settings): string[] {
   if (election !== undefined) return [election]
   return ['tenure-doctor', ...Array.from({ length: mostDoctors - 1 }, (_, index) => `tenure-doctor-${index + 2}`)]
 }
 
-/** What an API server allows this user; other stores show it by what they refuse. */
+/** Returns the rights that an API server grants this user. Other stores show missing rights only by refusing a call. */
 async function rightsIn(store: LeaseStore, election: string, { timeout }: Settings): Promise<Rights | undefined> {
   return isKubernetes(store) ? within<Rights | undefined>(timeout, (call) => store.rights(election, call)) : undefined
 }
 
 function forbidden({ missing }: Rights, { election }: Settings): CommandError {
   const text = missing?.message ?? ''
-  const other = 'If its Role is limited to some Leases, name one of them with --election.'
+  const other = 'If the Role is limited to some Leases, name one of them with --election.'
   return new CommandError(election === undefined ? `${text}\n${other}` : text, exitCodes.unavailable, {
     cause: missing,
   })
@@ -153,11 +153,14 @@ function forbidden({ missing }: Rights, { election }: Settings): CommandError {
 interface Admitted {
   readonly patient: Patient
   readonly connectMs: number
-  /** The record of the running leader, which is left alone. */
+  /** The record of the running leader, which the doctor does not disturb. */
   readonly leader?: LeaseRecord
 }
 
-/** The first one whose lease is free; or the one that was named, if somebody leads it and `mayLookOn`. */
+/**
+ * Returns the first probe election whose lease is free. If the election was named, another process leads it, and
+ * `mayLookOn` is true, returns that one together with its leader.
+ */
 async function admit(
   patients: readonly Patient[],
   onConnected: (tookMs: number) => void,
@@ -175,7 +178,7 @@ async function admit(
   throw refusal
 }
 
-/** The second signal ends it at once, and then the lease runs out by itself. */
+/** The first signal releases the leases. A second one exits at once, and the lease expires. */
 function releaseOnSignals(patients: readonly Patient[]): void {
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
@@ -190,11 +193,11 @@ function latencyText({ medianMs, p99Ms, calls, failed }: Latency): string {
 }
 
 function clockText(clock: ClockRate | undefined, { driftRatio }: Timings): string {
-  if (!clock) return 'not compared: the answers of this store hold no time of its own'
+  if (!clock) return 'not compared: this store does not report its own time'
   const percent = (share: number) => `${(share * 100).toFixed(2).replace(/^-(?=0\.00$)/, '')} %`
-  const off = `${percent(clock.rate - 1)} off the speed of ours (give or take ${percent(clock.uncertainty)})`
-  const ofDay = `Its time of day differs by ${shortTime(Math.abs(clock.aheadMs))}, which does not matter`
-  return `${off}; ${percent(driftRatio)} is allowed. ${ofDay}`
+  const off = `rate differs by ${percent(clock.rate - 1)} (±${percent(clock.uncertainty)})`
+  const ofDay = `Time of day differs by ${shortTime(Math.abs(clock.aheadMs))}, which does not matter`
+  return `${off}; up to ${percent(driftRatio)} is tolerated. ${ofDay}`
 }
 
 function rightsText(rights: Rights): string {
@@ -213,11 +216,14 @@ function watchText(watch: Watching): string {
 }
 
 function settingsText(findings: readonly Finding[]): string {
-  if (findings.length === 0) return 'nothing is wrong with those of the server'
-  return `${counted(findings.length, 'thing')} to know about those of the server, see below`
+  if (findings.length === 0) return 'no problems with the settings of the server'
+  return `${counted(findings.length, 'problem')} with the settings of the server, see below`
 }
 
-/** What follows from the lease; on Kubernetes, for the style that renews at client-go's pace too. */
+/**
+ * Describes the timings for the chosen lease. On Kubernetes it adds those of LeaderElector, which renews at client-go's
+ * pace.
+ */
 function timingsTexts(timings: Timings, hasTwoPaces: boolean): (readonly [string, string])[] {
   const { leaseDurationMs } = timings
   const lease = `lease ${formatDuration(leaseDurationMs)}:`
@@ -230,11 +236,11 @@ function timingsTexts(timings: Timings, hasTwoPaces: boolean): (readonly [string
 }
 
 function paceText({ renewIntervalMs, renewDeadlineMs, answerBoundMs }: Timings): string {
-  const answer = `${shortTime(answerBoundMs)} for each answer`
-  return `renewed every ${shortTime(renewIntervalMs)}, ${answer}, leadership ends after ${shortTime(renewDeadlineMs)} without one`
+  const answer = `call timeout ${shortTime(answerBoundMs)}`
+  return `renewed every ${shortTime(renewIntervalMs)}, ${answer}, leadership ends after ${shortTime(renewDeadlineMs)} without a renewal`
 }
 
-/** Without what may be infinite, which JSON does not know. */
+/** Omits timings that may be infinite, which JSON cannot express. */
 function jsonTimings({ leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio }: Timings) {
   return { leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryIntervalMs, driftRatio }
 }
@@ -242,10 +248,10 @@ function jsonTimings({ leaseDurationMs, renewIntervalMs, renewDeadlineMs, retryI
 function diagnosisText({ verdict, reasons }: Diagnosis, { leaseDurationMs }: Timings, election = ''): string {
   const ttl = formatDuration(leaseDurationMs)
   const head = {
-    safe: `Safe: leases of ${ttl} hold with this store, from here.`,
-    tight: `Safe, with something to know about leases of ${ttl} with this store, from here:`,
-    unsafe: `Not safe: leases of ${ttl} do not hold with this store, from here.`,
-    readable: `${reasons.length === 0 ? 'Rights, reads and watch are in order.' : 'Rights are in order, and more is to be known, below.'} Whether leases of ${ttl} hold is measured while nobody leads ${election}.`,
+    safe: `Safe: leases of ${ttl} hold with this store, measured from this machine.`,
+    tight: `Safe, with warnings about leases of ${ttl} with this store, measured from this machine:`,
+    unsafe: `Not safe: leases of ${ttl} do not hold with this store, measured from this machine.`,
+    readable: `${reasons.length === 0 ? 'Rights, reads and the watch are in order.' : 'Rights are in order, with the warnings below.'} To measure whether leases of ${ttl} hold, run this while nobody leads ${election}.`,
   }[verdict]
   return [head, ...reasons].join('\n')
 }

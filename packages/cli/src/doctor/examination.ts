@@ -4,7 +4,7 @@ import { failureOf } from '../shared/failures.ts'
 import { isService } from '../shared/store.ts'
 import type { Patient, Timed } from './patient.ts'
 
-/** Times of calls. */
+/** Latency statistics of repeated calls. */
 export interface Latency {
   readonly calls: number
   readonly failed: number
@@ -13,18 +13,18 @@ export interface Latency {
   readonly worstMs: number
 }
 
-/** How fast the store's clock runs, compared with ours; `uncertainty` is how far that may be off. */
+/** The rate of the store's clock relative to ours. `uncertainty` is how far `rate` may be off. */
 export interface ClockRate {
   readonly rate: number
   readonly uncertainty: number
-  /** How far its time of day is ahead of ours. Nothing depends on it. */
+  /** How far the store's time of day is ahead of ours. No verdict depends on it. */
   readonly aheadMs: number
 }
 
-/** How soon a watch shows a change; or why it does not. */
+/** How soon a watch shows a change, or why it does not. */
 export type Watching = { readonly medianMs: number } | { readonly why: string }
 
-/** The same, where somebody else writes the changes. */
+/** Whether a watch shows another leader's renewals, or why not. */
 export type Overhearing = { readonly works: true } | { readonly why: string }
 
 const longestMeasuringMs = 10_000
@@ -32,10 +32,10 @@ const fewestCalls = 5
 const watchedChanges = 5
 const longestWatchMs = 5_000
 const longestOverhearingMs = 30_000
-/** Less would be lost in the noise of the calls. */
+/** Over a shorter span, the latency of the calls would drown the difference. */
 const shortestClockMs = 2_000
 
-/** Calls again and again, one after another. A call that fails is counted; too many of them end it. */
+/** Makes `calls` calls, one after another. A failed call is counted; throws if all calls fail. */
 export async function measure(calls: number, call: () => Promise<Timed<unknown>>): Promise<Latency> {
   const times: number[] = []
   const startedAtMs = now().machineMs
@@ -58,13 +58,16 @@ export async function measure(calls: number, call: () => Promise<Timed<unknown>>
   return { calls: times.length + failed, failed, medianMs: rank(0.5), p99Ms: rank(0.99), worstMs: rank(1) }
 }
 
-/** A service writes its own time into each renewal; other stores keep ours. */
+/**
+ * Measures the rate of the store's clock. Only a service writes its own time into a renewal; for other stores this
+ * returns undefined.
+ */
 export async function clockRate(patient: Patient): Promise<ClockRate | undefined> {
   if (!isService(patient.store)) return undefined
   const look = async () => {
     const sentAtMs = now().machineMs
     const { answer } = await patient.renew()
-    // It was written at some moment in between.
+    // The service wrote the record at some moment between sending and answer.
     const tookMs = now().machineMs - sentAtMs
     return { theirMs: answer.renewedAt, ourMs: sentAtMs + tookMs / 2, ourWallMs: wallMs() - tookMs / 2, tookMs }
   }
@@ -77,13 +80,16 @@ export async function clockRate(patient: Patient): Promise<ClockRate | undefined
   const spanMs = last.ourMs - first.ourMs
   return {
     rate: (last.theirMs - first.theirMs) / spanMs,
-    // Theirs come in whole milliseconds.
+    // The service reports whole milliseconds.
     uncertainty: (first.tookMs / 2 + last.tookMs / 2 + 2) / spanMs,
     aheadMs: last.theirMs - last.ourWallMs,
   }
 }
 
-/** Renews, and measures how long a watch takes to show it. Not by `observe`, which polls where a watch fails. */
+/**
+ * Renews the lease and measures how long a watch takes to show it. It does not use `observe`, which falls back to
+ * polling when a watch fails.
+ */
 export async function watching(patient: Patient): Promise<Watching> {
   const { store, election } = patient
   if (!store.watch) return { why: 'this store cannot be watched' }
@@ -94,7 +100,7 @@ export async function watching(patient: Patient): Promise<Watching> {
     const records = store.watch(election, { signal: end.signal })[Symbol.asyncIterator]()
     const first = await records.next()
     while (!first.done && times.length < watchedChanges) {
-      // The time of the answer is part of it: the leader learns of the renewal when others do.
+      // Measure from sending, because the renewal may take effect before its answer arrives.
       const sentAtMs = now().machineMs
       const [{ answer }] = await Promise.all([patient.renew(), seen(records, sentAtMs, times)])
       if (end.signal.aborted || answer.released) break
@@ -109,7 +115,10 @@ export async function watching(patient: Patient): Promise<Watching> {
   return { medianMs: times.toSorted((one, other) => one - other)[Math.floor(times.length / 2)] ?? 0 }
 }
 
-/** Whether a watch shows the leader's next renewal, which comes within its lease. How late it does is unknown. */
+/**
+ * Checks whether a watch shows the leader's next renewal, which must come within its lease. The delay cannot be
+ * measured, because only the leader knows when it sent the renewal.
+ */
 export async function overhearing({ store, election }: Patient, leader: LeaseRecord): Promise<Overhearing> {
   if (!store.watch) return { why: 'this store cannot be watched' }
   const end = new AbortController()
@@ -117,7 +126,7 @@ export async function overhearing({ store, election }: Patient, leader: LeaseRec
   const cancel = setTimer(patienceMs, () => end.abort())
   try {
     const records = store.watch(election, { signal: end.signal })[Symbol.asyncIterator]()
-    // The first is the current state.
+    // The first item is the current state, the second is a renewal.
     for (let times = 0; times < 2; times++) {
       if ((await records.next()).done)
         return { why: `it showed no renewal within ${patienceMs / 1_000} s, if there was one` }

@@ -5,7 +5,7 @@ import { now, randomId } from '../shared/clock.ts'
 import { failureOf } from '../shared/failures.ts'
 import { printable } from '../shared/output.ts'
 
-/** One call, and how long its answer took. */
+/** The answer to one call, and how long it took. */
 export interface Timed<T> {
   readonly answer: T
   readonly tookMs: number
@@ -16,11 +16,11 @@ interface PatientOptions {
   readonly holder: string
   readonly timings: Timings
   readonly timeoutMs: number
-  /** Whether the election is the doctor's alone, so that nothing of it is to stay. */
+  /** Whether only the doctor uses this election, so its record is removed at the end. */
   readonly forgets: boolean
 }
 
-/** An election of the doctor's own, in the store that is examined. */
+/** The doctor's probe election in the store under test. */
 export class Patient {
   readonly election: string
   readonly store: LeaseStore
@@ -48,7 +48,7 @@ export class Patient {
     return this.#timings.renewIntervalMs
   }
 
-  /** How often its lease was lost, although it was renewed. */
+  /** How many times the lease was lost although it was renewed in time. */
   get lost(): number {
     return this.#lost
   }
@@ -57,7 +57,9 @@ export class Patient {
     return this.#time('read', () => within(this.#timeoutMs, (call) => this.store.read(this.election, call)))
   }
 
-  /** `before` is what a read has shown. Gives the reason if there is no lease. */
+  /**
+   * Campaigns once. `before` is the record that a read has returned. Returns the reason if the lease was not granted.
+   */
   async acquire(before: LeaseRecord | undefined): Promise<CommandError | undefined> {
     const { election } = this
     const { leaseDurationMs } = this.#timings
@@ -71,20 +73,24 @@ export class Patient {
     if (!answer.ok) {
       const { record } = answer
       const why =
-        record && !record.released ? `${printable(record.holder)} leads it in term ${record.term}` : 'nobody leads it'
-      const text = `The store grants no lease of ${election}: ${why}. Choose another one with --election.`
+        record && !record.released ? `${printable(record.holder)} leads it in term ${record.term}` : 'it has no leader'
+      const text = `The store did not grant a lease for ${election}: ${why}. Choose another election with --election.`
       return new CommandError(text, exitCodes.unavailable)
     }
     this.#hold(claim, answer.record)
     return undefined
   }
 
-  /** A lost lease is acquired again and counts as lost; how long the answer took is worth knowing all the same. */
+  /**
+   * Renews the lease. A lost lease is counted in `lost` and acquired again; the time that the answer took is returned
+   * in both cases.
+   */
   async renew(): Promise<Timed<LeaseRecord>> {
     const held = this.#held
-    if (!held) throw refused('holds no lease')
+    if (!held) throw refused('lost the lease of this run')
     let { answer, tookMs } = await this.#renew(held)
-    // An earlier renewal whose answer was lost has changed the version.
+    // An earlier renewal took effect, but its answer was lost. So the record has a newer version than the one held
+    // here.
     const isNewer = answer.record?.version !== held.version && !answer.record?.released
     if (!answer.ok && answer.record?.attempt === held.attempt && isNewer) {
       const { version } = answer.record
@@ -95,12 +101,12 @@ export class Patient {
       return { answer: await this.#regain(), tookMs }
     }
     const { record } = answer
-    if (record.attempt !== held.attempt) throw refused('grants what was not asked for')
+    if (record.attempt !== held.attempt) throw refused('granted a lease that nobody asked for')
     this.#hold(held, record)
     return { answer: record, tookMs }
   }
 
-  /** Renews if it is time to: for a caller that does something else for long. */
+  /** Renews if a renewal is due. For callers that do something else for a long time. */
   async keep(): Promise<void> {
     if (now().machineMs - this.#renewedAtMs >= this.#timings.renewIntervalMs) await this.renew()
   }
@@ -114,16 +120,16 @@ export class Patient {
     if (answer.ok && this.#forgets) await this.#forget(answer.record)
   }
 
-  /** A store that cannot, or a user who may not, leaves a released record, which does no harm. */
+  /** A store that cannot forget, or refuses this user, keeps a released record. That does no harm. */
   async #forget({ election, version }: LeaseRecord): Promise<void> {
     const claim = { election, version, withTerm: true }
     await within(this.#timeoutMs, async (call) => this.store.forget?.(claim, call)).catch(() => {})
   }
 
-  /** Releases in the middle of everything. All other calls of this patient wait for ever. */
+  /** Releases the lease at once, whatever else is in flight. Every later call of this probe election waits forever. */
   async leave(): Promise<void> {
     this.#isLeft = true
-    // Its answer shows which lease there is to release.
+    // The call in flight may grant or renew the lease. Its answer shows what to release.
     await this.#last
     await this.release()
   }
@@ -150,7 +156,7 @@ export class Patient {
     if (this.#isLeft && verb !== 'release') return new Promise(() => {})
     const timed = this.#timeNow(verb, call)
     this.#last = timed.then(
-      // The answer is taken first.
+      // Let the caller process the answer first.
       () => new Promise(setImmediate),
       () => {},
     )
@@ -164,11 +170,11 @@ export class Patient {
       return { answer, tookMs: now().machineMs - sentAtMs }
     } catch (error) {
       const { message, exitCode } = failureOf(error)
-      throw new CommandError(`It cannot ${verb}. ${message}`, exitCode, { cause: error })
+      throw new CommandError(`The ${verb} call failed. ${message}`, exitCode, { cause: error })
     }
   }
 }
 
 function refused(what: string): CommandError {
-  return new CommandError(`The store ${what}. Is something wrong with its data?`, exitCodes.unavailable)
+  return new CommandError(`The store ${what}. Check whether its data is damaged.`, exitCodes.unavailable)
 }

@@ -9,12 +9,12 @@ export const doctorSettings = {
   election: setting(
     {
       placeholder: 'name',
-      help: 'the election to lead meanwhile, where rights go by names; by flag only',
-      shownDefault: 'tenure-doctor, or a number after it',
+      help: 'the probe election, for users whose rights cover only some elections; flag only',
+      shownDefault: 'tenure-doctor, or tenure-doctor-2 and so on',
       withoutVariable: true,
     },
     nameOf,
   ),
-  calls: setting({ placeholder: 'number', help: 'how many calls of each kind are measured' }, countOf, 30),
+  calls: setting({ placeholder: 'number', help: 'how many calls of each kind to measure' }, countOf, 30),
   json,
 }

@@ -8,9 +8,9 @@ import { print, printable, printJson } from '../shared/output.ts'
 import { isService, openChosenStore, whileOpen } from '../shared/store.ts'
 import { forgetSettings } from './settings.ts'
 
-const termStays = ' If it was forgotten before, its highest term stays.'
+const termStays = ' If it was forgotten earlier without --with-term, its highest term is still stored.'
 
-/** Removes the record of a released election, and its highest term if that is asked for. */
+/** Removes the record of a released election, and its highest term with --with-term. */
 export async function forget(name: string, flags: Sources['flags']): Promise<void> {
   const election = argument('ELECTION', name, nameOf)
   const settings = settingsFrom(forgetSettings, flags)
@@ -25,7 +25,7 @@ export async function forget(name: string, flags: Sources['flags']): Promise<voi
   const { holder, term } = seen ?? {}
   if (seen && !isForgotten) {
     const text = seen.released
-      ? `Another process has led "${election}" just now, up to term ${term}. Nothing was removed; try again.`
+      ? `Another process led "${election}" in the meantime, up to term ${term}. Nothing was removed. Try again.`
       : `"${holder}" holds "${election}" in term ${term}. Only a released election can be forgotten.`
     throw new CommandError(printable(text), exitCodes.failed)
   }
@@ -46,15 +46,17 @@ async function removeRelease(
   const { version } = record
   const answer = await store.forget?.({ election, version, withTerm }, call).catch((error: unknown) => {
     if (withTerm || !isTenureError(error) || error.code !== 'INVALID_REQUEST') throw error
-    const text = `This store keeps the highest term in the record: "${election}" can be forgotten only with --with-term.`
+    const text = `This store keeps the highest term in the record. To forget "${election}", add --with-term.`
     throw new CommandError(printable(text), exitCodes.failed, { cause: error })
   })
-  // Gone by now, perhaps by this very call, whose first answer was lost.
+  // The record is gone by now. This very call may have removed it, if its first answer was lost and it was retried.
   if (answer && !answer.ok && !answer.record) return { record: undefined }
   return { record, answer }
 }
 
 function cannotForget(store: LeaseStore, url: string): CommandError {
-  const instead = isService(store) ? ' An administrator of a service removes a group with DELETE /v1/groups/{id}.' : ''
+  const instead = isService(store)
+    ? ' On a service, an administrator can delete the election with DELETE /v1/groups/{id}.'
+    : ''
   return new CommandError(`The store ${url} cannot forget elections.${instead}`, exitCodes.failed)
 }

@@ -2,7 +2,7 @@ import { toggle } from '../shared/arguments/settings.ts'
 import { json, storeSettings } from '../shared/arguments/store-settings.ts'
 
 const help =
-  'remove the highest term too: terms begin again at 1, and a resource that checks them refuses the next leaders; by flag only'
+  'also remove the highest term: terms start again at 1, and a resource that checks terms rejects the next leaders; flag only'
 
 export const forgetSettings = {
   ...storeSettings,

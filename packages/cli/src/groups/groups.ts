@@ -32,7 +32,7 @@ async function showGroups(service: ServiceStore, settings: Settings): Promise<vo
     return { items: listOf(page, 'groups'), next: typeof page['next'] === 'string' ? page['next'] : undefined }
   })
   if (settings.json) return
-  if (listed.length === 0) return print(`There is no group${isNamed(settings) ? ' that you may see' : ''}.`)
+  if (listed.length === 0) return print(`There are no groups${isNamed(settings) ? ' that you may see' : ''}.`)
   const rows = listed.map(({ group_id, leader, highest_term, explicit }) => {
     const held = leaderOf(leader)
     const left = held ? shortTime(held.lease_remaining_ms) : '-'
@@ -55,7 +55,7 @@ async function showElections(store: LeaseStore, settings: Settings): Promise<voi
   })
   if (listed.length === 0) await noteMissingNamespace(store, settings.timeout)
   if (settings.json) return
-  if (listed.length === 0) return print('There is no election.')
+  if (listed.length === 0) return print('There are no elections.')
   const ends = listed.map(finished)
   const rows = listed.map(({ election, leader, previousLeader }, index) => {
     const left = leader ? shortTime(leader.remainingMs ?? 0) : '-'
@@ -65,7 +65,10 @@ async function showElections(store: LeaseStore, settings: Settings): Promise<voi
   printTable(['ELECTION', 'LEADER', 'TERM', 'LEASE LEFT'], rows, (row) => ends[row] !== undefined)
 }
 
-/** A service shows only what the caller may see. Without authentication that is everything. */
+/**
+ * Whether the caller authenticates. A service without authentication shows every group; otherwise it shows only those
+ * that the caller may see.
+ */
 function isNamed({ tokenFile, certFile }: Credentials): boolean {
   return Boolean(tokenFile ?? certFile ?? process.env['TENURE_TOKEN'])
 }

@@ -11,10 +11,10 @@ import { aboutRemainingMs } from '../shared/standing.ts'
 import { noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
 import { jobsSettings } from './settings.ts'
 
-/** How much of an error a table has room for. */
+/** The number of characters of an error that fit into the table. */
 const longestError = 60
 
-/** Lists the jobs of a store: the elections whose record has the note of one. */
+/** Lists the jobs of a store. These are the elections whose record contains a job state. */
 export async function jobs(flags: Sources['flags']): Promise<void> {
   const settings = settingsFrom(jobsSettings, flags)
   const store = await openChosenStore(settings)
@@ -37,7 +37,7 @@ export async function jobs(flags: Sources['flags']): Promise<void> {
     })
     if (listed.length === 0) await noteMissingNamespace(store, settings.timeout)
     if (settings.json) return
-    if (listed.length === 0) return print('There is no job.')
+    if (listed.length === 0) return print('There are no jobs.')
     const head = ['JOB', 'SCHEDULE', 'NEXT', 'LAST', 'RESULT', 'TOOK', 'BY', 'TERM', 'ERROR']
     const sorted = listed.toSorted(byName)
     const rows = sorted.map((job) => rowOf(job, ends.get(job)))
@@ -66,7 +66,7 @@ function rowOf(job: JobStatus, end: string | undefined): string[] {
   ]
 }
 
-/** A time that has passed is due: nobody leads, or the run before it is still going. */
+/** A next time in the past is due: either nobody leads, or the previous run is still in progress. */
 function nextText(next: Date): string {
   return next.getTime() > wallMs() ? next.toISOString() : `${next.toISOString()} (due)`
 }

@@ -1,7 +1,7 @@
 import type { Declaration } from '../shared/arguments/declare.ts'
 import { leaderSettings } from './settings.ts'
 
-/** `tenure leader`: who leads now. */
+/** `tenure leader`: shows the current leader. */
 export const leaderCommand: Declaration = {
   name: 'leader',
   argument: '<election>',
@@ -11,6 +11,6 @@ export const leaderCommand: Declaration = {
     'tenure leader nightly-report --store file:///var/lib/leases',
     'tenure leader nightly-report --store https://elections.example.com --json',
   ],
-  exitCodes: '0 if somebody leads, 1 if nobody does, 2 for a wrong command, 69 if the store cannot be asked',
+  exitCodes: '0 if the election has a leader, 1 if it has none, 2 for invalid usage, 69 if the store is unavailable',
   run: async (flags, name) => (await import('./leader.ts')).leader(name, flags),
 }

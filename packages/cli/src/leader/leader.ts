@@ -8,7 +8,7 @@ import { aboutRemainingMs, standingOf, type Standing } from '../shared/standing.
 import { isService, noteMissingFolder, noteMissingNamespace, openChosenStore, whileOpen } from '../shared/store.ts'
 import { leaderSettings } from './settings.ts'
 
-/** Prints who leads now. */
+/** Prints the current leader of an election. */
 export async function leader(name: string, flags: Readonly<Record<string, unknown>>): Promise<void> {
   const election = argument('ELECTION', name, nameOf)
   const settings = settingsFrom(leaderSettings, flags)
@@ -28,7 +28,10 @@ interface Seen {
   readonly freeInMs?: number
 }
 
-/** One look: as the store's own clock has it, where it has one. */
+/**
+ * Reads the record once. The remaining time comes from the store's own clock if it has one, otherwise from the
+ * holder's.
+ */
 async function lookInto(store: LeaseStore, election: string, timeoutMs: number): Promise<Seen> {
   return within(timeoutMs, async (call) => {
     if (isService(store)) return store.look(election, call)
@@ -41,7 +44,7 @@ async function lookInto(store: LeaseStore, election: string, timeoutMs: number):
 
 function leaderTable({ election, leader, previousLeader, freeInMs }: Standing): string {
   if (!leader) {
-    const before = previousLeader ? ` ${previousLeader.holder} did last, in term ${previousLeader.term}.` : ''
+    const before = previousLeader ? ` ${previousLeader.holder} led last, in term ${previousLeader.term}.` : ''
     return printable(`Nobody leads "${election}"${waitText(freeInMs)}.${before}`)
   }
   const { holder, term, leaseDurationMs, remainingMs = 0, acquiredAt, metadata } = leader

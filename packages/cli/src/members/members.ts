@@ -5,9 +5,9 @@ import { listOf } from '../shared/service-answers.ts'
 import { asking, groupPath } from '../shared/service.ts'
 import { membersSettings } from './settings.ts'
 
-/** Who takes part. */
+/** Lists the members of an election. */
 export async function members(name: string, flags: Sources['flags']): Promise<void> {
-  const group = argument('GROUP', name, nameOf)
+  const group = argument('ELECTION', name, nameOf)
   const settings = settingsFrom(membersSettings, flags)
   await asking(settings, async (ask) => {
     const listed = listOf(await ask({ method: 'GET', path: `${groupPath(group)}/members` }), 'members')

@@ -3,5 +3,5 @@ import { textOf } from '../shared/arguments/values.ts'
 
 export const migrateSettings = {
   from: setting({ placeholder: 'place', help: 'the data directory, or the URL of an etcd or PostgreSQL' }, textOf),
-  to: setting({ placeholder: 'place', help: 'likewise; nothing may be there yet' }, textOf),
+  to: setting({ placeholder: 'place', help: 'the same kinds of place; it must be empty' }, textOf),
 }

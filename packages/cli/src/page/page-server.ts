@@ -11,18 +11,22 @@ import { failureOf } from '../shared/failures.ts'
 import { Hosts } from '../shared/hosts.ts'
 import type { StoreAnswers } from './store-answers.ts'
 
-const text = 'Tenure shows the elections of a store here, in a browser, at the address that "tenure page" printed.\n'
+const text =
+  'This is "tenure page", which shows the elections of a store. Open the address that it printed in a browser.\n'
 const heartbeatMs = 10_000
 const mostNames = 100
-/** A reader that takes nothing is let go, and comes back. */
+/** A client with more unread data than this is disconnected. It reconnects. */
 const mostUnreadBytes = 2 ** 20
-// The names of a whole page are in one address, and each may have 256 bytes.
+// One request names all elections of a page in its URL, and each name may have 256 bytes.
 const limits = { headersTimeout: 5_000, requestTimeout: 5_000, keepAliveTimeout: 30_000, maxHeaderSize: 2 ** 17 }
 const maxConnections = 200
 
 interface PageServerOptions {
   readonly listen: Address
-  /** Other users of this machine reach it too, and have no right to what the operator can read. */
+  /**
+   * The secret that callers must present. Other users of this machine can reach the port, but must not read what the
+   * operator can read.
+   */
   readonly token: string
   readonly answers: StoreAnswers
 }
@@ -38,7 +42,7 @@ class Refused extends Error {
   }
 }
 
-/** The page, and the few routes of the HTTP API that it reads. */
+/** Serves the page, and the few routes of the HTTP API that it reads. */
 export class PageServer {
   readonly url: string
   readonly #server: Server
@@ -77,15 +81,17 @@ interface Guarded {
   readonly hosts: Hosts
   readonly expected: Buffer
   readonly answers: StoreAnswers
-  /** The caller has shown the token. */
+  /** Records that the caller has presented the token. */
   identify(): void
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, guarded: Guarded): Promise<void> {
   const { method = '', url = '', headers } = request
-  // A web page whose host name points here (DNS rebinding) still names its own host.
-  if (!guarded.hosts.allows(request)) throw new Refused(403, 'UNAUTHORIZED', 'It does not answer to this host name.')
-  if (method !== 'GET' && method !== 'HEAD') throw new Refused(405, 'INVALID_REQUEST', 'It only reads.')
+  // A web page whose host name resolves to this machine (DNS rebinding) still sends its own host name.
+  if (!guarded.hosts.allows(request))
+    throw new Refused(403, 'UNAUTHORIZED', 'This host name is not allowed. Use the address that "tenure page" printed.')
+  if (method !== 'GET' && method !== 'HEAD')
+    throw new Refused(405, 'INVALID_REQUEST', 'This page is read-only: only GET and HEAD are allowed.')
   const [path = '', query = ''] = url.split('?')
   const sent = path === '/' ? pageOrText(text, headers) : fileAt(path, headers)
   if (sent) return send(response, sent, method)
@@ -117,7 +123,7 @@ async function answerOf(path: string, query: string, response: ServerResponse, a
   return { ok: true, group: await groupOf(decode(name), response, answers) }
 }
 
-/** How one election stands, as soon as it is observed. A store that never answers is not asked longer than its reader waits. */
+/** Returns the state of one election, as soon as it has been observed. Stops waiting when the client disconnects. */
 async function groupOf(name: string, response: ServerResponse, { sightings }: StoreAnswers): Promise<object> {
   const state = await new Promise<WatchEvent>((resolve) => {
     response.once('close', sightings.follow(name, resolve))
@@ -146,7 +152,7 @@ function watch(request: IncomingMessage, response: ServerResponse, { sightings }
   })
 }
 
-/** Each is encoded by itself: they may have commas in them. */
+/** Each name is percent-encoded on its own, because names may contain commas. */
 function namesIn(query: string): string[] {
   const [, list = ''] = /(?:^|&)groups=([^&]*)/.exec(query) ?? []
   const names = [...new Set(list.split(',').filter(Boolean).map(decode))]
@@ -158,7 +164,7 @@ function decode(name: string): string {
   try {
     return decodeURIComponent(name)
   } catch {
-    throw new Refused(400, 'INVALID_REQUEST', 'A name is not encoded as it should be.')
+    throw new Refused(400, 'INVALID_REQUEST', 'A name is not valid percent-encoding.')
   }
 }
 

@@ -15,16 +15,16 @@ import { StoreAnswers } from './store-answers.ts'
 
 const secretBytes = 24
 
-/** Shows the elections of a store in a browser, until a signal comes. */
+/** Shows the elections of a store in a browser until a signal arrives. */
 export async function page(flags: Sources['flags']): Promise<void> {
   const settings = settingsFrom(pageSettings, flags)
   const { timeout: timeoutMs, store: url = '' } = settings
   const store = await openChosenStore(settings)
   noteMissingFolder(settings)
-  if (!store.list) throw usageError(['This store cannot list its elections, so there is nothing to show.'])
+  if (!store.list) throw usageError(['This store cannot list its elections, so the page would be empty.'])
   const list = store.list.bind(store)
   try {
-    // A store that cannot be asked now is probably the wrong one.
+    // A store that does not answer now is probably the wrong one, so report it before printing an address.
     const first = await within(timeoutMs, (call) => list({ limit: 1 }, call))
     if (first.records.length === 0) await noteMissingNamespace(store, timeoutMs)
   } catch (error) {
@@ -45,7 +45,7 @@ export async function page(flags: Sources['flags']): Promise<void> {
   const token = secret(secretBytes).toString('base64url')
   const server = await PageServer.listen({ listen: settings.listen, token, answers })
   tell(
-    'The page is at this address until this command ends. Everybody who knows the address can read what you can read.',
+    'Open this address in a browser. It works until this command ends. Anyone who has the address can read what you can read.',
   )
   print(`${server.url}/#token=${token}`)
   endOnSignals(log, async () => {

@@ -7,12 +7,16 @@ import { storeSettings } from '../shared/arguments/store-settings.ts'
 export const pageSettings = {
   ...storeSettings,
   listen: setting(
-    { placeholder: 'address', help: 'where to show it, on this machine', shownDefault: '127.0.0.1 and a free port' },
+    {
+      placeholder: 'address',
+      help: 'the loopback address to serve the page on',
+      shownDefault: '127.0.0.1 and a free port',
+    },
     (text: string) => {
       const address = parseAddress(text)
-      // It reads with the operator's credentials, and speaks without TLS.
-      if (!isLoopbackHost(address.host))
-        throw new Refusal('must be an address of this machine alone, as 127.0.0.1:7080')
+      // The server reads with the operator's credentials and has no TLS, so it must not be reachable from other
+      // machines.
+      if (!isLoopbackHost(address.host)) throw new Refusal('must be a loopback address, such as 127.0.0.1:7080')
       return address
     },
     { host: '127.0.0.1', port: 0 },

@@ -3,11 +3,14 @@ import { observe, type LeaseRecord, type LeaseStore, type Observation } from 'te
 import { after, now, wallMs } from '../shared/clock.ts'
 import { aboutRemainingMs } from '../shared/standing.ts'
 
-/** Where a store cannot be watched it is asked this often, for each election that a page shows. */
+/** How often to poll a store without a watch, for each election that a page shows. */
 const pollIntervalMs = 2_000
-/** A page that is loaded again, or turns back, finds what it left. */
+/**
+ * How long an election stays observed after its last page has left. A reload or a quick return then finds the observed
+ * state.
+ */
 const lingerMs = 10_000
-/** Of more changes, the oldest are forgotten. */
+/** The number of changes kept. Beyond it, the oldest are dropped. */
 const mostChanges = 16_384
 
 interface SightingsOptions {
@@ -19,19 +22,22 @@ interface SightingsOptions {
 
 type Listener = (event: WatchEvent) => void
 
-/** What all pages see of the elections of a store: each is observed once, and only while a page shows it. */
+/** Observes elections on behalf of all pages. Each election is observed once, and only while a page shows it. */
 export class Sightings {
   readonly #options: SightingsOptions
   readonly #watched = new Map<string, Watched>()
   readonly #changes: WatchEvent[] = []
-  /** Whether the last question was answered. */
+  /** Whether the last call got an answer. */
   isHealthy = true
 
   constructor(options: SightingsOptions) {
     this.#options = options
   }
 
-  /** Tells how an election stands, once that is known, and what becomes of it. Returns what ends it. */
+  /**
+   * Reports the state of an election as soon as it is known, and every change after that. Returns a function that ends
+   * it.
+   */
   follow(election: string, listener: Listener): () => void {
     const watched = this.#watched.get(election) ?? this.#watch(election)
     watched.listeners.add(listener)
@@ -47,12 +53,12 @@ export class Sightings {
     }
   }
 
-  /** The newest changes that were seen of some elections, in order. */
+  /** Returns the newest observed changes of these elections, oldest first. */
   changesOf(elections: ReadonlySet<string>, most: number): WatchEvent[] {
     return this.#changes.filter(({ group_id = '' }) => elections.has(group_id)).slice(-most)
   }
 
-  /** The store was asked by somebody else. */
+  /** Records whether a call that was made elsewhere got an answer. */
   answered(isAnswer: boolean): void {
     this.isHealthy = isAnswer
     if (isAnswer) this.#options.onAnswer()
@@ -108,7 +114,7 @@ const endings: Partial<Record<Observation['change'], EndReason>> = {
   deleted: 'deleted',
 }
 
-/** An observation in the words of the HTTP API. */
+/** Converts an observation to events of the HTTP API. */
 function eventsOf(
   election: string,
   item: Observation,
@@ -118,10 +124,11 @@ function eventsOf(
   const { change, record, remainingMs } = item
   const reason = endings[change]
   const ts_ms = wallMs()
-  // Of a record that is gone, what is known is what was there.
+  // A deleted record is described by its last observed state.
   const held = record ?? before?.record
   if (change === 'state' || !held) {
-    // By the holder's clock the lease may be over, though only one who watches for its whole duration knows.
+    // By the holder's clock the lease may have expired. Only an observer that has watched for the whole lease duration
+    // knows for certain.
     const aboutMs = record && expiry === 'observed' ? Math.max(0, aboutRemainingMs(record)) : remainingMs
     return [stateOf(election, { ...item, remainingMs: Math.min(remainingMs, aboutMs) }, 0)]
   }
@@ -145,12 +152,12 @@ function stateOf(election: string, { record, change, remainingMs }: Observation,
   }
 }
 
-/** A record in the words of the HTTP API. */
+/** Converts a record to a lease of the HTTP API. */
 export function leaseOf(record: LeaseRecord, remainingMs: number): LeaseAnswer {
   return {
     node_id: record.holder,
     term: record.term,
-    // Rounded down, and never below nothing.
+    // Round down, and never report a negative time.
     lease_remaining_ms: Math.max(0, Math.floor(remainingMs)),
     lease_ttl_ms: record.leaseDurationMs,
     acquired_at_ms: record.acquiredAt,

@@ -6,17 +6,17 @@ import { now } from '../shared/clock.ts'
 import { aboutRemainingMs } from '../shared/standing.ts'
 import { leaseOf, type Sightings } from './sightings.ts'
 
-/** How many elections are read at once, and how many of them one question looks at when it searches. */
+/** The page size of a listing, and the most elections that one search reads. */
 const readAtOnce = 500
 const mostLooked = 5_000
-/** Every page asks again every few seconds; a store is asked once for all of them. */
+/** How long an answer is cached. Every open page asks again every few seconds, so they share one read of the store. */
 const keptMs = 4_000
 
 interface StoreAnswersOptions {
   readonly list: NonNullable<LeaseStore['list']>
   readonly sightings: Sightings
   readonly timeoutMs: number
-  /** As the page names it, such as `postgres`. */
+  /** The kind of store as the page shows it, such as `postgres`. */
   readonly kind: string
 }
 
@@ -26,7 +26,7 @@ interface Wanted {
   readonly search: string
 }
 
-/** What the page asks, answered from a store in the words of the HTTP API. */
+/** Answers the page's requests from a store, in the format of the HTTP API. */
 export class StoreAnswers {
   readonly sightings: Sightings
   readonly #options: StoreAnswersOptions
@@ -37,12 +37,12 @@ export class StoreAnswers {
     this.#options = options
   }
 
-  /** It reads with the rights of whoever started it, and does nothing else. */
+  /** The page reads with the rights of the user who started it. It can do nothing else. */
   identity(): IdentityAnswer {
     return { subject: 'tenure page', admin: false, reader: true, expires_at_ms: null }
   }
 
-  /** A store has no replicas of which it could tell. */
+  /** A store does not report replicas. */
   replicas(): ReplicasAnswer {
     const { kind } = this.#options
     const storage = { kind, healthy: this.sightings.isHealthy }
@@ -57,7 +57,7 @@ export class StoreAnswers {
     if (kept) return kept.page
     const page = this.#find(wanted)
     this.#kept.set(key, { atMs: nowMs, page })
-    // What failed is asked again at once.
+    // Do not cache a failure, so the next request tries again.
     page.catch(() => this.#kept.delete(key))
     return page
   }
@@ -70,7 +70,7 @@ export class StoreAnswers {
       const { records, next: following } = await this.#read({ after: next, limit: sought === '' ? limit : readAtOnce })
       for (const record of records) {
         if (!record.election.toLowerCase().includes(sought)) continue
-        // Those that are left of this page begin the next one.
+        // Further matches belong to the next page.
         if (groups.length === limit) return { groups, next: groups.at(-1)?.group_id ?? null }
         groups.push(groupOf(record))
       }
@@ -93,7 +93,7 @@ export class StoreAnswers {
   }
 }
 
-/** What a listing shows. How much of the lease is left is a guess until the election is observed. */
+/** Converts a record from a listing. The remaining lease time is an estimate until the election is observed. */
 function groupOf(record: LeaseRecord): GroupAnswer {
   const lease = leaseOf(record, record.released ? 0 : aboutRemainingMs(record))
   const standing = record.released ? { leader: null, previous_leader: lease } : { leader: lease }

@@ -8,9 +8,9 @@ import { asking, groupPath, holderText, type Ask } from '../shared/service.ts'
 import { nodeForService } from '../shared/store.ts'
 import { resignSettings } from './settings.ts'
 
-/** Gives the lease back. Without a term it is that of the running lease; the service compares both. */
+/** Releases the lease. Without --term it ends the current term. The service compares both the node and the term. */
 export async function resign(name: string, flags: Sources['flags']): Promise<void> {
-  const group = argument('GROUP', name, nameOf)
+  const group = argument('ELECTION', name, nameOf)
   const settings = settingsFrom(resignSettings, flags)
   const { identity: node_id = nodeForService(settings.url, settings) ?? hostname() } = settings
   await asking(settings, async (ask) => {

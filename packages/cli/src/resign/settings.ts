@@ -8,8 +8,8 @@ export const resignSettings = {
   term: setting(
     {
       placeholder: 'number',
-      help: 'the term to end; by flag only',
-      shownDefault: 'the one that runs',
+      help: 'the term to end; flag only',
+      shownDefault: 'the current term',
       withoutVariable: true,
     },
     termOf,

@@ -1,16 +1,16 @@
 import type { Declaration } from '../shared/arguments/declare.ts'
 import { restoreSettings } from './settings.ts'
 
-/** `tenure restore`: lets a backup be served. */
+/** `tenure restore`: prepares a backup for use by a service. */
 export const restoreCommand: Declaration = {
   name: 'restore',
-  summary: 'Let a service take a backup, or data that were copied or put back.',
+  summary: 'Prepare a backup, or data that was copied or rolled back, for use by a service.',
   settings: restoreSettings,
   examples: ['tenure restore --data /var/lib/tenure', 'tenure restore --store etcd://10.0.0.1:2379/tenure'],
   notes: [
-    'Nobody knows which terms were granted since the backup, so a million are skipped in every group.',
-    'Before: stop the service that the data come from, and wait for the longest lease in use.',
+    'Terms granted since the backup are unknown, so restore skips a million terms in every election.',
+    'First stop the service that the data comes from, and wait for the longest lease in use.',
   ],
-  exitCodes: '0, 2 for wrong options, 69 if the data cannot be used',
+  exitCodes: '0 on success, 2 for invalid options, 69 if the data cannot be used',
   run: async (flags) => (await import('./restore.ts')).restore(flags),
 }

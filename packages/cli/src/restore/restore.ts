@@ -4,10 +4,10 @@ import { print } from '../shared/output.ts'
 import { defaultData } from '../serve/settings.ts'
 import { restoreSettings } from './settings.ts'
 
-/** Skips terms, so that a service can take the data. */
+/** Skips terms, so that a service accepts the data. */
 export async function restore(flags: Sources['flags']): Promise<void> {
   const { data, store } = settingsFrom(restoreSettings, flags)
-  if (data !== undefined && store !== undefined) throw usageError(['--data and --store exclude each other.'])
+  if (data !== undefined && store !== undefined) throw usageError(['--data and --store are mutually exclusive.'])
   const { restoreData, restoreShared } = await import('@tenure/service')
   const { redactedUrl } = await import('tenure/stores')
   const place = store === undefined ? (data ?? defaultData) : redactedUrl(store)
@@ -15,5 +15,5 @@ export async function restore(flags: Sources['flags']): Promise<void> {
   await restored.catch((error: unknown) => {
     throw unavailable(error)
   })
-  print(`A million terms are skipped in every group of ${place}. A service can take it now.`)
+  print(`Skipped a million terms in every election of ${place}. A service can use it now.`)
 }

@@ -5,7 +5,10 @@ import { serveSettings } from '../serve/settings.ts'
 export const restoreSettings = {
   data: serveSettings.data,
   store: setting(
-    { placeholder: 'url', help: 'instead: the etcd or PostgreSQL of replicas, put back from a backup' },
+    {
+      placeholder: 'url',
+      help: 'instead of --data: the etcd or PostgreSQL that replicas share, after its own backup was restored',
+    },
     textOf,
   ),
 }

@@ -2,5 +2,5 @@ import { setting } from '../shared/arguments/settings.ts'
 import { textOf } from '../shared/arguments/values.ts'
 
 export const rotateSettings = {
-  store: setting({ placeholder: 'url', help: 'the etcd or PostgreSQL of the replicas' }, textOf),
+  store: setting({ placeholder: 'url', help: 'the etcd or PostgreSQL that the replicas share' }, textOf),
 }

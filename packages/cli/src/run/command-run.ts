@@ -5,30 +5,33 @@ import type { RunEnd } from './run-end.ts'
 import { isGone, sessionsMarked, signalSession, type Session } from './session.ts'
 import type { SupervisorProcess } from './supervisor-process.ts'
 
-/** What to start. */
+/** The command to run. */
 export interface Work {
   readonly command: string
   readonly args: readonly string[]
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly stdin: 'inherit' | 'ignore'
-  /** An entry of its environment that no other command has: it finds processes whose ids were never reported. */
+  /** An environment entry that no other command has. It identifies processes whose ids were never reported. */
   readonly mark: string
 }
 
-/** The supervisor tells the command to end; the wrapper does only if the supervisor has not. */
+/** The supervisor sends SIGTERM. The wrapper waits this long, and sends it only if the supervisor has not. */
 const patienceMs = 250
-/** A supervisor that takes longer to answer once everything that it watched over has ended counts as lost. */
+/**
+ * How long the supervisor has to report the end of a run once all of its processes are gone. After that it counts as
+ * lost.
+ */
 const lastAnswerWithinMs = 3_000
-/** A process that was being started when the supervisor was killed shows within this time. */
+/** A process that the supervisor was starting when it was killed becomes visible within this time. */
 const lateStartMs = 500
-/** How often to look at the clock that counts sleep: no timer does. */
+/** How often to compare with the clock that counts sleep. Timers do not count sleep. */
 const tickMs = 250
 
-/** One run of the command under supervision, from the order to start it until none of its processes is left. */
+/** One supervised run of the command, from the order to start it until none of its processes is left. */
 export class CommandRun {
-  /** Settles when everything has ended, and never before. */
+  /** Settles when no process of the run is left, and never before. */
   readonly ended: Promise<RunEnd>
-  /** Whether the command did not exit by itself. */
+  /** Whether the command was asked to end, so that it did not exit on its own. */
   wasTold = false
   readonly #supervisor: SupervisorProcess
   readonly #id: number
@@ -77,7 +80,7 @@ export class CommandRun {
     this.#awaitStart()
   }
 
-  /** Tells the command to end, and kills it after a while, or at the deadline. */
+  /** Signals the command to end, and kills it after `withinMs` or at the deadline, whichever is sooner. */
   end(signal: NodeJS.Signals, withinMs: number): void {
     this.wasTold = true
     const killAt = later(now(), withinMs)
@@ -87,7 +90,7 @@ export class CommandRun {
     this.#awaitStart()
   }
 
-  /** Kills it at once. */
+  /** Kills the command at once. */
   kill(): void {
     this.#isHurried = true
     this.end('SIGTERM', 0)
@@ -98,7 +101,9 @@ export class CommandRun {
     this.#supervisor.send({ type: 'signal', run: this.#id, signal })
   }
 
-  /** Stops or continues all of it from here: at once, even while the supervisor is slow. */
+  /**
+   * Stops or continues all processes of the run directly, so that it happens at once even while the supervisor is slow.
+   */
   signalNow(signal: 'SIGSTOP' | 'SIGCONT'): void {
     if (this.#session && !this.#isGone) signalSession(this.#session, signal)
   }
@@ -111,7 +116,7 @@ export class CommandRun {
       this.#enforcer?.noteTold()
     } else if (answer.type === 'gone') {
       this.#end = { type: 'exited', code: answer.code, signal: answer.signal }
-      // The supervisor no longer watches, so processes that are left after all are ended from here.
+      // The supervisor no longer watches. If processes are left after all, the wrapper ends them.
       this.#enforcer?.noteExit()
       this.#finish()
     } else if (answer.type === 'not-started') {
@@ -121,7 +126,10 @@ export class CommandRun {
     }
   }
 
-  /** While the supervisor starts the command, and perhaps waits for a disk, it ends nothing in time. */
+  /**
+   * While the supervisor is starting the command, possibly blocked on a disk, it cannot enforce a deadline. So if no
+   * start was reported in time, kill the supervisor.
+   */
   #awaitStart(): void {
     if (this.#enforcer || this.#end) return
     this.#cancel()
@@ -140,10 +148,10 @@ export class CommandRun {
       deadlines: this.#deadlines,
       graceMs: this.#graceMs,
       patienceMs,
-      // Where a zombie looks like a process that runs, only its parent can reap it.
+      // Where a zombie cannot be told from a running process, only its parent can remove it by reaping it.
       onKill: () => this.#supervisor.wake(),
       onRefused: (error) => {
-        if (!this.#refused) this.#tell(`some of the command's processes cannot be ended: ${error.message}`)
+        if (!this.#refused) this.#tell(`cannot signal some of the command's processes: ${error.message}`)
         this.#refused = true
       },
       onGone: () => {
@@ -156,14 +164,17 @@ export class CommandRun {
     if (this.#isHurried || !this.#supervisor.isAlive) this.#enforcer.kill()
   }
 
-  /** No process is left, and the supervisor has not reported it: it is woken, and if that does not help, killed. */
+  /**
+   * No process is left, but the supervisor has not reported it. Wakes it in case it is stopped, and kills it if it
+   * still does not answer.
+   */
   #askLast(): void {
     if (this.#end || !this.#supervisor.isAlive) return
     this.#supervisor.wake()
     this.#cancel = setPatientTimer(lastAnswerWithinMs, () => this.#supervisor.kill())
   }
 
-  /** The supervisor has died, so nothing starts any more; what it started ends now. */
+  /** The supervisor has died, so it starts nothing more. Ends whatever it started. */
   #bereaved(): void {
     if (this.#end) return
     this.#end = { type: 'unknown' }
@@ -175,15 +186,15 @@ export class CommandRun {
     this.#search(later(now(), lateStartMs), this.#supervisor.children)
   }
 
-  /** It may have started the command and died before it could report that. */
+  /** Searches for a command that the supervisor started but did not report before it died. */
   #search(until: Moment, known: readonly Session[]): void {
-    // Its last words were read only now.
+    // The supervisor's last answer was read only now.
     if (this.#enforcer || this.#isGone) return
     const { sessions, isComplete } = sessionsMarked(this.#work.mark, this.#supervisor.mark)
     const isNew = ({ id, startedAt }: Session) => !known.some((each) => each.id === id && each.startedAt === startedAt)
     const all = [...known, ...sessions.filter(isNew)]
     for (const session of all) signalSession(session, 'SIGKILL')
-    // One list may miss a process that earlier ones have shown.
+    // One list of processes may miss a process that an earlier list showed.
     const isOver = isComplete && untilMs(until) <= 0 && all.every((session) => isGone(session))
     if (!isOver) return void setTimer(20, () => this.#search(until, all))
     this.#isGone = true

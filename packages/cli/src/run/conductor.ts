@@ -23,24 +23,24 @@ import { StopRequest } from './stop-request.ts'
 import { StoreHealth } from './store-health.ts'
 import { Supervision } from './supervision.ts'
 
-/** What follows a leadership: the end of `tenure run`, or another try after a while. */
+/** What follows when a term has ended: `tenure run` exits, or campaigns again after a delay. */
 export type NextStep = { readonly code: number } | { readonly againAfterMs: number }
 
-/** What a mode does its work with. */
+/** What a mode works with. */
 export interface Stage {
   readonly narrator: Narrator
   readonly executor: Executor
   readonly stop: StopRequest
 }
 
-/** What is done while leading. */
+/** What `tenure run` does while it leads. */
 export interface Mode {
-  /** Whether there is something to do once, so that an end before that is not a success. */
+  /** Whether there is work to do once, so that an exit before it is done is not a success. */
   readonly isTask: boolean
   lead(leadership: Leadership, stage: Stage): Promise<NextStep>
 }
 
-/** `tenure run`: campaigns, and lets its mode work while it leads. */
+/** `tenure run`: campaigns, and hands over to its mode while it leads. */
 export class Conductor {
   readonly #plan: Plan
   readonly #supervision: Supervision
@@ -57,14 +57,14 @@ export class Conductor {
     this.#stage = { narrator, stop, executor: new Executor(plan, narrator, this.#supervision, stop) }
   }
 
-  /** Gives the exit code. */
+  /** Runs until the end and returns the exit code. */
   async conduct(): Promise<number> {
     const { narrator, executor } = this.#stage
     const forgetSignals = takeSignals({
       stop: (signal) => this.#stop(signal),
       hurry: (signal) => this.#hurry(signal),
       pass: (signal) => executor.run?.signal(signal),
-      // Not SIGTSTP: the kernel discards it for a group whose parent is in another session.
+      // Not SIGTSTP: the kernel discards it for a process group whose parent is in another session.
       pause: () => executor.run?.signalNow('SIGSTOP'),
       resume: () => executor.run?.signalNow('SIGCONT'),
     })
@@ -81,10 +81,10 @@ export class Conductor {
   async #campaign(): Promise<number> {
     const { narrator } = this.#stage
     const metrics = electionMetrics()
-    // Before anything else: a port that is taken is reported while nothing runs.
+    // Listen before anything else, so that a port conflict is reported while nothing runs.
     const shown = await this.#plan.showMetrics(metrics)
-    if (shown) narrator.note(`shows metrics on ${shown.url}/metrics`)
-    if (shown && !shown.isLoopback) narrator.tell(`everybody who reaches ${shown.url} may read its metrics`)
+    if (shown) narrator.note(`metrics are at ${shown.url}/metrics`)
+    if (shown && !shown.isLoopback) narrator.tell(`anyone who can reach ${shown.url} can read the metrics`)
     try {
       return await this.#campaignOn(await this.#plan.openStore(this.#supervision), metrics)
     } finally {
@@ -132,7 +132,7 @@ export class Conductor {
       const next = await this.#reign(leadership)
       if (!next) continue
       if ('code' in next) return next.code
-      // After a loss there is nothing to release, and the campaign goes on by itself.
+      // After a loss there is nothing to release, and the elector keeps campaigning.
       if (leadership.isLeader()) await elector.stepDown({ cooldownMs: next.againAfterMs })
     }
   }
@@ -148,13 +148,13 @@ export class Conductor {
     }
   }
 
-  /** The lease is released only after this has settled. */
+  /** Runs the mode for one term. The lease is released only after this has settled. */
   async #reign(leadership: Leadership): Promise<NextStep | undefined> {
     let settle = (): void => {}
     try {
       leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))
     } catch {
-      // Over before it began.
+      // The term ended before the mode could start.
       return undefined
     }
     this.#leadership = leadership
@@ -180,9 +180,9 @@ export class Conductor {
   #failed(error: unknown, what: { readonly ofRenewal: boolean }): void {
     const { narrator, stop } = this.#stage
     const failure = failureOf(error)
-    // Nothing has failed yet, and perhaps nothing will: the store was asked which rights may be missing.
+    // Nothing has failed yet: the store reported rights that may be missing later.
     if (isTenureError(error) && error.code === 'MISSING_RIGHT') return narrator.tell(failure.message)
-    // Before anything has begun, and waiting will not mend it.
+    // The store has never answered, and retrying cannot fix this error.
     if (!this.#health?.hasAnswered && isTenureError(error) && !error.retryable) return stop.fail(failure)
     narrator.storeFailed(failure.message, what)
   }
@@ -190,16 +190,16 @@ export class Conductor {
   #stop(signal: NodeJS.Signals): void {
     const { narrator, executor, stop } = this.#stage
     const time = formatDuration(this.#plan.drainTimeoutMs)
-    narrator.note(executor.run ? `got ${signal}: the command has ${time} to end` : `got ${signal}: ends`)
+    narrator.note(executor.run ? `got ${signal}: the command has ${time} to exit` : `got ${signal}: exiting`)
     stop.stop(signal)
     void this.#elector?.stop()
   }
 
   #hurry(signal: NodeJS.Signals): void {
     const { narrator, executor } = this.#stage
-    // With a command there is still something to wait for: its death.
+    // With a command, there is still something to wait for: its death.
     if (executor.run) {
-      narrator.tell(`got ${signal} again: kills the command`)
+      narrator.tell(`got ${signal} again: killing the command`)
       return executor.run.kill()
     }
     executor.removeFence()
@@ -210,7 +210,7 @@ export class Conductor {
 function electorOf(plan: Plan, store: LeaseStore, observer: Observer): Elector {
   const { election, identity, metadata, timings } = plan
   const { leaseDurationMs, renewDeadlineMs, graceMs } = timings
-  // Longer than anything here: the command is killed before that, and the lease is not released while it runs.
+  // Longer than any other timeout here. The command is killed before that, and the lease is not released while it runs.
   const drainTimeoutMs = plan.drainTimeoutMs + graceMs + 10_000
   const durations = { leaseDurationMs, renewDeadlineMs, drainTimeoutMs }
   return inWords(() => new Elector({ store, election, identity, metadata, ...durations, observer }))

@@ -2,9 +2,12 @@ import { later, now, setTimer, untilMs, type Moment } from '../shared/clock.ts'
 import type { Deadlines } from './protocol.ts'
 import { continueStopped, isGone, signalSession, type Session } from './session.ts'
 
-/** How often to look at the clock that counts sleep: no timer does. */
+/** How often to compare with the clock that counts sleep. Timers do not count sleep. */
 const tickMs = 250
-/** A process that looks this late at a deadline was kept from running. News may wait in the pipe, and is read first. */
+/**
+ * A process that checks a deadline this late was kept from running. Messages may be waiting in the pipe, so it reads
+ * those first.
+ */
 const lateMs = 100
 const firstLookMs = 5
 const slowestLookMs = 200
@@ -13,7 +16,9 @@ interface EnforcerOptions {
   readonly session: Session
   readonly deadlines: Deadlines
   readonly graceMs: number
-  /** How long the other process's enforcer has to tell the command to end, so that it is told once. */
+  /**
+   * How long to leave it to the other process's enforcer to signal the command, so that the command is signaled once.
+   */
   readonly patienceMs: number
   onTold?(): void
   onKill?(): void
@@ -22,7 +27,10 @@ interface EnforcerOptions {
   onGone(): void
 }
 
-/** Ends a command in time: SIGTERM at one deadline, SIGKILL at the other, until no process of its session is left. */
+/**
+ * Ends a command in time: SIGTERM at the first deadline, SIGKILL at the second, repeated until no process of its
+ * session is left.
+ */
 export class Enforcer {
   readonly #options: EnforcerOptions
   #deadlines: Deadlines
@@ -41,27 +49,27 @@ export class Enforcer {
     this.#arm()
   }
 
-  /** The lease was renewed. */
+  /** Moves the deadlines after a renewal. */
   extend(deadlines: Deadlines): void {
     this.#deadlines = deadlines
-    // Not at once: after a stop several renewals are read, and the last of them counts.
+    // Do not check at once: after a stop several renewals may be waiting, and only the last one counts.
     if (!this.#isGone) this.#arm()
   }
 
-  /** Tells the command to end, and kills it at a moment or at the deadline, whichever is sooner. */
+  /** Signals the command to end, and kills it at `killAt` or at the deadline, whichever is sooner. */
   end(signal: NodeJS.Signals, killAt: Moment): void {
     this.#ending ??= { signal, tellAt: later(now(), this.#options.patienceMs) }
     if (!this.#killAt || untilMs(killAt) < untilMs(this.#killAt)) this.#killAt = killAt
     this.#check()
   }
 
-  /** The other enforcer has told the command. */
+  /** Records that the other enforcer has signaled the command. */
   noteTold(): void {
     this.#isTold = true
     this.#check()
   }
 
-  /** Its first process has exited. The others have the grace to end. */
+  /** Records that the first process of the command has exited. Its other processes have the grace period to end. */
   noteExit(): void {
     this.#looks = 0
     this.#isAlone = true
@@ -81,14 +89,14 @@ export class Enforcer {
   #check(): void {
     if (this.#isGone) return
     if (this.#isKilled || this.#untilKillMs() <= 0) {
-      // Again and again: a child may be born while its siblings are counted.
+      // Repeat the signal: a process may fork while the session is being listed.
       this.#beginToKill()
       this.#send('SIGKILL')
     } else if (!this.#isTold && this.#mustTell()) {
       this.#isTold = true
-      // Told at the deadline: a renewal that arrives after it no longer saves the command.
+      // The command was signaled at the deadline, so a renewal that arrives later no longer saves it.
       if (!this.#ending) this.#killAt = this.#deadlines.killAt
-      // The other enforcer learns of it first: among many processes it takes a while to find those of the session.
+      // Notify the other enforcer first, because finding the processes of the session takes a while on a busy machine.
       this.#options.onTold?.()
       this.#send(this.#ending?.signal ?? 'SIGTERM')
       continueStopped(this.#options.session)
@@ -100,7 +108,7 @@ export class Enforcer {
   #beginToKill(): void {
     if (this.#isKilled) return
     this.#isKilled = true
-    // Looks have become rare while it had time to end.
+    // The checks became infrequent during the grace period. Start again with short intervals.
     this.#looks = 0
     this.#options.onKill?.()
   }

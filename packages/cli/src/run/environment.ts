@@ -1,4 +1,4 @@
-/** What the command gets of ours: the environment and the terminal. */
+/** What the command inherits from tenure: the environment and the terminal. */
 import { readFileSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import type { Leadership } from 'tenure'
@@ -6,7 +6,7 @@ import { redactedUrl } from 'tenure/stores'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** What the command learns about the lease that it runs under. */
+/** Returns the variables that describe the lease to the command. */
 export function leaseVariables({ term, election, identity }: Leadership, fencePath: string): Record<string, string> {
   return {
     TENURE_TERM: String(term),
@@ -17,8 +17,8 @@ export function leaseVariables({ term, election, identity }: Leadership, fencePa
 }
 
 /**
- * Our environment without what opens the store: programs print their environment, and pass it on to the processes that
- * they start.
+ * Returns the environment without the credentials of the store. Programs log their environment, and pass it on to the
+ * processes that they start.
  */
 export function withoutSecrets(environment: Environment): Environment {
   return Object.fromEntries(Object.entries(environment).filter(([name, value = '']) => !isSecret(name, value)))
@@ -26,13 +26,13 @@ export function withoutSecrets(environment: Environment): Environment {
 
 function isSecret(name: string, value: string): boolean {
   if (['TENURE_TOKEN', 'TENURE_STORE_PASSWORD', 'TENURE_SENTINEL_PASSWORD'].includes(name)) return true
-  // A URL may hold a password.
+  // The URL may contain a password.
   return (name === 'TENURE_STORE' || name === 'TENURE_URL') && redactedUrl(value) !== value
 }
 
 /**
- * Whether the command may read the terminal. It runs in a session of its own, where the kernel would not stop it from
- * reading what is typed for another program while we run in the background.
+ * Whether the command may read from the terminal. It runs in its own session, so the kernel would not stop it from
+ * reading input that is meant for another program while tenure is in the background.
  */
 export function isInForeground(): boolean {
   if (!isatty(0)) return true

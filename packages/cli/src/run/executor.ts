@@ -13,12 +13,12 @@ import type { StopRequest } from './stop-request.ts'
 import type { Supervision } from './supervision.ts'
 import { deadlinesOf, isVoluntary } from './timings.ts'
 
-/** How one run of the command went. */
+/** The result of one run of the command. */
 export interface Executed {
   readonly end: RunEnd
-  /** The command was told to end, by anyone. */
+  /** Whether anyone asked the command to end. */
   readonly wasTold: boolean
-  /** It ran longer than it may, and was ended for that. */
+  /** Whether the run exceeded its time limit and was ended for that. */
   readonly hasTimedOut: boolean
   readonly lastedMs: number
 }
@@ -40,12 +40,14 @@ export class Executor {
     this.#fence = new FenceFile((path, lost) => this.#moveFence(path, lost))
   }
 
-  /** The run that is under way. */
+  /** The run in progress. */
   get run(): CommandRun | undefined {
     return this.#run
   }
 
-  /** Runs the command once, from its start to the end of its last process. Gives nothing if it was too late for that. */
+  /**
+   * Runs the command once, until the last of its processes has ended. Returns undefined if it was too late to start it.
+   */
   async execute(leadership: Leadership, more: Readonly<Record<string, string>> = {}): Promise<Executed | undefined> {
     const { command, args, timings, passesSecrets } = this.#plan
     await this.#fence.update(leadership).catch((error: unknown) => {
@@ -54,7 +56,7 @@ export class Executor {
     const { path: fencePath } = this.#fence
     await this.#supervision.ready()
     if (!leadership.isLeader() || this.#stop.signal) return undefined
-    // A command that is tenure again must not listen where this one does.
+    // If the command is tenure too, it must not listen on the same address.
     const { TENURE_METRICS: _ours, ...rest } = process.env
     const own = passesSecrets ? rest : withoutSecrets(rest)
     const environment = { ...own, ...leaseVariables(leadership, fencePath), ...more }
@@ -77,17 +79,17 @@ export class Executor {
     forgetLimit()
     this.#run = undefined
     leadership.signal.removeEventListener('abort', onAbort)
-    // The supervisor may have ended it at the deadline before this process noticed that.
+    // The supervisor may have ended the command at the deadline before this process noticed the loss.
     const loss = isAborted ? undefined : lossOf(leadership)
     if (loss) this.#narrator.tell(loss)
     if (hasSucceeded(end)) this.#narrator.note(endText(end))
     else this.#narrator.tell(endText(end))
-    // Refused because it came too late, for instance after this machine was paused.
+    // The supervisor refused the start because it came too late, for instance after this machine was paused.
     if (end.type === 'not-started' && end.code === undefined) return undefined
     return { end, wasTold: run.wasTold, hasTimedOut, lastedMs: now().machineMs - startedAtMs }
   }
 
-  /** The lease was renewed. */
+  /** Passes a renewal on to the current run. */
   extend(leadership: Leadership): void {
     if (!this.#run) return
     this.#run.extend(deadlinesOf(leadership, this.#plan.timings))
@@ -98,27 +100,30 @@ export class Executor {
     this.#fence.remove()
   }
 
-  /** Leadership has ended: on request, with time to drain, or by a loss, with what is left of the lease. */
+  /**
+   * Ends the run because leadership has ended. On request, the command has time to drain. After a loss, it has what is
+   * left of the lease.
+   */
   #end(run: CommandRun, leadership: Leadership): void {
     const { timings, drainTimeoutMs } = this.#plan
     if (isVoluntary(leadership)) return run.end(this.#stop.signal ?? 'SIGTERM', drainTimeoutMs)
     const leftMs = Math.max(0, leadership.drainMs() - timings.marginMs)
     const then =
       leftMs > 0
-        ? 'The command gets SIGTERM, and SIGKILL if it does not end.'
-        : 'The command gets SIGKILL at once, because another may lead already.'
+        ? 'The command gets SIGTERM, then SIGKILL if it does not exit.'
+        : 'The command gets SIGKILL at once, because another machine may already lead.'
     this.#narrator.tell(`${messageOf(leadership.signal.reason)} ${then}`)
     run.end('SIGTERM', Math.min(timings.graceMs, leftMs))
   }
 
-  /** Ends a run that takes too long. Gives a function that prevents it. */
+  /** Ends a run that takes too long. Returns a function that cancels this. */
   #limit(run: CommandRun, onLate: () => void): () => void {
     const { maxRuntimeMs, timings } = this.#plan
     if (maxRuntimeMs === undefined) return () => {}
     return setTimer(maxRuntimeMs, () => {
       onLate()
       const limit = formatDuration(maxRuntimeMs)
-      this.#narrator.tell(`the command runs for longer than --max-runtime ${limit}: it gets SIGTERM, then SIGKILL`)
+      this.#narrator.tell(`the command exceeded --max-runtime ${limit}: it gets SIGTERM, then SIGKILL`)
       run.end('SIGTERM', timings.graceMs)
     })
   }
@@ -126,12 +131,14 @@ export class Executor {
   #moveFence(path: string, lost: string | undefined): void {
     this.#supervision.keep(path)
     if (lost === undefined || !this.#run) return
-    const text = `The folder ${lost} of the command's TENURE_FENCE_FILE was removed or replaced.`
-    this.#narrator.fileFailed(`${text} What is there now does not come from tenure; the next run gets another one.`)
+    const text = `The folder ${lost}, which holds TENURE_FENCE_FILE, was removed or replaced.`
+    this.#narrator.fileFailed(
+      `${text} Do not trust a file at that path: it does not come from tenure. The next run gets a new folder.`,
+    )
   }
 }
 
-/** Why it no longer leads, if so. */
+/** Returns why this process no longer leads; undefined if it still does. */
 function lossOf(leadership: Leadership): string | undefined {
   try {
     leadership.throwIfLost()
@@ -142,5 +149,5 @@ function lossOf(leadership: Leadership): string | undefined {
 }
 
 function fenceTrouble(error: unknown): string {
-  return `The file for the command cannot be written: ${messageOf(error)}`
+  return `Cannot write TENURE_FENCE_FILE: ${messageOf(error)}`
 }

@@ -5,7 +5,7 @@ import { OwnFolder } from './own-folder.ts'
 
 const fileName = 'fence.json'
 
-/** The file that TENURE_FENCE_FILE names. It is replaced in one step at each renewal. */
+/** The file that TENURE_FENCE_FILE names. Each renewal replaces it atomically. */
 export class FenceFile {
   readonly #onFolder: (path: string, lost: string | undefined) => void
   #folder: OwnFolder | undefined
@@ -13,20 +13,20 @@ export class FenceFile {
   #writing: Promise<void> | undefined
   #isRemoved = false
 
-  /** `onFolder` gets each new folder, and the one before it, which is gone or belongs to another user. */
+  /** `onFolder` gets each new folder, and the previous one if it is gone or belongs to another user. */
   constructor(onFolder: (path: string, lost: string | undefined) => void) {
     this.#onFolder = onFolder
   }
 
-  /** Where it is. It moves if its folder is lost. */
+  /** The current path. It changes if the folder is lost. */
   get path(): string {
     return join(this.#folder?.path ?? '', fileName)
   }
 
-  /** Resolves when the file shows the lease as it is now, or later. */
+  /** Resolves when the file shows this lease, or a newer one. */
   async update(leadership: Leadership): Promise<void> {
     this.#leadership = leadership
-    // One at a time: two that overtake each other would leave the older one.
+    // One write at a time: two concurrent writes could leave the older content.
     while (this.#writing) await this.#writing.catch(() => {})
     if (this.#leadership !== leadership) return
     this.#writing = this.#write(leadership)
@@ -37,7 +37,7 @@ export class FenceFile {
     }
   }
 
-  /** For good. */
+  /** Removes the file and its folder permanently. */
   remove(): void {
     this.#isRemoved = true
     if (this.#folder) removeFence(this.#folder.path)
@@ -51,16 +51,16 @@ export class FenceFile {
     const text = `${JSON.stringify(lease)}\n`
     if (await this.#folder?.write(fileName, text)) return
     if (this.#isRemoved) return
-    // Never the old name: what has it now is not ours.
+    // Never reuse the old name: whatever has it now is not ours.
     const folder = OwnFolder.make()
     const lost = this.#folder?.path
     this.#folder = folder
     this.#onFolder(folder.path, lost)
-    if (!(await folder.write(fileName, text))) throw new Error(`${folder.path} was removed as soon as it was made.`)
+    if (!(await folder.write(fileName, text))) throw new Error(`${folder.path} was removed right after it was created.`)
   }
 }
 
-/** Clears away what a {@link FenceFile} has left in a folder. */
+/** Removes what a {@link FenceFile} has left in a folder. */
 export function removeFence(folder: string): void {
   new OwnFolder(folder).remove([fileName])
 }

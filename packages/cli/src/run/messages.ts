@@ -2,9 +2,9 @@ import { write } from 'node:fs'
 import { printable } from '../shared/output.ts'
 
 /**
- * Writes lines to standard error, one after another and without waiting for them. Not by `process.stderr`: that makes
- * the descriptor non-blocking, even for the command, which shares it. And not synchronously: the reader may be slow, and
- * the lease must be renewed meanwhile.
+ * Writes lines to standard error in order, without blocking. It does not use `process.stderr`, which would make the
+ * descriptor non-blocking for the command too. It does not write synchronously either, because a slow reader would then
+ * delay the renewal of the lease.
  */
 export class Messages {
   #lines: string[] = []
@@ -12,12 +12,12 @@ export class Messages {
   #idle: (() => void)[] = []
 
   readonly tell = (text: string): void => {
-    // A reader that has stopped reading gets the first lines.
+    // If the reader stalls, keep the first lines and drop the rest.
     if (this.#lines.length < 1_000) this.#lines.push(...text.split('\n').map((line) => `tenure: ${printable(line)}\n`))
     this.#next()
   }
 
-  /** Resolves when everything was written. */
+  /** Resolves when everything has been written. */
   async flush(): Promise<void> {
     if (this.#isWriting) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
@@ -35,7 +35,7 @@ export class Messages {
 
   #write(rest: Buffer): void {
     write(2, rest, (error, written) => {
-      // The reader may be gone, and then nobody misses it.
+      // On an error the reader is probably gone, so the rest is dropped.
       if (!error && written < rest.length) return this.#write(rest.subarray(written))
       this.#isWriting = false
       this.#next()

@@ -9,15 +9,18 @@ import { BackOff, startsAgain, type RestartRules } from './restart.ts'
 import { codeOf, endText, hasSucceeded, isPassing } from './run-end.ts'
 
 const atOnce: NextStep = { againAfterMs: 0 }
-/** With nothing to wait for, the lease is kept. */
+/** How often `--hold` checks that it still leads. */
 const longestSleepMs = 10_000
 
-/** The exit code if `tenure run` ends now in every mode: a signal asked for it, or the command cannot be started. */
+/**
+ * Returns the exit code if `tenure run` must exit now in every mode: after a signal, or if the command cannot be
+ * started.
+ */
 function finalCode({ end }: Executed, { stop }: Stage): number | undefined {
   return stop.signal || (end.type === 'not-started' && !isPassing(end)) ? codeOf(end) : undefined
 }
 
-/** The exit code of a run that is not followed by another. */
+/** Returns the exit code after the last run. */
 function codeAfter({ end, hasTimedOut }: Executed): number {
   return hasTimedOut ? exitCodes.timedOut : codeOf(end)
 }
@@ -26,7 +29,7 @@ function isLost(done: Executed | undefined, leadership: Leadership): boolean {
   return !done || (!leadership.isLeader() && (done.wasTold || !hasSucceeded(done.end)))
 }
 
-/** Waits for a while, or until leadership ends. Gives whether it still leads. */
+/** Waits for a while, or until leadership ends. Resolves to whether this process still leads. */
 function pause(leadership: Leadership, delayMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = () => {
@@ -40,7 +43,7 @@ function pause(leadership: Leadership, delayMs: number): Promise<boolean> {
   })
 }
 
-/** Runs the command for as long as this machine leads, again and again as the rules say. */
+/** Runs the command while this machine leads, and restarts it as the rules say. */
 export function service(rules: RestartRules & { readonly once: boolean; readonly hold: boolean }): Mode {
   const backOff = new BackOff(rules.firstDelayMs)
   return {
@@ -53,13 +56,13 @@ export function service(rules: RestartRules & { readonly once: boolean; readonly
         if (code !== undefined) return { code }
         if (!done || isLost(done, leadership)) return rules.once ? { code: exitCodes.leadershipLost } : atOnce
         if (!startsAgain(rules, done)) {
-          if (rules.hold) narrator.note('keeps the lease until it is stopped')
+          if (rules.hold) narrator.note('keeping the lease until tenure is stopped')
           while (rules.hold && (await pause(leadership, longestSleepMs)));
           return { code: codeAfter(done) }
         }
         const againAfterMs = backOff.after(done.lastedMs)
         narrator.note(
-          `starts it again in ${formatDuration(againAfterMs)}${rules.hold ? '' : ', unless others lead by then'}`,
+          `restarting the command in ${formatDuration(againAfterMs)}${rules.hold ? '' : ', unless another machine leads by then'}`,
         )
         if (!rules.hold) return { againAfterMs }
         if (await pause(leadership, againAfterMs)) continue
@@ -70,7 +73,7 @@ export function service(rules: RestartRules & { readonly once: boolean; readonly
   }
 }
 
-/** Runs the command at the times of a schedule; leads in between. */
+/** Runs the command at the times of a schedule, and keeps the lease in between. */
 export function scheduled(schedule: JobSchedule): Mode {
   return {
     isTask: false,
@@ -92,7 +95,7 @@ export function scheduled(schedule: JobSchedule): Mode {
   }
 }
 
-/** Runs the command unless the fleet has done so lately, and ends either way. */
+/** Runs the command unless the fleet has done so within the interval, and exits in both cases. */
 export function atMostOncePer(intervalMs: number): Mode {
   const calledAt = now()
   return {
@@ -122,7 +125,7 @@ export function atMostOncePer(intervalMs: number): Mode {
   }
 }
 
-/** A run of the command as the record keeps it. */
+/** Converts a run of the command to the report that is stored in the record. */
 function reportOf(done: Executed, leadership: Leadership): RunReport {
   const { end, hasTimedOut, wasTold } = done
   if (hasSucceeded(end) && !hasTimedOut) return { result: 'succeeded' }
@@ -134,14 +137,14 @@ function reportOf(done: Executed, leadership: Leadership): RunReport {
 function narrate(happening: JobHappening, { narrator }: Stage): void {
   if (happening.type === 'scheduled') narrator.note(`the next run is at ${happening.scheduledAt.toISOString()}`)
   else if (happening.type === 'missed') {
-    narrator.tell(`the run of ${happening.scheduledAt.toISOString()} was missed, and is left out`)
+    narrator.tell(`the run of ${happening.scheduledAt.toISOString()} was missed and is skipped`)
   } else if (happening.type === 'still-running') {
     const { run, scheduledAt } = happening
-    narrator.tell(`the run of ${run.scheduledAt.toISOString()} is still going at ${scheduledAt.toISOString()}`)
+    narrator.tell(`the run of ${run.scheduledAt.toISOString()} is still in progress at ${scheduledAt.toISOString()}`)
   }
 }
 
-/** A record of another program ends the command: waiting does not mend it. */
+/** Exits if the record belongs to another program, because waiting cannot fix that. */
 async function inCommandWords<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -5,10 +5,10 @@ import { Troubles } from '../shared/troubles.ts'
 import type { Messages } from './messages.ts'
 import type { Plan } from './plan.ts'
 
-/** A candidate that leads was reported as elected by then. */
+/** An elector reports its own election within this time after its own record appears. */
 const twinAfterMs = 2_000
 
-/** Reports how the campaign goes: what matters, once. */
+/** Reports the progress of the campaign, and each problem once. */
 export class Narrator {
   readonly #plan: Plan
   readonly #messages: Messages
@@ -23,12 +23,12 @@ export class Narrator {
 
   readonly tell = (text: string): void => this.#messages.tell(text)
 
-  /** As {@link tell}, for what goes as it should. */
+  /** Like {@link tell}, but silent with --quiet. */
   readonly note = (text: string): void => {
     if (!this.#plan.isQuiet) this.#messages.tell(text)
   }
 
-  /** What is wrong with the store, as far as is known. */
+  /** The current problem with the store; undefined if none is known. */
   get storeTrouble(): string | undefined {
     return this.#storeTroubles.last
   }
@@ -43,18 +43,19 @@ export class Narrator {
     this.#answered({ ofRenewal: true })
   }
 
-  /** A call is over. */
+  /** Records the end of a store call. */
   called(call: CallReport, isFollowing: () => boolean): void {
     if (this.#storeTroubles.endsWith(call, isFollowing)) this.#sayThatItAnswers()
   }
 
   leads({ holder, term }: LeaseRecord, isOwnName: boolean): void {
-    const waits = `${printable(holder)} leads "${this.#plan.election}" in term ${term}; waits`
+    const waits = `${printable(holder)} leads "${this.#plan.election}" in term ${term}; waiting`
     this.#cancelTwin()
     if (!isOwnName) return this.note(waits)
-    // Our own grant is reported as a new leader right before we are elected. Otherwise two candidates have the same name.
+    // This process's own grant is also reported as a new leader, right before its election. If no election follows,
+    // another candidate has the same name.
     this.#cancelTwin = setTimer(twinAfterMs, () => {
-      this.tell(`${waits}. It has the same name as this one. Give each its own --identity.`)
+      this.tell(`${waits}. It has the same identity as this process. Give each process its own --identity.`)
     })
   }
 

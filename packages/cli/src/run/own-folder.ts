@@ -3,15 +3,18 @@ import { open, rename } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** The folder is gone, or no longer ours: what has its name now must not be touched. */
+/** These errors mean that the folder is gone or no longer ours. Whatever has its name now must not be touched. */
 const signsOfLoss = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES']
-/** Where the kernel shows open descriptors. A path through one of them stays in that folder, whatever has its name now. */
+/**
+ * Where the kernel lists open descriptors. A path through a descriptor stays in that folder, even if another folder
+ * takes its name.
+ */
 const descriptors = existsSync('/proc/self/fd') ? '/proc/self/fd' : undefined
 
 /**
- * A folder of our own in the temporary directory, which all users share. It may be swept away at any time, and then any
- * user can put a folder or a link there under the same name. So each use first checks the owner, follows no link, and
- * stays in the folder that was checked.
+ * A private folder in the temporary directory, which all users share. A cleaner may remove it at any time, and then any
+ * user can create a folder or link with the same name. So each use checks the owner first, follows no link, and stays
+ * in the folder that was checked.
  */
 export class OwnFolder {
   readonly path: string
@@ -20,12 +23,12 @@ export class OwnFolder {
     this.path = path
   }
 
-  /** Makes one under a name that nobody has used. */
+  /** Creates a folder under a name that has never been used. */
   static make(): OwnFolder {
     return new OwnFolder(mkdtempSync(join(tmpdir(), 'tenure-run-')))
   }
 
-  /** Replaces a file in one step. Gives false if the folder is gone or not ours: then nothing was written. */
+  /** Replaces a file atomically. Resolves to false, without writing anything, if the folder is gone or not ours. */
   async write(name: string, text: string): Promise<boolean> {
     const folder = this.#enter()
     if (!folder) return false
@@ -48,7 +51,7 @@ export class OwnFolder {
     }
   }
 
-  /** Removes it with these files, if it is still ours. Nothing else is ever removed. */
+  /** Removes these files and the folder, if it is still ours. Never removes anything else. */
   remove(names: readonly string[]): void {
     const folder = this.#enter()
     if (!folder) return
@@ -82,11 +85,11 @@ function isLoss(error: unknown): boolean {
   return signsOfLoss.includes((error as NodeJS.ErrnoException).code ?? '')
 }
 
-/** What is left behind in a temporary directory does no harm. */
+/** Ignores errors, because files left in a temporary directory do no harm. */
 function attempt(action: () => void): void {
   try {
     action()
   } catch {
-    // It is gone, or something was put into it.
+    // The file is gone, or the folder is not empty.
   }
 }

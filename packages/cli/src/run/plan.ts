@@ -16,28 +16,29 @@ import { divideLease, type RunTimings } from './timings.ts'
 export interface Plan {
   readonly election: string
   readonly identity: string | undefined
-  /** Shown to others while it leads. */
+  /** Visible to other candidates while this one leads. */
   readonly metadata: Metadata | undefined
   readonly command: string
   readonly args: readonly string[]
   readonly mode: Mode
   readonly timings: RunTimings
   readonly drainTimeoutMs: number
-  /** After this a run is ended. */
+  /** The time limit of a run; undefined if there is none. */
   readonly maxRuntimeMs: number | undefined
   readonly storeTimeoutMs: number
-  /** Whether the command gets what opens the store. */
+  /** Whether the command gets the credentials of the store. */
   readonly passesSecrets: boolean
-  /** Report only what goes wrong. */
+  /** Whether to report only problems. */
   readonly isQuiet: boolean
   openStore(supervision: Supervision): Promise<LeaseStore>
-  /** Where metrics are shown, if they are. */
+  /** Starts the metrics server; resolves to undefined if --metrics is not set. */
   showMetrics(metrics: ElectionMetrics): Promise<RunningServer | undefined>
 }
 
-/** Refuses what cannot be done, before anything is started or connected to. */
+/** Builds the plan. Rejects what cannot work before anything is started or connected. */
 export function planOf(election: string, words: readonly string[], settings: RunSettings): Plan {
-  if (process.platform === 'win32') throw usageError(['tenure run needs process groups, which Windows does not have.'])
+  if (process.platform === 'win32')
+    throw usageError(['tenure run does not work on Windows, which has no process groups.'])
   const [command = '', ...args] = words
   return {
     election,
@@ -57,14 +58,15 @@ export function planOf(election: string, words: readonly string[], settings: Run
   }
 }
 
-/** Whether the command is to end by itself. */
+/** Whether each run of the command is expected to end, so that it can have a time limit. */
 function hasRuns({ once, every, atMostOncePer: intervalMs }: RunSettings): boolean {
   return once || every !== undefined || intervalMs !== undefined
 }
 
 /**
- * Opens the store that was chosen. In the file store, others take over as soon as the holder is dead: here that is when
- * both this process and the supervisor are, so that they never overtake a command that is still being killed.
+ * Opens the chosen store. In the file store, a standby takes over as soon as the holder's process is dead. Here the
+ * holder counts as dead only when both this process and the supervisor are gone. So a standby never overtakes a command
+ * that is still being killed.
  */
 async function openRunStore(settings: RunSettings, supervision: Supervision): Promise<LeaseStore> {
   const store = await openChosenStore(settings, {
@@ -72,7 +74,9 @@ async function openRunStore(settings: RunSettings, supervision: Supervision): Pr
   })
   const keepsRuns = settings.every !== undefined || settings.atMostOncePer !== undefined
   if (store.terms || !keepsRuns) return store
-  throw usageError(['This store keeps nothing between leaders, so no run could be noted in it.'])
+  throw usageError([
+    'This store keeps no record between leaders, so it cannot record runs. Use another store for --every and --at-most-once-per.',
+  ])
 }
 
 function modeOf(settings: RunSettings): Mode {
@@ -85,14 +89,14 @@ function modeOf(settings: RunSettings): Mode {
 }
 
 function scheduleOf(every: string, { timezone, missed, ttl }: RunSettings): JobSchedule {
-  // Apart from each other, so that the message names the one that is wrong.
+  // Validated separately, so that the message names the option that is wrong.
   argument('--timezone', timezone, (zone) => inRefusal(() => cronSchedule('@daily', { timezone: zone })))
   return argument('--every', every, (pattern) =>
     inRefusal(() => cronSchedule(pattern, { timezone, missed, leaseDurationMs: ttl })),
   )
 }
 
-/** What the library says of an option, as of an argument. */
+/** Turns a library error about an option into one about a command-line argument. */
 function inRefusal<T>(parse: () => T): T {
   try {
     return parse()

@@ -1,16 +1,18 @@
 import type { Moment } from '../shared/clock.ts'
 import type { Session } from './session.ts'
 
-/** A supervisor that takes longer to answer counts as lost. */
+/** How long the supervisor may take to answer. After that it counts as lost. */
 export const answerWithinMs = 5_000
 
-/** When a command must be told to end, and when it is killed, unless the lease is renewed. */
+/** When the command gets SIGTERM and SIGKILL, unless the lease is renewed before. */
 export interface Deadlines {
   readonly termAt: Moment
   readonly killAt: Moment
 }
 
-/** What the wrapper orders the supervisor to do. Runs are numbered, so that nothing meant for one reaches the next. */
+/**
+ * An order from the wrapper to the supervisor. Runs are numbered, so that an order for one run never affects the next.
+ */
 export type Order =
   | {
       readonly type: 'start'
@@ -20,19 +22,19 @@ export type Order =
       readonly environment: Readonly<Record<string, string | undefined>>
       readonly stdin: 'inherit' | 'ignore'
       readonly deadlines: Deadlines
-      /** How long processes have to end that a command leaves behind. */
+      /** How long processes that the command leaves behind have to end. */
       readonly graceMs: number
     }
   | { readonly type: 'extend'; readonly run: number; readonly deadlines: Deadlines }
   | { readonly type: 'end'; readonly run: number; readonly signal: NodeJS.Signals; readonly killAt: Moment }
   | { readonly type: 'signal'; readonly run: number; readonly signal: NodeJS.Signals }
-  /** Where the wrapper keeps what belongs to its runs. It is removed with the wrapper. */
+  /** The folder of the wrapper's files. The supervisor removes it if the wrapper dies. */
   | { readonly type: 'keep'; readonly folder: string }
-  /** Comes with a listening socket. */
+  /** Sent together with a listening socket. */
   | { readonly type: 'hold'; readonly sign: string }
   | { readonly type: 'drop'; readonly sign: string }
 
-/** What the supervisor answers. */
+/** An answer from the supervisor. */
 export type Answer =
   | { readonly type: 'ready' }
   | { readonly type: 'held'; readonly sign: string }

@@ -2,7 +2,7 @@ import type { Executed } from './executor.ts'
 import { hasSucceeded } from './run-end.ts'
 import type { restartPolicies } from './settings.ts'
 
-/** What follows when the command has exited. */
+/** When to restart the command after it has exited. */
 export interface RestartRules {
   readonly policy: (typeof restartPolicies)[number]
   readonly firstDelayMs: number
@@ -10,12 +10,12 @@ export interface RestartRules {
 
 const longestDelayMs = 60_000
 
-/** Whether it is to be started again. */
+/** Whether to start the command again. */
 export function startsAgain({ policy }: RestartRules, { end, hasTimedOut }: Executed): boolean {
   return policy === 'always' || (policy === 'on-failure' && (hasTimedOut || !hasSucceeded(end)))
 }
 
-/** Waits twice as long each time, up to a minute. After a run that lasted longer than that, it begins again. */
+/** Doubles the delay each time, up to a minute. A run that lasts at least a minute resets it. */
 export class BackOff {
   readonly #firstDelayMs: number
   #nextMs: number

@@ -1,7 +1,7 @@
 import { exitCodes } from '../shared/arguments/errors.ts'
 import { codeOfSignal } from '../shared/ending.ts'
 
-/** How a command ended: its own exit, or why there is none. */
+/** How a run ended: with an exit of the command, or why there was none. */
 export type RunEnd =
   | { readonly type: 'exited'; readonly code: number | null; readonly signal: NodeJS.Signals | null }
   | { readonly type: 'not-started'; readonly error: string; readonly code: string | undefined }
@@ -15,7 +15,7 @@ export function hasSucceeded(end: RunEnd): boolean {
 
 const passing = ['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']
 
-/** Whether it could not be started for a reason that passes: too many processes or files, too little memory. */
+/** Whether the start failed for a temporary reason: too many processes or open files, or too little memory. */
 export function isPassing(end: RunEnd): boolean {
   return end.type === 'not-started' && end.code !== undefined && passing.includes(end.code)
 }

@@ -7,7 +7,7 @@ import { Messages } from './messages.ts'
 import { planOf } from './plan.ts'
 import { checkRunSettings, runSettings } from './settings.ts'
 
-/** Runs the command while this machine leads. Ends the process. */
+/** Runs the command while this machine leads, then exits the process. */
 export async function run(args: readonly string[], flags: Sources['flags'], program: Command | null): Promise<void> {
   const { name, words } = divide(args, process.argv)
   const settings = settingsFrom(runSettings, flags)
@@ -23,19 +23,22 @@ export async function run(args: readonly string[], flags: Sources['flags'], prog
     process.exitCode = error.exitCode
   }
   await messages.flush()
-  // A sign of life that could not be removed stays open as long as this process lives: it must not keep it alive.
+  // A liveness socket that could not be removed stays open, and would otherwise keep this process alive.
   process.exit()
 }
 
-/** The election comes before `--` and the command after it, so that neither can be taken for the other. */
+/**
+ * Splits the arguments at `--`: the election is before it, the command after it. So neither can be mistaken for the
+ * other.
+ */
 function divide(args: readonly string[], typed: readonly string[]): { name: string; words: readonly string[] } {
   const place = typed.indexOf('--')
   const after = place < 0 ? [] : typed.slice(place + 1)
   const [name, ...early] = args.slice(0, args.length - after.length)
   const usage = 'tenure run ELECTION --store URL -- COMMAND…'
-  if (name === undefined) throw usageError([`ELECTION is missing before --: ${usage}`])
-  if (place < 0 && early.length > 0) throw usageError([`the command must come after --, as in: -- ${early.join(' ')}`])
-  if (early.length > 0) throw usageError([`"${early.join(' ')}" is before --: all of the command must come after it.`])
-  if (after.length === 0) throw usageError([`COMMAND is missing after --: ${usage}`])
+  if (name === undefined) throw usageError([`ELECTION is missing. Put it before --: ${usage}`])
+  if (place < 0 && early.length > 0) throw usageError([`The command must come after --, as in: -- ${early.join(' ')}`])
+  if (early.length > 0) throw usageError([`"${early.join(' ')}" is before --. Put the whole command after it.`])
+  if (after.length === 0) throw usageError([`COMMAND is missing. Put it after --: ${usage}`])
   return { name, words: after }
 }

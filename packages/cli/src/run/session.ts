@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /**
- * All processes of one command: the session that its first process leads. Children stay in it, even those that are put
- * into process groups of their own, as by `timeout` and shells with job control; only a process that starts a new session
- * leaves it.
+ * All processes of one command: the session that its first process leads. Child processes stay in the session, even
+ * those in other process groups, as `timeout` and shells with job control create them. Only a process that starts a new
+ * session leaves it.
  */
 export interface Session {
-  /** The id of the first process, which is also the id of its group. */
+  /** The id of the first process, which is also the id of its process group. */
   readonly id: number
-  /** When it was started, as the kernel counts; undefined where that is unknown. */
+  /** When the first process started, in the kernel's units; undefined if unknown. */
   readonly startedAt: string | undefined
 }
 
@@ -22,40 +22,43 @@ interface Process {
 }
 
 interface Found {
-  /** The processes that run. */
+  /** The processes that are running. */
   readonly processes: readonly Process[]
-  /** Whether there cannot be others. */
+  /** Whether the list is known to miss none. */
   readonly isComplete: boolean
 }
 
-/** Whether processes can be listed: on Linux, with a /proc that counts them as we do. */
+/** Whether processes can be listed: on Linux, with a /proc of our own PID namespace. */
 const canList = process.platform === 'linux' && ownId() === String(process.pid)
 
-/** A list that is still incomplete after this many tries is taken again later. */
+/** How often a list is retaken before it is reported as incomplete. */
 const mostRounds = 5
 
-/** The session that a process leads which was just started. */
+/** Returns the session of a process that was just started as its leader. */
 export function sessionOf(id: number): Session {
   const first = look(id)
   return { id, startedAt: first === 'unknown' ? undefined : first?.startedAt }
 }
 
-/** Sends a signal to every process of a session. Gives the error if we may not signal one of them. */
+/** Sends a signal to every process of a session. Returns the error if we may not signal one of them. */
 export function signalSession(session: Session, signal: NodeJS.Signals): Error | undefined {
   if (isGivenAway(session)) return undefined
-  // First to the group that most are in: that reaches processes that fork faster than they can be listed.
+  // Signal the main group first. The kernel reaches processes there that fork faster than we can list them.
   const refusal = signalGroup(session.id, signal)
   const others = (members(session)?.processes ?? []).filter(({ group }) => group !== session.id)
   return signalGroups(others, signal) ?? refusal
 }
 
-/** Continues stopped processes, which would not see any other signal. Where states are known, no others get SIGCONT. */
+/**
+ * Continues stopped processes, which could not act on any other signal. Where states are known, only stopped ones get
+ * SIGCONT.
+ */
 export function continueStopped(session: Session): void {
   const stopped = members(session)?.processes.filter(({ state }) => state === 'T')
   signalGroups(stopped ?? [{ group: session.id }], 'SIGCONT')
 }
 
-/** By groups: the kernel signals a group as a whole, so no process in it can escape by forking. */
+/** Signals whole groups: the kernel signals a group atomically, so no process in it can escape by forking. */
 function signalGroups(processes: readonly { group: number }[], signal: NodeJS.Signals): Error | undefined {
   let refusal: Error | undefined
   for (const group of new Set(processes.map((each) => each.group))) refusal = signalGroup(group, signal) ?? refusal
@@ -71,13 +74,16 @@ function signalGroup(group: number, signal: NodeJS.Signals): Error | undefined {
   }
 }
 
-/** Whether no process of a session runs any more. A zombie does not run: the parent that should reap it may be stopped. */
+/**
+ * Whether no process of a session is running. A zombie does not count as running, because the parent that should reap
+ * it may be stopped.
+ */
 export function isGone(session: Session): boolean {
   const first = look(session.id)
   if (first === 'unknown') return false
   if (first && first.startedAt === session.startedAt && isAlive(first)) return false
   const found = members(session)
-  // Twice: `scan` says what may hide from one list.
+  // Take two lists: see `scan` for what one list can miss.
   if (found) return [found, members(session)].every((each) => each?.isComplete && each.processes.length === 0)
   try {
     process.kill(-session.id, 0)
@@ -88,15 +94,15 @@ export function isGone(session: Session): boolean {
 }
 
 /**
- * Sessions of processes that have this in their environment, or as an argument, whoever started them and when. A child
- * has the arguments of its parent until it executes its own program.
+ * Finds the sessions of processes that have `entry` in their environment or `argument` among their arguments, no matter
+ * who started them. A child has the arguments of its parent until it executes its own program.
  */
 export function sessionsMarked(entry: string, argument: string): { sessions: Session[]; isComplete: boolean } {
   const has = (id: number, file: string, text: string) => {
     try {
       return readFileSync(`/proc/${id}/${file}`, 'utf8').split('\0').includes(text)
     } catch {
-      // It has ended, or belongs to another user.
+      // The process has ended, or belongs to another user.
       return false
     }
   }
@@ -106,34 +112,34 @@ export function sessionsMarked(entry: string, argument: string): { sessions: Ses
   return { sessions: [...ids].map((id) => sessionOf(id)), isComplete: found.isComplete }
 }
 
-/** The children of a process that run, each as the session that it leads or is about to. */
+/** Returns the running children of a process, each as the session that it leads or is about to lead. */
 export function childrenOf(parent: number): Session[] {
   return (scan((each) => each.parent === parent)?.processes ?? []).map(({ id, startedAt }) => ({ id, startedAt }))
 }
 
-/** Undefined where the system does not list processes. */
+/** Returns the running processes of a session; undefined if the system does not list processes. */
 function members(session: Session): Found | undefined {
   if (isGivenAway(session)) return { processes: [], isComplete: true }
-  // The first process is about to lead its session if it does not yet.
+  // Includes the first process even if it does not lead its session yet.
   return scan((each) => each.session === session.id || (each.id === session.id && each.startedAt === session.startedAt))
 }
 
-/** A number is given to another process only after the whole session has ended. */
+/** Whether the id now belongs to another process. The kernel reuses an id only after the whole session has ended. */
 function isGivenAway({ id, startedAt }: Session): boolean {
   const first = look(id)
   return first !== undefined && first !== 'unknown' && startedAt !== undefined && first.startedAt !== startedAt
 }
 
 /**
- * Looks at all processes; undefined where the system does not list them. A list is old when it is read: a process that
- * was in it and is gone may have left a child that was not. So the list is taken again, until no process disappeared in
- * between.
+ * Scans all processes; returns undefined if the system does not list them. A list is already stale when it is read: a
+ * process that was in it and is gone may have left a child that was not. So the list is retaken until no process has
+ * disappeared in the meantime.
  *
- * No living process hides from a list while it is being made, although that takes a while: the list goes up by id, and a
- * child has a higher id than its parent. The exception is when ids start again from the lowest just then: the child may
- * have an id that the list has passed, or that was looked at in an earlier round, and the parent ends before its turn. It
- * takes thousands of new processes until ids start again the next time, so they do not during the next list: a caller
- * that must be sure takes two.
+ * No living process is missed while a list is being made, even though that takes time: the list is in ascending order
+ * of ids, and a child has a higher id than its parent. The exception is a wrap-around of the ids at that moment. Then
+ * the child may have an id that the list has already passed, or that an earlier round has seen, and the parent may end
+ * before its turn. The next wrap-around is thousands of new processes away, so it cannot also affect the next list. A
+ * caller that must be sure takes two lists.
  */
 function scan(isSought: (process: Process) => boolean): Found | undefined {
   if (!canList) return undefined
@@ -159,7 +165,7 @@ function scan(isSought: (process: Process) => boolean): Found | undefined {
   return { processes, isComplete: false }
 }
 
-/** The first thread of a process may end before the others. */
+/** The main thread of a process may end before its other threads. */
 function isAlive({ id, state }: Process): boolean {
   if (!'ZXx'.includes(state)) return true
   try {
@@ -174,7 +180,7 @@ function isAbsence(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ESRCH'
 }
 
-/** Undefined if they are no longer listed. A list without this process may leave out others too. */
+/** Returns the process ids; undefined if /proc cannot be read. A list without this process may miss others too. */
 function processIds(): number[] | undefined {
   try {
     const ids = readdirSync('/proc').map(Number).filter(Number.isInteger)
@@ -192,12 +198,12 @@ function ownId(): string | undefined {
   }
 }
 
-/** Undefined if there is no such process; `unknown` after any other trouble, such as too many open files. */
+/** Returns undefined if there is no such process, and `unknown` after any other error, such as too many open files. */
 function look(id: number): Process | 'unknown' | undefined {
   if (!canList) return undefined
   try {
     const text = readFileSync(`/proc/${id}/stat`, 'utf8')
-    // The name, in parentheses, may hold anything.
+    // The process name, in parentheses, may contain any character.
     const [state = '', parent, group, session, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return {
       id,

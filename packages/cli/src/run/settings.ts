@@ -14,105 +14,109 @@ import { oneOf, textOf } from '../shared/arguments/values.ts'
 export const restartPolicies = ['never', 'on-failure', 'always'] as const
 export const missedPolicies = ['skip', 'run-once'] as const
 
-/** All that can be set for `tenure run`. Flags, variables and help follow. */
+/** All settings of `tenure run`. Flags, environment variables and help derive from this table. */
 export const runSettings = {
   ...campaignedStoreSettings,
   ttl,
   grace: setting(
     {
       placeholder: 'duration',
-      help: 'from SIGTERM to SIGKILL when leadership is lost; at most a fifth of the ttl',
-      shownDefault: 'a fifth of the ttl',
+      help: 'time from SIGTERM to SIGKILL when leadership is lost; at most a fifth of --ttl',
+      shownDefault: 'a fifth of --ttl',
     },
     parseDuration,
   ),
   drainTimeout: setting(
-    { placeholder: 'duration', help: 'from SIGTERM to SIGKILL when tenure is stopped', shownDefault: '30s' },
+    { placeholder: 'duration', help: 'time from SIGTERM to SIGKILL when tenure is stopped', shownDefault: '30s' },
     parseDuration,
     30_000,
   ),
   identity: {
     ...identity,
-    shownDefault: 'the node of the token, else the name of this host, the process id and a random part',
+    shownDefault: 'the node of the token, else the host name, the process id and a random part',
   },
   metadata,
-  once: toggle('run it once and end with its exit code, or with 75 if leadership was lost'),
+  once: toggle('run the command once and exit with its exit code, or with 75 if leadership was lost'),
   restart: setting(
     {
       placeholder: 'when',
-      help: 'when to run the command again after its exit: never (end with its code), on-failure, always',
+      help: 'when to restart the command after it exits: never (exit with its code), on-failure, always',
       shownDefault: 'always; never with --once',
     },
     oneOf(restartPolicies),
   ),
   restartDelay: setting(
-    { placeholder: 'duration', help: 'the pause before that; doubles each time, up to 1m', shownDefault: '1s' },
+    { placeholder: 'duration', help: 'the delay before a restart; doubles each time, up to 1m', shownDefault: '1s' },
     parseDuration,
     1_000,
   ),
-  hold: toggle('keep the lease after the command has exited, instead of letting others lead'),
-  every: setting({ placeholder: 'cron', help: 'run it at these times, once in the whole fleet' }, textOf),
+  hold: toggle('keep the lease after the command exits, instead of releasing it'),
+  every: setting({ placeholder: 'cron', help: 'run the command at these times, once in the whole fleet' }, textOf),
   timezone: setting({ placeholder: 'name', help: 'the time zone of --every', shownDefault: 'UTC' }, textOf, 'UTC'),
   missed: setting(
     {
       placeholder: 'how',
-      help: 'what to do about times of --every when nobody could run it: skip, or run-once for all of them',
+      help: 'what to do about missed times of --every: skip, or run-once to make up for all of them with one run',
       shownDefault: 'skip',
     },
     oneOf(missedPolicies),
     'skip' as const,
   ),
   atMostOncePer: setting(
-    { placeholder: 'duration', help: 'run it unless the fleet has within this time, and end either way' },
+    { placeholder: 'duration', help: 'run the command unless the fleet ran it within this time; exit in both cases' },
     parseDuration,
   ),
   maxRuntime: setting(
     {
       placeholder: 'duration',
-      help: 'end a run that takes longer, with SIGTERM and after the grace SIGKILL; for jobs and --once',
+      help: 'end a longer run with SIGTERM, then SIGKILL after --grace; for jobs and --once',
     },
     parseDuration,
   ),
   storeTimeout: setting(
     {
       placeholder: 'duration',
-      help: 'give up with 69 if the store has not answered, or takes no write, for this long',
+      help: 'exit with 69 if the store has not answered, or has accepted no write, for this long',
       shownDefault: '30s',
     },
     parseDuration,
     30_000,
   ),
   passSecrets: toggle(
-    'let the command have TENURE_TOKEN, TENURE_STORE_PASSWORD, TENURE_SENTINEL_PASSWORD, and a TENURE_STORE or TENURE_URL that holds a password',
+    'pass TENURE_TOKEN, TENURE_STORE_PASSWORD, TENURE_SENTINEL_PASSWORD, and a TENURE_STORE or TENURE_URL that contains a password to the command',
   ),
   metrics,
   allowedHost,
-  quiet: toggle('report only what goes wrong'),
+  quiet: toggle('report only problems'),
 }
 
 export type RunSettings = Chosen<typeof runSettings>
 
-/** Checks settings that depend on each other. `flags` are those of this command; the environment may be meant for others. */
+/**
+ * Checks settings that depend on each other. Conflicts are reported for `flags` of this command only, because the
+ * environment may be meant for other commands.
+ */
 export function checkRunSettings(settings: RunSettings, flags: Readonly<Record<string, unknown>>): void {
   const { once, restart, hold, every, atMostOncePer, restartDelay } = settings
   const problems: string[] = []
   for (const name of ['timezone', 'missed']) {
-    if (flags[name] !== undefined && every === undefined) problems.push(`--${name} means nothing without --every.`)
+    if (flags[name] !== undefined && every === undefined) problems.push(`--${name} requires --every.`)
   }
   if (flags['maxRuntime'] !== undefined && !once && every === undefined && atMostOncePer === undefined) {
-    problems.push('--max-runtime is for jobs: --every, --at-most-once-per or --once.')
+    problems.push('--max-runtime requires --every, --at-most-once-per or --once.')
   }
   if (once && restart === 'always')
-    problems.push('--once ends at the latest after a success, so --restart must not be always.')
-  if (once && hold) problems.push('--once ends with the command, so there is nothing to --hold.')
-  if (restartDelay > 60_000)
-    problems.push(`--restart-delay is ${formatDuration(restartDelay)}, but must be at most 1m.`)
+    problems.push('--once exits after the first success, so --restart cannot be always.')
+  if (once && hold) problems.push('--once exits with the command, so it cannot be combined with --hold.')
+  if (restartDelay > 60_000) problems.push(`--restart-delay must be at most 1m, not ${formatDuration(restartDelay)}.`)
   for (const [flag, given] of Object.entries({ '--every': every, '--at-most-once-per': atMostOncePer })) {
     if (given === undefined) continue
-    if (once) problems.push(`${flag} decides when the command runs, so --once does not go with it.`)
-    if (restart !== undefined) problems.push(`${flag} decides when the command runs, so --restart does not go with it.`)
-    if (hold) problems.push(`${flag} decides when the command runs, so --hold does not go with it.`)
+    if (once) problems.push(`${flag} decides when the command runs, so it cannot be combined with --once.`)
+    if (restart !== undefined)
+      problems.push(`${flag} decides when the command runs, so it cannot be combined with --restart.`)
+    if (hold) problems.push(`${flag} decides when the command runs, so it cannot be combined with --hold.`)
   }
-  if (every !== undefined && atMostOncePer !== undefined) problems.push('--every and --at-most-once-per: choose one.')
+  if (every !== undefined && atMostOncePer !== undefined)
+    problems.push('--every and --at-most-once-per are mutually exclusive.')
   if (problems.length > 0) throw usageError(problems)
 }

@@ -1,22 +1,25 @@
 import { now } from '../shared/clock.ts'
 
-/** What signals to the wrapper mean. */
+/** What to do on signals to the wrapper. */
 export interface SignalTarget {
-  /** End in good order; the command gets the signal. */
+  /** End gracefully; the command gets the signal. */
   stop(signal: NodeJS.Signals): void
   /** End at once. */
   hurry(signal: NodeJS.Signals): void
-  /** For the command alone. */
+  /** Forward the signal to the command, and do nothing else. */
   pass(signal: NodeJS.Signals): void
-  /** Ctrl-Z, and what follows it. */
+  /** Ctrl-Z, and the continuation after it. */
   pause(): void
   resume(): void
 }
 
-/** A key in a terminal reaches both us and the `npx` that started us, which passes it on: both count as one signal. */
+/**
+ * A key in a terminal signals both tenure and the `npx` that started it, and npx forwards its own. Two signals within
+ * this time count as one.
+ */
 const sameMs = 250
 
-/** Handles the signals of terminals and service managers. Gives a function that ends it. */
+/** Handles the signals of terminals and service managers. Returns a function that removes the handlers. */
 export function takeSignals(target: SignalTarget): () => void {
   let stoppedAtMs: number | undefined
   const stop = (signal: NodeJS.Signals) => {
@@ -24,7 +27,8 @@ export function takeSignals(target: SignalTarget): () => void {
     if (stoppedAtMs === undefined) {
       stoppedAtMs = nowMs
       target.stop(signal)
-      // A terminal that closes signals all its processes, and a shell its jobs once more: that is not a request to hurry.
+      // A closing terminal signals all its processes, and the shell then signals its jobs again. A second SIGHUP is not
+      // a request to hurry.
     } else if (signal !== 'SIGHUP' && nowMs - stoppedAtMs >= sameMs) target.hurry(signal)
   }
   const handlers: readonly (readonly [NodeJS.Signals, (signal: NodeJS.Signals) => void])[] = [

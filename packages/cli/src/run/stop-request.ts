@@ -1,12 +1,12 @@
 import { CommandError } from '../shared/arguments/errors.ts'
 import { codeOfSignal } from '../shared/ending.ts'
 
-/** Whether and why `tenure run` is to end: a signal asked for it, or the store cannot be used. */
+/** Whether and why `tenure run` must end: because of a signal, or because the store cannot be used. */
 export class StopRequest {
   readonly #controller = new AbortController()
   #signal: NodeJS.Signals | undefined
 
-  /** The signal that asked for the end, if one did. */
+  /** The signal that requested the end; undefined if none did. */
   get signal(): NodeJS.Signals | undefined {
     return this.#signal
   }
@@ -16,12 +16,15 @@ export class StopRequest {
     return reason instanceof CommandError ? reason : undefined
   }
 
-  /** Aborts at the first reason to end. */
+  /** Aborted at the first reason to end. */
   get aborted(): AbortSignal {
     return this.#controller.signal
   }
 
-  /** The exit code after a signal, if nothing else gives one. For a task, an end before it is done is not a success. */
+  /**
+   * The exit code after a signal, if nothing else determines one. For a task, ending before it is done is not a
+   * success.
+   */
   code({ isTask }: { readonly isTask: boolean }): number | undefined {
     if (!this.#signal) return undefined
     return this.#signal === 'SIGTERM' && !isTask ? 0 : codeOfSignal(this.#signal)

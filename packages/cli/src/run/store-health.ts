@@ -5,21 +5,21 @@ import { setTimer } from '../shared/clock.ts'
 
 interface StoreHealthOptions {
   readonly timeoutMs: number
-  /** Whether a lease runs, as far as is known: then nobody else needs to write. */
+  /** Whether another candidate is known to hold a lease. Then this one does not need to write. */
   isHeld(): boolean
-  /** Looks into the store. Rejects if that is not possible. */
+  /** Reads from the store. Rejects if that fails. */
   look(): Promise<unknown>
-  /** The store cannot be used. Called at most once, with what to say about it. */
+  /** Called at most once, with the message, when the store counts as unusable. */
   onUnusable(text: string): void
 }
 
 /**
- * Decides when a store counts as one that cannot be used. What counts as an answer of it: {@link isAnswer}.
+ * Decides when a store counts as unusable. {@link isAnswer} defines what counts as an answer.
  *
- * - `unknown`: it has not answered yet, and the time runs from the start.
- * - `usable`: it has answered.
- * - `away`: a write has failed, and it cannot be read either. It was usable before, so the wait for it has no limit.
- * - `read-only`: a write has failed, and it can be read. It is there, so the time runs.
+ * - `unknown`: the store has not answered yet. The timeout runs from the start.
+ * - `usable`: the store has answered.
+ * - `away`: a write has failed, and reads fail too. The store was usable before, so there is no timeout.
+ * - `read-only`: a write has failed, but reads succeed. The store is reachable, so the timeout runs.
  */
 export class StoreHealth {
   readonly #options: StoreHealthOptions
@@ -35,12 +35,12 @@ export class StoreHealth {
     this.#arm()
   }
 
-  /** Whether it could be used before, so that waiting may help. */
+  /** Whether the store has ever been usable, so that waiting may help. */
   get hasAnswered(): boolean {
     return this.#state !== 'unknown'
   }
 
-  /** Takes note of a call that is over. `trouble` says why it failed, if it did. */
+  /** Records a finished call. `trouble` is why it failed, if it did. */
   note({ verb, result }: Pick<CallReport, 'verb' | 'result'>, trouble: string | undefined): void {
     const isWrite = verb !== 'read'
     if (result !== 'failed') {
@@ -64,7 +64,10 @@ export class StoreHealth {
     this.#cancel()
   }
 
-  /** After each failed write: an elector that has a lease to release first does not read before it has done so. */
+  /**
+   * Checks after each failed write whether the store can be read. The elector would not read by itself while it still
+   * has a lease to release.
+   */
   async #look(): Promise<void> {
     if (this.#isLooking) return
     this.#isLooking = true
@@ -88,12 +91,13 @@ export class StoreHealth {
   }
 
   #judge(): void {
-    // A watch may have shown a lease that no call has; and a leader ends with its lease, not before.
+    // A watch may have shown a lease that no call has returned. A leader is not ended here, because it ends with its
+    // lease.
     if (this.#options.isHeld()) return this.#works()
     const time = formatDuration(this.#options.timeoutMs)
     const text = this.#isReadable
-      ? `The store can be read, but nothing could be written to it for ${time}.`
-      : `The store has never answered for ${time}.`
-    this.#options.onUnusable(`${text} ${this.#writeTrouble ?? 'No call has come back.'}`)
+      ? `The store can be read, but no write has succeeded for ${time}.`
+      : `The store has not answered within ${time}.`
+    this.#options.onUnusable(`${text} ${this.#writeTrouble ?? 'No call has returned.'}`)
   }
 }

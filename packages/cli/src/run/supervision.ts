@@ -4,7 +4,10 @@ import type { Deadlines } from './protocol.ts'
 import { SupervisorProcess } from './supervisor-process.ts'
 import { listen, remove, serve } from '@tenure/internal/sign-of-life'
 
-/** The wrapper's side: keeps a supervisor alive, shares with it what must outlive either process, and starts runs. */
+/**
+ * The wrapper's side of the supervision. It keeps a supervisor alive, shares with it what must outlive either process,
+ * and starts runs.
+ */
 export class Supervision {
   readonly #election: string
   readonly #tell: (text: string) => void
@@ -20,7 +23,7 @@ export class Supervision {
     this.#tell = options.tell
   }
 
-  /** A supervisor that answers and holds all signs of life; a new one if the last has died. */
+  /** Returns a supervisor that answers and holds all liveness sockets. Starts a new one if the last one has died. */
   async ready(): Promise<SupervisorProcess> {
     if (this.#isClosed) throw new Error('The supervision has ended.')
     let supervisor = this.#supervisor
@@ -39,13 +42,13 @@ export class Supervision {
     for (const [sign, server] of this.#signs) await supervisor.hold(sign, server)
   }
 
-  /** A folder that is removed with this process, however it ends. */
+  /** Registers a folder that is removed with this process, no matter how it ends. */
   keep(folder: string): void {
     this.#folder = folder
     this.#supervisor?.send({ type: 'keep', folder })
   }
 
-  /** Opens a sign of life that ends when both processes have ended. */
+  /** Opens a liveness socket that refuses connections only when both processes have ended. */
   async openSign(sign: string, path: string): Promise<{ path: string; close(): Promise<void> }> {
     const supervisor = await this.ready()
     const server = await listen(path)

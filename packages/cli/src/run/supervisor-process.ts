@@ -7,22 +7,25 @@ import { withoutSecrets } from './environment.ts'
 import { answerWithinMs, type Answer, type Order } from './protocol.ts'
 import { childrenOf, type Session } from './session.ts'
 
-/** One supervisor process, as the wrapper sees it: orders go out, answers come in, and its end is noticed. */
+/** The wrapper's handle on one supervisor process. It sends orders, receives answers, and notices its end. */
 export class SupervisorProcess {
   readonly ready: Promise<void>
   readonly exited: Promise<void>
   isAlive = true
-  /** An argument that only it has, and a child that it has forked and that does not execute anything yet. */
+  /**
+   * An argument that only this supervisor has, and any child that it has forked but that has not executed its program
+   * yet.
+   */
   readonly mark = randomId()
-  /** The processes it had started when it was killed. */
+  /** The processes that the supervisor had started when it was killed. */
   children: readonly Session[] = []
   readonly #process: ChildProcess
-  #failure = new CommandError('The supervisor does not answer.', exitCodes.failed)
+  #failure = new CommandError('The supervisor process does not answer.', exitCodes.failed)
   readonly #listeners = new Set<(answer: Answer) => void>()
 
   constructor(election: string) {
     const file = fileURLToPath(new URL('supervisor.js', import.meta.url))
-    // What is meant for Node in the command, or here, is not meant for Node in the supervisor.
+    // NODE_OPTIONS may be meant for the command or for this process, but not for the supervisor.
     const { NODE_OPTIONS: _, ...env } = withoutSecrets(process.env)
     try {
       this.#process = spawn(process.execPath, [file, this.mark, election], {
@@ -40,7 +43,7 @@ export class SupervisorProcess {
       }
       this.#process.once('exit', end)
       this.#process.on('error', (error): void => {
-        // A failed message is reported here too, not only a failed start.
+        // This event also reports failed messages, not only a failed start.
         if (this.#process.pid !== undefined) return
         this.#failure = notStarted(error)
         end()
@@ -50,7 +53,7 @@ export class SupervisorProcess {
       for (const listener of this.#listeners) listener(answer)
     })
     this.ready = this.#within(({ type }) => type === 'ready')
-    // Every caller that waits for it gets the error.
+    // Avoids an unhandled rejection. Every caller that awaits `ready` gets the error.
     this.ready.catch(() => {})
   }
 
@@ -69,7 +72,7 @@ export class SupervisorProcess {
     return () => void this.#listeners.delete(listener)
   }
 
-  /** It may have been stopped by mistake. */
+  /** Continues the supervisor in case something has stopped it. */
   wake(): void {
     if (this.isAlive) this.#process.kill('SIGCONT')
   }
@@ -108,7 +111,7 @@ export class SupervisorProcess {
   }
 }
 
-/** Some reasons come as an event, and others are thrown. */
+/** Node reports some start failures as an event and throws others. */
 function notStarted({ message }: Error): CommandError {
-  return new CommandError(`The supervisor cannot be started: ${message}`, exitCodes.failed)
+  return new CommandError(`Cannot start the supervisor process: ${message}`, exitCodes.failed)
 }

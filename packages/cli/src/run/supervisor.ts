@@ -1,32 +1,40 @@
 /**
- * The supervisor of `tenure run`: a process of its own that ends the command in time, whatever happens to the wrapper.
+ * The supervisor of `tenure run`: a separate process that ends the command in time, whatever happens to the wrapper.
  *
- * Why the commands of two machines never run at once, although any one process may be killed or stopped at any moment:
+ * Why the commands of two machines never run at the same time, even though any one process may be killed or stopped at
+ * any moment:
  *
- * Three processes take part. The wrapper W runs the elector. This supervisor S, W's child in a session of its own, is
- * the parent of the command C, which leads another session of its own. A lease that was asked for at `sentAt`, for L,
- * belongs to nobody else before `sentAt + L` on the store's clock. If clocks differ in speed by at most d, W may rely on
- * it until B = sentAt + L(1-d)/(1+d) on its own clock.
+ * Three processes take part. The wrapper W runs the elector. This supervisor S, W's child in its own session, is the
+ * parent of the command C, which leads another session. A lease of duration L that was requested at `sentAt` belongs to
+ * nobody else before `sentAt + L` on the store's clock. If clock rates differ by at most d, W may rely on it until B =
+ * sentAt + L(1-d)/(1+d) on its own clock.
  *
- *  1. W gives S absolute deadlines, and moves them with each renewal: `termAt`, when leadership ends unless renewed,
- *     and `killAt`, the grace after that and in any case a margin before B. They are moments on two clocks that both
- *     processes read: CLOCK_MONOTONIC, and time since boot, which includes sleep. The one that passes first counts.
- *  2. S starts nothing past `termAt`. At `termAt` it sends SIGTERM to C's session, at `killAt` SIGKILL, and again until
- *     no process is left. It needs neither W nor the store for that. While it starts C, and perhaps waits for a disk,
- *     it can do nothing: if no start was reported by `killAt`, W kills S and its child.
- *  3. When W dies the kernel closes the pipe, and S kills at once.
- *  4. W holds the same deadlines and knows the session: it kills at `killAt` as well, and at once when S dies. So for C
- *     to outlive B, both must be kept from running.
+ *  1. W gives S absolute deadlines, and moves them with each renewal. `termAt` is when leadership ends unless renewed.
+ *     `killAt` is the grace period after that, and in any case a margin before B. Both are moments on two clocks that
+ *     both processes read: CLOCK_MONOTONIC, and time since boot, which includes sleep. The clock on which a deadline
+ *     passes first counts.
+ *  2. S starts nothing past `termAt`. At `termAt` it sends SIGTERM to C's session, and at `killAt` SIGKILL, repeated
+ *     until no process is left. It needs neither W nor the store for that. While S starts C, possibly blocked on a
+ *     disk, it can do nothing: if no start was reported by `killAt`, W kills S and its child.
+ *  3. When W dies, the kernel closes the pipe, and S kills C at once.
+ *  4. W has the same deadlines and knows the session. It also kills at `killAt`, and at once when S dies. So for C to
+ *     outlive B, both W and S must be kept from running.
  *  5. The file store lets others take over as soon as the holder's socket refuses connections, before L has passed.
- *     Both W and S hold that socket, so it refuses only when both are gone; and S does not end before C's session has.
- *  6. W releases the lease only after S has reported that C's session is gone, or S is dead, and W has looked itself.
- *     An order to start that was not answered is settled by S's death before anything else is done.
+ *     Both W and S hold that socket, so it refuses only when both are gone. S does not exit before C's session has
+ *     ended.
+ *  6. W releases the lease only after S has reported that C's session is gone, or S is dead, and W has checked itself.
+ *     If an order to start was not answered, W waits for S's death before it does anything else.
  *
- * Not covered: W and S both stopped or dead, where a start that hangs counts as a stop of S: C is killed as soon as S
- * continues; processes that left C's session by starting one of their own, or changed to a user whom W may not signal (a
- * cgroup holds those); a machine whose clocks all stood still; a stop of the machine between C's last look at its lease
- * and its write. For these, guard what is written to with the term (TENURE_TERM). Where the system does not list its
- * processes, those in groups of their own are not covered either, nor is S's child if S was killed while it hung in a
+ * Not covered:
+ *
+ * - W and S both stopped or dead, where a start that hangs counts as a stop of S. C is killed as soon as S continues.
+ * - Processes that left C's session by starting their own, or that changed to a user whom W may not signal. A cgroup
+ *   contains those.
+ * - A machine whose clocks were all paused.
+ * - A pause of the machine between C's last look at its lease and its write.
+ *
+ * For these, the resource that C writes to must check the term (TENURE_TERM). Where the system does not list its
+ * processes, those in other process groups are not covered either, nor is S's child if S was killed while it hung in a
  * start.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -41,7 +49,7 @@ import { sessionOf, signalSession } from './session.ts'
 
 type Start = Extract<Order, { type: 'start' }>
 
-/** The command that runs now. */
+/** The command that is running. */
 interface RunningCommand {
   readonly id: number
   readonly enforcer: Enforcer
@@ -53,8 +61,9 @@ let run: RunningCommand | undefined
 let folder: string | undefined
 let isOrphan = false
 
-// A service manager that stops a unit signals all of its processes at once. W decides; without W there is the pipe.
-// The last two mean something to the command alone, and may be sent to all processes in the same way.
+// A service manager that stops a unit signals all of its processes at once. W decides what to do, and if W is gone, S
+// notices by the closed pipe. SIGUSR1 and SIGUSR2 are meant for the command only, but may be sent to all processes in
+// the same way.
 const ignored = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
 for (const signal of ignored) process.on(signal, () => {})
 
@@ -78,14 +87,14 @@ process.on('disconnect', () => {
 answer({ type: 'ready' })
 
 function answer(message: Answer): void {
-  // A wrapper that no longer listens is noticed by the end of the pipe.
+  // If the wrapper no longer listens, the closed pipe reports that.
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
 
 function start({ run: id, command, args, environment, stdin, deadlines, graceMs }: Start): void {
   const refuse = (error: string, code?: string) => answer({ type: 'not-started', run: id, error, code })
   if (run) return refuse('another command still runs')
-  if (untilMs(deadlines.termAt) <= 0) return refuse('its time was over before it began')
+  if (untilMs(deadlines.termAt) <= 0) return refuse('its deadline had already passed')
   const child = spawnChild(command, args, environment, stdin)
   const refuseFor = (error: NodeJS.ErrnoException) => refuse(startFailure(command, error), error.code)
   if (child instanceof Error) return refuseFor(child)
@@ -97,7 +106,7 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
   let exit: { code: number | null; signal: NodeJS.Signals | null } | undefined
   let isGone = false
   const session = sessionOf(pid)
-  // A process may be seen dead before its parent learns how it died.
+  // A process may look dead before its parent learns its exit code.
   const finish = () => {
     if (!exit || !isGone) return
     run = undefined
@@ -109,16 +118,17 @@ function start({ run: id, command, args, environment, stdin, deadlines, graceMs 
     deadlines,
     graceMs,
     patienceMs: 0,
-    // Processes that the command left behind are told to end too; that is not how the command ended.
+    // After the command has exited, only the processes that it left behind are signaled. That must not count as having
+    // told the command to end.
     onTold: () => exit ?? answer({ type: 'told', run: id }),
-    // W has the same trouble, and reports it.
+    // W gets the same error and reports it.
     onRefused: () => {},
     onGone: () => {
       isGone = true
       finish()
     },
   })
-  // These two mean something to the command alone; signals of a terminal are for the whole session.
+  // SIGUSR1 and SIGUSR2 are meant for the command only. Terminal signals are meant for the whole session.
   const isPrivate = (signal: NodeJS.Signals) => signal === 'SIGUSR1' || signal === 'SIGUSR2'
   run = {
     id,
@@ -147,7 +157,7 @@ function spawnChild(
   }
 }
 
-/** Why a command did not start, in words. A file that is there is not found if its interpreter is not. */
+/** Explains why a command did not start. ENOENT for an existing file means that its interpreter was not found. */
 function startFailure(command: string, { code, message }: NodeJS.ErrnoException): string {
   if (code === 'EACCES') return `permission denied: ${command}`
   if (code !== 'ENOENT') return message

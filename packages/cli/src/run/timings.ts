@@ -7,17 +7,20 @@ import type { Deadlines } from './protocol.ts'
 
 const shortestMarginMs = 100
 
-/** How the lease is divided, for a command that must have ended before another machine may lead. */
+/** How the lease is divided for a command that must have ended before another machine may lead. */
 export interface RunTimings {
   readonly leaseDurationMs: number
   readonly renewDeadlineMs: number
   /** From SIGTERM to SIGKILL after a loss. */
   readonly graceMs: number
-  /** From SIGKILL to the end of belief: for a busy machine, and for the kernel to clear away what was killed. */
+  /**
+   * From SIGKILL to the last moment at which this machine may rely on its lease. It allows for a busy machine, and for
+   * the kernel to clean up the killed processes.
+   */
   readonly marginMs: number
 }
 
-/** Refuses a lease in which SIGKILL could come too late. */
+/** Divides the lease. Rejects a lease in which SIGKILL could come too late. */
 export function divideLease(ttlMs: number, chosenGraceMs: number | undefined): RunTimings {
   const graceMs = chosenGraceMs ?? Math.floor(ttlMs / 5)
   const renewDeadlineMs = Math.floor((ttlMs * 2) / 3)
@@ -31,29 +34,32 @@ export function divideLease(ttlMs: number, chosenGraceMs: number | undefined): R
   }
   const neededMs = renewDeadlineMs + graceMs + marginMs
   const beliefMs = Math.floor(inWords(() => resolveTimings({ leaseDurationMs: ttlMs, renewDeadlineMs })).beliefEndMs)
-  // What is not a number is refused too.
+  // The negation also rejects NaN.
   if (!(neededMs <= beliefMs)) {
     throw usageError([
-      `--ttl ${formatDuration(ttlMs)} is too short: without an answer for ${renewDeadlineMs}ms leadership ends, ` +
+      `--ttl ${formatDuration(ttlMs)} is too short: leadership ends after ${renewDeadlineMs}ms without an answer, ` +
         `SIGKILL follows ${graceMs}ms later and needs a margin of ${marginMs}ms. That is ${neededMs}ms, and this ` +
-        `machine may count on ${beliefMs}ms of the lease. Choose a longer --ttl, such as 1s, or a shorter --grace.`,
+        `machine may rely on ${beliefMs}ms of the lease. Choose a longer --ttl, such as 1s, or a shorter --grace.`,
     ])
   }
   return { leaseDurationMs: ttlMs, renewDeadlineMs, graceMs, marginMs }
 }
 
-/** Whether leadership has ended on request: its lease is renewed until the command has ended. */
+/** Whether leadership ended on request. Then the lease is renewed until the command has ended. */
 export function isVoluntary({ signal }: Leadership): boolean {
   if (!signal.aborted) return false
   const { reason } = signal.reason as LeadershipLostError
   return reason === 'stopped' || reason === 'released'
 }
 
-/** The deadlines by the lease as it is now. The clocks are read first: time that passes meanwhile makes them earlier. */
+/**
+ * Computes the deadlines from the current lease. It reads the clocks first, so that any delay makes the deadlines
+ * earlier.
+ */
 export function deadlinesOf(leadership: Leadership, { graceMs, marginMs }: RunTimings): Deadlines {
   const at = now()
   const lastMs = Math.max(0, leadership.drainMs() - marginMs)
-  // A leader that stops by itself still renews, and has no deadline to stop at.
+  // A leader that stops on request keeps renewing, so `remainingMs` is not a deadline for it.
   const hasYielded = isVoluntary(leadership)
   const termMs = hasYielded ? lastMs : Math.min(leadership.remainingMs(), lastMs)
   const killMs = hasYielded ? lastMs : Math.min(termMs + graceMs, lastMs)

@@ -9,10 +9,10 @@ import { checkServeSettings, defaultData, serveSettings, type ServeSettings } fr
 import { stopOnSignals } from './stopping.ts'
 import { welcome } from './welcome.ts'
 
-/** Serves elections until a signal comes. */
+/** Serves elections until a signal arrives. */
 export async function serve(flags: Readonly<Record<string, unknown>>, program: Command): Promise<void> {
   const settings = readSettings(flags)
-  // Loaded only now: a wrong setting is reported without it.
+  // Imported only now, so that an invalid setting is reported without loading the service.
   const { createLogger, startService } = await import('@tenure/service')
   const { redactedUrl } = await import('tenure/stores')
   const logger = createLogger({ level: settings.logLevel, json: settings.json })
@@ -27,11 +27,11 @@ export async function serve(flags: Readonly<Record<string, unknown>>, program: C
     throw translate(error, settings, place)
   }
   const { url, clusterId } = service
-  logger.info({ url, data: place, cluster_id: clusterId }, 'the service listens')
+  logger.info({ url, data: place, cluster_id: clusterId }, 'the service is listening')
   if (!options.authentication) {
-    logger.warn('there is no authentication: everybody on this machine may do everything, and nobody else can connect')
+    logger.warn('authentication is off: every user of this machine may do everything, and nobody else can connect')
   }
-  // The reader may be gone.
+  // Ignore write errors, which mean that nobody reads the output any more.
   process.stdout.on('error', () => {})
   if (settings.welcome) process.stdout.write(welcome(url, place, settings))
   stopOnSignals(service, logger)
@@ -46,7 +46,7 @@ function readSettings(flags: Readonly<Record<string, unknown>>): ServeSettings {
   return settings
 }
 
-/** The settings as options of the service. */
+/** Converts the settings to options of the service. */
 function optionsOf(settings: ServeSettings): ServiceOptions {
   const { listen, tlsCert, tlsKey, tlsClientCa, certificateRights, jwtKeys, jwtIssuer, jwtAudience } = settings
   const jwt =
@@ -80,7 +80,7 @@ function optionsOf(settings: ServeSettings): ServiceOptions {
   }
 }
 
-/** Callers on this machine are always allowed. */
+/** These host names are always allowed. */
 const ownNames = ['localhost', '127.0.0.1', '[::1]']
 
 const countLimits = [
@@ -107,7 +107,7 @@ function limitsOf(settings: ServeSettings): NonNullable<ServiceOptions['limits']
   return Object.fromEntries([...counts, ...times].filter(([, limit]) => limit !== undefined))
 }
 
-/** Options of the service that have another name here. */
+/** The flags for the service's options whose names differ. */
 const flagsByOption: Readonly<Record<string, string>> = {
   advertise: '--advertise',
   advertiseCaFile: '--advertise-ca',
@@ -127,9 +127,9 @@ const flagsByOption: Readonly<Record<string, string>> = {
 }
 
 const networkAdvice =
-  'Use a local directory, or another store for elections between machines; if locks and renames of this file system are known to hold for all hosts, add --allow-network-filesystem.'
+  'Use a local directory, or another store for elections between machines. If locks and renames of this file system hold for all hosts, add --allow-network-filesystem.'
 
-/** Why the service did not start, in the words of the command line. */
+/** Explains in command-line terms why the service did not start. */
 function translate(error: unknown, { listen, store }: ServeSettings, place: string): CommandError {
   const { code, message, cause, option, rule } = error as NodeJS.ErrnoException & ErrorDetails
   if (option === 'host') {

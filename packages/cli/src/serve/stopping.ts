@@ -7,12 +7,12 @@ type Logger = ReturnType<typeof createLogger>
 
 const longestStopMs = 10_000
 
-/** SIGHUP reloads. The first SIGTERM or SIGINT ends it in good order, the second at once. */
+/** SIGHUP reloads. The first SIGTERM or SIGINT stops gracefully, the second ends the process at once. */
 export function stopOnSignals(running: RunningService, log: Logger): void {
   let reloading = Promise.resolve()
   const inTerminal = hasTerminal()
   process.on('SIGHUP', () => {
-    // The window was closed. If this went on, the address would be taken at the next start.
+    // The terminal was closed. If the service kept running, its address would be in use at the next start.
     if (inTerminal && !hasTerminal()) onStop('SIGHUP')
     else reloading = reloading.then(() => reload(running, log))
   })
@@ -31,8 +31,8 @@ export function stopOnSignals(running: RunningService, log: Logger): void {
 }
 
 /**
- * Not by process.exit(), which waits for file system calls that are under way: on a disk that hangs one may never return,
- * and then the service could not be started again.
+ * Ends the process by a signal. process.exit() waits for file system calls in flight, and on a disk that hangs they may
+ * never return. Then the service could not be restarted.
  */
 function endNow(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal)
@@ -62,9 +62,9 @@ async function stop(running: RunningService, log: Logger): Promise<void> {
 async function reload(running: RunningService, log: Logger): Promise<void> {
   try {
     await running.reload()
-    log.info('keys, certificates and rights were read again')
+    log.info('reloaded keys, certificates and rights')
   } catch (error) {
     const reason = messageOf(error)
-    log.error({ reason }, 'keys, certificates and rights stay as they were')
+    log.error({ reason }, 'cannot reload keys, certificates and rights; the old ones stay in use')
   }
 }

@@ -1,14 +1,14 @@
 import type { ServeSettings } from './settings.ts'
 
-/** How to try the service: three calls that work as printed, in this order. */
+/** Returns instructions for trying the service: three calls that work as printed, in this order. */
 export function welcome(url: string, place: string, settings: ServeSettings): string {
   const { explicitGroups, jwtKeys, tokenKey, tlsCert, minTtl, maxTtl } = settings
-  const head = `Tenure serves elections on ${url}, with its data in ${place}.`
-  // These calls would need a token or a defined group, and there is none yet.
+  const head = `Tenure is serving elections on ${url} with its data in ${place}.`
+  // These calls would need a token or a defined election, and there is none yet.
   if (jwtKeys !== undefined || tokenKey !== undefined || tlsCert !== undefined || explicitGroups) return `${head}\n`
   const group = `${url}/v1/groups/hello`
   const body = JSON.stringify({ node_id: 'me', lease_ttl_ms: Math.max(minTtl, Math.min(maxTtl, 60_000)) })
-  return `${head} Open it in a browser, and try it in another terminal:
+  return `${head} Open it in a browser, or try it in another terminal:
 
   curl -X POST ${group}/campaign -H 'content-type: application/json' -d '${body}'
   curl ${group}/leader

@@ -2,9 +2,12 @@ import { isTenureError, TenureError, type CallOptions } from 'tenure'
 import { formatDuration } from './arguments/durations.ts'
 import { setTimer } from './clock.ts'
 
-const advice = 'It may be overloaded or far away: try again, or allow more with --timeout.'
+const advice = 'It may be overloaded or far away. Try again, or set a longer --timeout.'
 
-/** Makes one call of a store. Waits no longer than was chosen, even if the store would; or until `ended`. */
+/**
+ * Makes one call to a store. It waits at most `timeoutMs`, even if the store ignores its timeout, or until `ended`
+ * aborts.
+ */
 export async function within<T>(
   timeoutMs: number,
   call: (options: CallOptions) => Promise<T>,

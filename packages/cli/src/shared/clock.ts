@@ -1,13 +1,13 @@
 import { systemClock, uuid } from '@tenure/internal/clock'
 
-/** Calls back after a while, unless the process ends before. */
+/** Calls back after a delay, unless the process exits before. The timer does not keep the process alive. */
 export function after(delayMs: number, callback: () => void): void {
   systemClock.setTimer(delayMs, callback, { background: true })
 }
 
 /**
- * A moment on the two clocks that all processes of a machine share until it restarts. The first is exact and may stand
- * still while the machine sleeps; the second is coarse and goes on.
+ * A moment on two clocks that all processes of a machine share until it reboots. The first is precise but may pause
+ * while the machine sleeps. The second is coarse but counts sleep.
  */
 export interface Moment {
   readonly machineMs: number
@@ -22,26 +22,26 @@ export function later({ machineMs, bootMs }: Moment, ms: number): Moment {
   return { machineMs: machineMs + ms, bootMs: bootMs + ms }
 }
 
-/** How long until a moment, by the clock that says less. Negative once it has passed. */
+/** The time until a moment, by the clock on which less is left. Negative once the moment has passed. */
 export function untilMs(moment: Moment): number {
   const { machineMs, bootMs } = now()
   return Math.min(moment.machineMs - machineMs, moment.bootMs - bootMs)
 }
 
-/** Unix time. It may jump, and differs from machine to machine. */
+/** Unix time in milliseconds. It may jump, and differs between machines. */
 export function wallMs(): number {
   return systemClock.wallMs()
 }
 
-/** Calls back once, perhaps early for a very long delay. Gives a function that prevents it. */
+/** Calls back once, possibly early for a very long delay. Returns a function that cancels it. */
 export function setTimer(delayMs: number, callback: () => void): () => void {
   const timer = systemClock.setTimer(delayMs, callback)
   return () => timer.cancel()
 }
 
 /**
- * For who waits for an answer: it may have come and not been read yet, if this process was kept from running. Reads
- * what is there before it calls back.
+ * Like {@link setTimer}, for a caller that waits for a message. If this process was kept from running, the message may
+ * have arrived without being read. So pending input is read before the callback.
  */
 export function setPatientTimer(delayMs: number, callback: () => void): () => void {
   let immediate: NodeJS.Immediate | undefined
@@ -52,12 +52,12 @@ export function setPatientTimer(delayMs: number, callback: () => void): () => vo
   }
 }
 
-/** A name that nobody else ever draws. */
+/** Returns a random id that is unique. */
 export function randomId(): string {
   return uuid()
 }
 
-/** Calls back again and again. Gives a function that ends it. */
+/** Calls back repeatedly. Returns a function that stops it. */
 export function every(intervalMs: number, callback: () => void): () => void {
   const again = () => {
     cancel = setTimer(intervalMs, again)

@@ -3,13 +3,13 @@ import { systemClock } from '@tenure/internal/clock'
 import type { Server } from 'node:http'
 import { after } from './clock.ts'
 
-/** How long a connection of a small server may be idle before its caller has shown who it is. */
+/** How long a connection may be idle before its caller has authenticated. */
 export const unknownIdleMs = 5_000
 const lookMs = 1_000
 
 /**
- * Lets the connections of a small server make room for each other: nobody can hold all of them. They come from one
- * machine, so an address says nothing about the caller.
+ * Limits the connections of a small server, so that nobody can hold all of them. There is no limit per address: all
+ * callers are on one machine, so an address does not identify a caller.
  */
 export function makeRoom(server: Server, most: number, { mostUnknown = most } = {}): ConnectionRoom {
   const room = new ConnectionRoom({

@@ -1,19 +1,19 @@
 import { constants } from 'node:os'
 import type { Log } from './log.ts'
 
-/** The exit code of a program that a signal ended. */
+/** The exit code of a program that was ended by a signal. */
 export function codeOfSignal(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal]
 }
 
-/** The first signal ends it in good order, the second at once. */
+/** The first signal stops gracefully, the second exits at once. */
 export function endOnSignals(log: Log, end: () => Promise<void>): void {
   let isEnding = false
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       if (isEnding) process.exit(codeOfSignal(signal))
       isEnding = true
-      log.info({ signal }, `stops on ${signal}`)
+      log.info({ signal }, `stopping on ${signal}`)
       void end().then(() => process.exit(0))
     })
   }

@@ -4,7 +4,7 @@ import { optionMessage } from 'tenure/options'
 import { formatDuration } from './arguments/durations.ts'
 import { CommandError, exitCodes } from './arguments/errors.ts'
 
-/** The names of the library's options here. */
+/** The command-line names of the library's options. */
 const names: Readonly<Record<string, string>> = {
   store: '--store',
   url: 'The address',
@@ -19,44 +19,44 @@ const names: Readonly<Record<string, string>> = {
 }
 
 const untrusted =
-  'Its certificate comes from an authority that is not trusted here. Name the authority with --ca-file or TENURE_CA_FILE (for Kubernetes, in the kubeconfig).'
-const unreachable = 'It cannot be reached from here: check the address, the network and its firewalls.'
+  'The CA of its certificate is not trusted here. Name the CA certificate with --ca-file or TENURE_CA_FILE (for Kubernetes, in the kubeconfig).'
+const unreachable = 'It cannot be reached from here. Check the address, the network and the firewalls.'
 
 const hungUp =
-  'The other side hung up: is it https: instead of http: (rediss: for Redis, etcds: for etcd, sslmode for PostgreSQL), or a proxy in between?'
-const withoutTls = 'is it http: instead of https: (redis: instead of rediss:, etcd: instead of etcds:)'
+  'The server closed the connection. Does it expect TLS (https:, rediss: for Redis, etcds: for etcd, sslmode for PostgreSQL), or is there a proxy in between?'
+const withoutTls = 'Should it be http: instead of https: (redis: instead of rediss:, etcd: instead of etcds:)'
 
-/** What to do about errors of sockets, which only say what happened. */
+/** Advice for socket errors, which only say what happened. */
 const advice: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'Nothing listens there: start it, or correct the host or the port.',
-  ENOTFOUND: 'That name is not known: correct it, or check the name server.',
-  EAI_AGAIN: 'The name server does not answer: try again, or check the network.',
+  ECONNREFUSED: 'Nothing is listening there. Start the server, or correct the host or the port.',
+  ENOTFOUND: 'That host name cannot be resolved. Correct it, or check the DNS server.',
+  EAI_AGAIN: 'The DNS server does not answer. Try again, or check the network.',
   ECONNRESET: hungUp,
-  // The same, if it happened while something was being sent.
+  // The same as ECONNRESET, but while sending.
   EPIPE: hungUp,
-  EPROTO: `It does not speak TLS as it should: ${withoutTls}?`,
-  ERR_SSL_WRONG_VERSION_NUMBER: `It does not speak TLS: ${withoutTls}, or another port?`,
+  EPROTO: `The TLS handshake failed. ${withoutTls}?`,
+  ERR_SSL_WRONG_VERSION_NUMBER: `The server does not use TLS on this port. ${withoutTls}, or another port?`,
   EHOSTUNREACH: unreachable,
   ENETUNREACH: unreachable,
-  ETIMEDOUT: `${unreachable} With TLS, as in rediss:, it may be a port without TLS, which never answers.`,
+  ETIMEDOUT: `${unreachable} A port without TLS may also never answer a TLS client, such as rediss:.`,
   DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
   SELF_SIGNED_CERT_IN_CHAIN: untrusted,
   UNABLE_TO_GET_ISSUER_CERT: untrusted,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
-  CERT_HAS_EXPIRED: 'Its certificate has expired: have it renewed, and check the clock of this machine.',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'Its certificate is for another name: call it by that name.',
-  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: 'It requires a certificate: --cert-file and --key-file.',
+  CERT_HAS_EXPIRED: 'Its certificate has expired. Renew it, and check the clock of this machine.',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'Its certificate is for another name. Use that name in the URL.',
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: 'It requires a client certificate. Set --cert-file and --key-file.',
 }
 
-/** What the other side understood and refused. */
+/** Exit codes for requests that the server understood and rejected. */
 const exitCodesByCode: Partial<Record<ErrorCode, number>> = {
   INVALID_TTL: exitCodes.usage,
   INVALID_REQUEST: exitCodes.usage,
   TOO_LARGE: exitCodes.usage,
 }
 
-/** Why a store or a service could not be asked: what happened, to what, and what to do. */
+/** Explains why a call to a store or a service failed: what happened, to what, and what to do. */
 export function failureOf(error: unknown): CommandError {
   if (error instanceof CommandError) return error
   if (!isTenureError(error)) {
@@ -68,8 +68,10 @@ export function failureOf(error: unknown): CommandError {
     return new CommandError(wrongOption(error), exitCodes.usage, { cause: error })
   }
   const isUnknown = code === 'UNAUTHORIZED' && option === 'token'
-  const known = adviceOf(error) ?? (isUnknown ? 'Give one with --token-file, TENURE_TOKEN or --cert-file.' : undefined)
-  // A service has answered that there is no such group. Elsewhere a database or a table is missing.
+  const known =
+    adviceOf(error) ?? (isUnknown ? 'Authenticate with --token-file, TENURE_TOKEN or --cert-file.' : undefined)
+  // A service has answered that there is no such election. From other stores this code means that a database or table
+  // is missing.
   const isAnswer = code === 'NOT_FOUND' && option === 'election'
   const exitCode = isAnswer ? exitCodes.failed : (exitCodesByCode[code] ?? exitCodes.unavailable)
   return new CommandError(withAdvice(inOurWords(error), known), exitCode, { cause: error })
@@ -83,17 +85,17 @@ function wrongOption(error: TenureError): string {
   return `${name} must be ${formatDuration(least)} or more, not ${formatDuration(value)}.`
 }
 
-/** What the library advises to programmers, by the option that it is about. */
+/** Replaces the library's advice for programmers with advice for users, by the option that it is about. */
 const ourAdvice: Readonly<Record<string, (rule: string) => string>> = {
-  path: () => 'Set KUBECONFIG to the path of one.',
+  path: () => 'Set KUBECONFIG to the path of a kubeconfig.',
   context: (rule) => `Choose with "kubectl config use-context" ${rule}.`,
-  client: () => 'Use a kubeconfig without it, with a token or a client certificate.',
+  client: () => 'Use a kubeconfig with a token or a client certificate instead.',
   createTable: (rule) =>
     `https://github.com/tenure-js/tenure/blob/main/docs/stores/postgres.md shows how an administrator gets the ${rule}`,
-  identity: () => 'Choose --identity as the token or the certificate names this node.',
+  identity: () => 'Set --identity to the node that the token or the certificate names.',
 }
 
-/** Flags that give what the library takes from a variable. */
+/** The flags for what the library reads from a variable. */
 const fileFlags: Readonly<Record<string, string>> = {
   TENURE_CA_FILE: '--ca-file',
   TENURE_CERT_FILE: '--cert-file',
@@ -120,7 +122,7 @@ function adviceOf(error: unknown): string | undefined {
   return own ?? below ?? adviceOf(error.cause)
 }
 
-/** Takes a step, and reports its failure in the words of the command line. */
+/** Runs a step, and reports a failure in command-line terms. */
 export function inWords<T>(step: () => T): T {
   try {
     return step()

@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http'
 const loopback = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * The names by which a small server may be called. A web page can make its own name resolve to this machine (DNS
- * rebinding), and then a browser lets it read the answers; its requests carry that name.
+ * The host names that a small server accepts. A web page can make its own name resolve to this machine (DNS rebinding),
+ * and a browser then lets it read the answers. Its requests carry the page's host name, so they can be rejected.
  */
 export class Hosts {
   readonly #names: ReadonlySet<string>
@@ -15,10 +15,10 @@ export class Hosts {
 
   allows({ headers, socket }: IncomingMessage): boolean {
     const { host } = headers
-    // HTTP/1.0, which health checks use and browsers do not.
+    // HTTP/1.0 requests have no Host. Health checks use HTTP/1.0, browsers do not.
     if (host === undefined) return true
     const name = withoutPort(host).toLowerCase()
-    // Where it listens on every address, each of them is a name too: that is how a kubelet calls.
+    // A server on every address also accepts the address that the request came in on, as a kubelet uses it.
     return this.#names.has(name) || name === literal(socket.localAddress ?? '')
   }
 }

@@ -9,7 +9,7 @@ export interface Log {
 }
 
 export function makeLog(json: boolean): Log {
-  // The reader may be gone.
+  // Ignore write errors, which mean that nobody reads the log any more.
   process.stderr.on('error', () => {})
   const write = (level: string) => (fields: object, msg: string) => {
     const time = timestamp(wallMs())

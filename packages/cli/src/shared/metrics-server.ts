@@ -4,14 +4,14 @@ import type { Address } from './arguments/addresses.ts'
 import { listen, type Reply, type RunningServer } from './small-server.ts'
 import { versionOf } from '../version.ts'
 
-/** Metrics as a reply: the version, and what was counted. */
+/** Returns the metrics, with the version of Tenure, as a reply. */
 export function metricsReply(metrics: ElectionMetrics): Reply {
   const labels = { version: versionOf() }
   const build = familyText('tenure_build_info', 'gauge', 'The version of Tenure that runs.', [{ labels, value: 1 }])
   return { status: 200, contentType: metrics.contentType, text: build + metrics.text() }
 }
 
-/** Where `--metrics` is, if it was given: nothing but metrics is answered there. */
+/** Starts a server for `--metrics` that answers nothing else. Resolves to undefined if the option is not set. */
 export async function serveMetrics(
   what: string,
   { metrics: address, allowedHost }: { readonly metrics: Address | undefined; readonly allowedHost: readonly string[] },

@@ -1,11 +1,11 @@
 import { exitCodes } from './arguments/errors.ts'
 import { color } from './terminal.ts'
 
-/** Characters that move the cursor, end a line, or turn the direction of the text after them. */
+/** Characters that move the cursor, end a line, or change the direction of the text after them. */
 // oxlint-disable-next-line no-control-regex
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
 
-/** Standard output gets what a command was asked for, and nothing else. */
+/** Prints the result of a command. Nothing else goes to standard output. */
 export function print(text: string): void {
   writeOut(`${text.split('\n').map(printable).join('\n')}\n`)
 }
@@ -14,7 +14,7 @@ export function printJson(value: unknown): void {
   writeOut(`${jsonText(value)}\n`)
 }
 
-/** Reports to people while a command goes on. Each line names the program. */
+/** Reports a message to the user while a command runs. Each line starts with the name of the program. */
 export function tell(text: string): void {
   writeError(
     text
@@ -30,14 +30,14 @@ let isErrorGuarded = false
 let onReaderGone = (): void => {}
 
 /**
- * To standard output. If the reader is gone (`tenure --help | head -1`), the command goes on, and its exit code says what
- * it has done. A full disk is a failure: what was asked for is missing.
+ * Writes to standard output. If the reader is gone (`tenure --help | head -1`), the command continues, and its exit
+ * code reports its own result. A full disk is a failure, because the result is missing.
  */
 export function writeOut(text: string): void {
   if (!isOutGuarded) {
     process.stdout.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE' && !isOutLost) {
-        tell(`Standard output cannot be written: ${error.message}`)
+        tell(`Cannot write to standard output: ${error.message}`)
         process.exitCode = exitCodes.failed
       }
       isOutLost = true
@@ -49,13 +49,13 @@ export function writeOut(text: string): void {
 }
 
 export function writeError(text: string): void {
-  // The reader may be gone, and then nobody misses it.
+  // If the reader is gone, nobody misses the text.
   if (!isErrorGuarded) process.stderr.on('error', () => {})
   isErrorGuarded = true
   process.stderr.write(text)
 }
 
-/** Columns under their names. */
+/** Formats rows as a table with column heads. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [head, ...rows].map((row) => row.map(printable))
   const widths = head.map((_, index) => Math.max(...lines.map((row) => row[index]?.length ?? 0)))
@@ -69,7 +69,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
     .join('\n')
 }
 
-/** Prints a table. On a terminal, rows of what is over are grey. */
+/** Prints a table. On a terminal, rows of finished elections are gray. */
 export function printTable(
   head: readonly string[],
   rows: readonly (readonly string[])[],
@@ -80,12 +80,14 @@ export function printTable(
   writeOut(`${(process.stdout.isTTY ? colored : lines).join('\n')}\n`)
 }
 
-/** Text of others must not move the cursor or end a line. */
+/** Replaces characters that would let text from others move the cursor or end a line. */
 export function printable(text: string): string {
   return text.replaceAll(unprintable, '\ufffd')
 }
 
-/** JSON in one line that is safe on a terminal: plain JSON may hold characters that control one. */
+/**
+ * Formats a value as one line of JSON that is safe on a terminal. Plain JSON may contain terminal control characters.
+ */
 export function jsonText(value: unknown): string {
   return JSON.stringify(value).replaceAll(
     unprintable,
@@ -93,24 +95,27 @@ export function jsonText(value: unknown): string {
   )
 }
 
-/** `9.8s`, `1.2m`: for people. */
+/** Formats a duration for people: `9.8s`, `1.2m`. */
 export function shortTime(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)}ms`
   if (ms < 120_000) return `${(ms / 1_000).toFixed(1)}s`
   return ms < 7_200_000 ? `${(ms / 60_000).toFixed(1)}m` : `${(ms / 3_600_000).toFixed(1)}h`
 }
 
-/** For how long nobody may lead yet, as after a restore. A service asks everybody to wait up to a second. */
+/**
+ * Says for how long nobody may lead yet, for example after a restore. Waits of up to a second are omitted, because a
+ * service asks every candidate to wait that long.
+ */
 export function waitText(freeInMs: unknown): string {
   return typeof freeInMs === 'number' && freeInMs > 1_000 ? `, and nobody may for another ${shortTime(freeInMs)}` : ''
 }
 
-/** `1 call`, `2 calls`. */
+/** Formats a count: `1 call`, `2 calls`. */
 export function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** Unix time for people, and the same everywhere. */
+/** Formats Unix time for people, in UTC. */
 export function timestamp(atMs: number): string {
   const date = new Date(atMs)
   return Number.isNaN(date.getTime()) ? '-' : date.toISOString()
@@ -121,7 +126,7 @@ export function metadataText(metadata: unknown): string {
   return text === '{}' ? '' : text
 }
 
-/** For commands that would print for ever, or for long: `tenure watch … | head -1`. */
+/** Exits when the reader is gone. For commands that print forever or for long, as in `tenure watch … | head -1`. */
 export function endWithReader(): void {
   onReaderGone = () => process.exit()
 }

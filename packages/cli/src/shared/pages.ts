@@ -1,7 +1,7 @@
 import { CommandError, exitCodes } from './arguments/errors.ts'
 import { printJson } from './output.ts'
 
-/** How many elections to ask for at a time. */
+/** How many elections to request at a time. */
 export const pageSize = 999
 
 export interface Page<Item> {
@@ -9,7 +9,7 @@ export interface Page<Item> {
   readonly next: string | undefined
 }
 
-/** All items of a listing. With --json each page is printed as it comes, and nothing is kept. */
+/** Returns all items of a listing. With --json it prints each page as it arrives, and keeps nothing. */
 export async function everyPage<Item>(
   { json }: { readonly json: boolean },
   pageAfter: (after: string | undefined) => Promise<Page<Item>>,
@@ -21,7 +21,8 @@ export async function everyPage<Item>(
     if (json) items.forEach(printJson)
     else all.push(...items)
     if (next === undefined) return all
-    if (places.has(next)) throw new CommandError('The pages of the listing have no end.', exitCodes.unavailable)
+    if (places.has(next))
+      throw new CommandError('The server repeats the same page of the listing.', exitCodes.unavailable)
     places.add(next)
     after = next
   }

@@ -13,7 +13,7 @@ import { dirname } from 'node:path'
 import { messageOf } from '@tenure/internal/message'
 import { CommandError, exitCodes, unavailable } from './arguments/errors.ts'
 
-/** A file to write. `isSecret`: nobody else may read it. */
+/** A file to write. Only the owner can read a secret one. */
 export interface NewFile {
   readonly path: string
   readonly text: string
@@ -21,8 +21,8 @@ export interface NewFile {
 }
 
 /**
- * Writes files that do not exist yet, all or none of them. Nothing is ever replaced, and no link is followed: another
- * user may have put one there, and an old key may be the only copy.
+ * Creates files, all or none of them. It never replaces a file and follows no link: another user may have put one
+ * there, and an old key may be the only copy.
  */
 export function writeNewFiles(files: readonly NewFile[]): void {
   const written: string[] = []
@@ -43,7 +43,7 @@ function writeNew({ path, text, isSecret }: NewFile, written: string[]): void {
     const file = openSync(path, 'wx', mode)
     written.push(path)
     try {
-      // Whatever the umask is: a public half is for the user of the service too.
+      // Set the mode regardless of the umask, because the user of the service must be able to read the public half.
       fchmodSync(file, mode)
       writeFileSync(file, text)
       fsyncSync(file)
@@ -53,13 +53,13 @@ function writeNew({ path, text, isSecret }: NewFile, written: string[]): void {
   } catch (error) {
     const exists = (error as NodeJS.ErrnoException).code === 'EEXIST'
     const text = exists
-      ? `There is something at ${path} already, and nothing is ever overwritten: choose another name, or move it away.`
-      : `${path} cannot be written: ${messageOf(error)}`
+      ? `${path} already exists and is never overwritten. Choose another name, or move the existing file.`
+      : `Cannot write ${path}: ${messageOf(error)}`
     throw new CommandError(text, exitCodes.failed, { cause: error })
   }
 }
 
-/** Reads a secret that is for its owner alone: one that others can read, or write, is not a secret any more. */
+/** Reads a secret that only its owner may access. If others can read or write the file, it is no longer a secret. */
 export function readSecretFile(path: string): string {
   try {
     const file = openSync(path, 'r')
@@ -71,8 +71,8 @@ export function readSecretFile(path: string): string {
       closeSync(file)
     }
   } catch (error) {
-    throw unavailable(error, `${path} cannot be read: ${messageOf(error)}`)
+    throw unavailable(error, `Cannot read ${path}: ${messageOf(error)}`)
   }
-  const text = `Other users of this machine may have read ${path}, or changed it. If nobody has: chmod 600 ${path}`
+  const text = `Other users of this machine can read or change ${path}. If you are sure that nobody has, run: chmod 600 ${path}`
   throw new CommandError(text, exitCodes.failed)
 }

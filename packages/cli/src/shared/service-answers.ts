@@ -1,24 +1,24 @@
 import { CommandError, exitCodes } from './arguments/errors.ts'
 import { isObject } from '@tenure/internal/objects'
 
-/** An answer of the HTTP API, by the names of its fields. */
+/** An answer of the HTTP API, by field name. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** The leader in such an answer. */
+/** The leader in an answer of the HTTP API. */
 export interface Leader extends Fields {
   readonly node_id: string
   readonly term: number
   readonly lease_remaining_ms: number
 }
 
-/** A list in an answer. */
+/** Returns a list from an answer. */
 export function listOf(answer: Fields, name: string): Fields[] {
   const list = answer[name]
   if (Array.isArray(list) && list.every(isObject)) return list
   throw misunderstood(`it has no list of ${name}`)
 }
 
-/** The leader that an answer names, or null. */
+/** Returns the leader that an answer names, or null. */
 export function leaderOf(value: unknown): Leader | null {
   if (value === null || value === undefined) return null
   if (!isObject(value)) throw misunderstood('a leader is not an object')
@@ -29,7 +29,7 @@ export function leaderOf(value: unknown): Leader | null {
   return value as Leader
 }
 
-/** The error for an answer that makes no sense. */
+/** The error for a malformed answer. */
 export function misunderstood(what: string): CommandError {
-  return new CommandError(`The answer of the service is not understood: ${what}.`, exitCodes.unavailable)
+  return new CommandError(`The service sent a malformed answer: ${what}.`, exitCodes.unavailable)
 }

@@ -1,4 +1,4 @@
-/** What the commands share that only a service can answer. Each prints the answer of the HTTP API, or a table of it. */
+/** Shared by the commands that only a service can answer. Each prints the answer of the HTTP API, or a table of it. */
 import type { ServiceStore } from 'tenure/stores/service'
 import type { Credentials } from './arguments/store-settings.ts'
 import { within } from './calls.ts'
@@ -8,10 +8,10 @@ import { openChosenService, whileOpen } from './store.ts'
 
 type Request = Parameters<ServiceStore['request']>[0]
 
-/** Sends a request. Its answer may take `moreMs` longer than usual. */
+/** Sends a request. `moreMs` extends the timeout for its answer. */
 export type Ask = (request: Request, moreMs?: number) => Promise<Fields>
 
-/** Asks the service that was chosen. */
+/** Opens the chosen service, runs `action` with it, and closes it. */
 export async function asking(
   settings: Credentials & { readonly url: string | undefined; readonly timeout: number },
   action: (ask: Ask) => Promise<void>,
@@ -27,7 +27,7 @@ export function groupPath(group: string): string {
 }
 
 export function holderText(leader: Leader | null, retryAfterMs: unknown): string {
-  if (!leader) return `nobody does${waitText(retryAfterMs)}`
+  if (!leader) return `nobody leads it${waitText(retryAfterMs)}`
   const { node_id, term, lease_remaining_ms } = leader
-  return printable(`${node_id} does, in term ${term}, for ${shortTime(lease_remaining_ms)} unless it is renewed`)
+  return printable(`${node_id} leads it in term ${term} for ${shortTime(lease_remaining_ms)} unless it renews`)
 }

@@ -10,10 +10,10 @@ import { listenOnPath } from './socket-path.ts'
 const limits = {
   headersTimeout: 5_000,
   requestTimeout: 5_000,
-  // Callers are told of it, so that they use no connection that is about to be closed.
+  // The server announces this timeout, so clients do not reuse a connection that is about to be closed.
   keepAliveTimeout: unknownIdleMs - 1_000,
   maxHeaderSize: 8_192,
-  // Half a minute by default, for which a caller that sends nothing would be kept.
+  // The default is 30 s, for which a client that sends nothing would hold its connection.
   connectionsCheckingInterval: 1_000,
 }
 const maxConnections = 1_000
@@ -26,31 +26,31 @@ export interface RunningServer {
   close(): Promise<void>
 }
 
-/** What a small server answers: an object as JSON, or text of another kind. */
+/** An answer: an object as JSON, or text with a content type. */
 export type Reply =
   | { readonly status: number; readonly body: object }
   | { readonly status: number; readonly contentType: string; readonly text: string }
 
-/** Each path, and what it answers at that moment. */
+/** For each path, a function that returns its current answer. */
 export type Replies = Readonly<Record<string, () => Reply>>
 
-/** The one shape of errors. */
+/** Returns an error reply in the one format that all small servers use. */
 export function failure(status: number, error: string, message: string): Reply {
   return { status, body: { ok: false, error, message } }
 }
 
-/** Where a small server listens, and by which names it may be called. */
+/** Where a small server listens, and which host names it accepts. */
 export interface SmallServerOptions {
-  /** As messages name it, such as `sidecar`. */
+  /** The name of the server in messages, such as `sidecar`. */
   readonly what: string
   readonly listen: Address | SocketPath
-  /** What chose the address. */
+  /** The option that chose the address. */
   readonly flag?: '--listen' | '--metrics'
   readonly allowedHost: readonly string[]
   readonly replies: Replies
 }
 
-/** Answers a few questions over HTTP, each without a body and without waiting. */
+/** Starts an HTTP server for a few routes. No request has a body, and no answer waits. */
 export async function listen({
   what,
   listen: address,
@@ -87,19 +87,19 @@ async function listenOn(server: Server, address: Address, flag: SmallServerOptio
 }
 
 function stranger(what: string): Reply {
-  const text = `This ${what} does not answer to this host name. Call it by its address, or allow the name with`
+  const text = `This ${what} does not accept this host name. Use its address, or allow the name with`
   return failure(403, 'UNAUTHORIZED', `${text} --allowed-host.`)
 }
 
 function replyTo({ method = '', url = '' }: IncomingMessage, replies: Replies): Reply {
-  if (method !== 'GET' && method !== 'HEAD') return failure(405, 'INVALID_REQUEST', 'Only GET and HEAD are answered.')
+  if (method !== 'GET' && method !== 'HEAD') return failure(405, 'INVALID_REQUEST', 'Only GET and HEAD are allowed.')
   const [path = ''] = url.split('?')
   const reply = Object.hasOwn(replies, path) ? replies[path] : undefined
   if (reply) return reply()
   const paths = Object.keys(replies)
   const [only] = paths.length === 1 ? paths : []
-  if (only !== undefined) return failure(404, 'NOT_FOUND', `There is ${only} alone.`)
-  return failure(404, 'NOT_FOUND', `There are ${paths.slice(0, -1).join(', ')} and ${paths.at(-1)}.`)
+  if (only !== undefined) return failure(404, 'NOT_FOUND', `Unknown path. The only route is ${only}.`)
+  return failure(404, 'NOT_FOUND', `Unknown path. The routes are ${paths.slice(0, -1).join(', ')} and ${paths.at(-1)}.`)
 }
 
 function send({ method }: IncomingMessage, response: ServerResponse, reply: Reply): void {
@@ -108,7 +108,7 @@ function send({ method }: IncomingMessage, response: ServerResponse, reply: Repl
   response.writeHead(reply.status, {
     'content-type': isText ? reply.contentType : 'application/json',
     'content-length': Buffer.byteLength(text),
-    // An answer is true for a moment only, so nothing may be cached.
+    // An answer is true only for the moment, so it must not be cached.
     'cache-control': 'no-store',
   })
   response.end(method === 'HEAD' ? undefined : text)

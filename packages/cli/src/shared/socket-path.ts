@@ -4,11 +4,11 @@ import { connect, type Server } from 'node:net'
 import type { SocketPath } from './arguments/addresses.ts'
 import { unavailable } from './arguments/errors.ts'
 
-/** Listens on a Unix socket. One that a process left behind when it was killed is replaced. */
+/** Listens on a Unix socket. It replaces a socket that a killed process left behind. */
 export async function listenOnPath(server: Server, { path, mode }: SocketPath): Promise<void> {
   try {
     await removeIfLeft(path)
-    // The socket is made within this call: it never has other rights than these, not even for a moment.
+    // listen() creates the socket synchronously, so it never has any other mode, not even for a moment.
     const before = process.umask(0o777 & ~mode)
     try {
       server.listen(path)
@@ -24,7 +24,7 @@ export async function listenOnPath(server: Server, { path, mode }: SocketPath): 
 async function removeIfLeft(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found) return
-  if (!found.isSocket()) throw new Error('there is something else at this path')
+  if (!found.isSocket()) throw new Error('the path exists and is not a socket')
   const socket = connect(path)
   try {
     await once(socket, 'connect')
@@ -35,16 +35,16 @@ async function removeIfLeft(path: string): Promise<void> {
   } finally {
     socket.destroy()
   }
-  throw new Error('another program listens there')
+  throw new Error('another program is listening there')
 }
 
 function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   const why = {
-    EACCES: 'this user may not',
-    EPERM: 'this user may not',
+    EACCES: 'permission denied',
+    EPERM: 'permission denied',
     ENOENT: 'its directory does not exist',
-    EADDRINUSE: 'another program listens there',
+    EADDRINUSE: 'another program is listening there',
   }[code ?? '']
   return why ?? message
 }

@@ -1,14 +1,14 @@
 import type { LeaseRecord } from 'tenure'
 import { wallMs } from './clock.ts'
 
-/** A record as it is printed, by the names of the library. */
+/** A record as it is printed, with the library's field names. */
 export interface Shown {
   readonly holder: string
   readonly term: number
   readonly leaseDurationMs: number
-  /** Of a running lease; approximate where it comes from the holder's clock. */
+  /** What is left of a running lease; approximate if it comes from the holder's clock. */
   readonly remainingMs?: number
-  /** Unix time, by the clock of the writer. */
+  /** Unix time in milliseconds, by the writer's clock. */
   readonly acquiredAt: number
   readonly renewedAt: number
   readonly metadata: LeaseRecord['metadata']
@@ -19,9 +19,9 @@ export interface Shown {
 export interface Standing {
   readonly election: string
   readonly leader: Shown | null
-  /** The last leader, while nobody leads. */
+  /** The last leader, if the election has none now. */
   readonly previousLeader?: Shown
-  /** For how long nobody may lead yet, where a service says so. */
+  /** How long nobody may lead yet, if a service reports it. */
   readonly freeInMs?: number
 }
 
@@ -34,8 +34,8 @@ export function standingOf(election: string, record: LeaseRecord | undefined, re
 }
 
 /**
- * Where only candidates can judge a lease, one look shows the time of its last renewal, by the holder's clock. That is
- * good enough to print, and nothing is decided by it.
+ * Estimates what is left of a lease from its last renewal and the holder's clock. Where only candidates can judge
+ * expiry, one read shows no more than that. It is good enough to print, and nothing is decided by it.
  */
 export function aboutRemainingMs({ renewedAt, leaseDurationMs }: LeaseRecord): number {
   return Math.min(leaseDurationMs, renewedAt + leaseDurationMs - wallMs())

@@ -15,7 +15,7 @@ import { failureOf } from './failures.ts'
 import { tell } from './output.ts'
 import { nodeOfToken } from './token-claims.ts'
 
-/** Opens the store that was chosen. Its code is loaded only now; nothing connects yet. */
+/** Opens the chosen store. It imports the store's code only now, and does not connect yet. */
 export async function openChosenStore(
   settings: Credentials & { readonly store: string | undefined },
   file?: OpenStoreOptions['file'],
@@ -29,7 +29,7 @@ export async function openChosenStore(
   return open(store, settings, file)
 }
 
-/** Opens the service that was chosen. */
+/** Opens the chosen service. */
 export async function openChosenService(
   settings: Credentials & { readonly url: string | undefined },
 ): Promise<ServiceStore> {
@@ -39,8 +39,10 @@ export async function openChosenService(
     throw usageError([`--url is missing, and TENURE_URL is not set. It must be ${rule}.`])
   }
   if (!isAddress(url))
-    throw usageError([`--url must be ${rule}.${didYouMean(withScheme(url)) || ' Other stores have no such command.'}`])
-  // These two schemes open a service.
+    throw usageError([
+      `--url must be ${rule}.${didYouMean(withScheme(url)) || ' Other stores do not support this command.'}`,
+    ])
+  // http: and https: URLs always open a service.
   return (await open(url, settings)) as ServiceStore
 }
 
@@ -48,29 +50,32 @@ function isAddress(url = ''): boolean {
   return /^https?:/i.test(url)
 }
 
-/** A host without a scheme; one with a port is probably nearby. */
+/** Guesses the URL for a host without a scheme. A host with a port is probably local, so it gets http:. */
 function withScheme(url: string): string | undefined {
   const [, port] = /^(?:[\w.-]+|\[[\da-f:]+\])(:\d+)?\/?$/i.exec(url) ?? []
   if (port !== undefined) return `http://${url}`
   return /^[\w.-]+\.[\w-]+\/?$/.test(url) ? `https://${url}` : undefined
 }
 
-/** The first candidate creates a missing folder. To a reader, a wrong name looks the same. */
+/**
+ * Reports a missing folder. The first candidate creates it, so to a reader a misspelled name looks the same as an
+ * unused one.
+ */
 export function noteMissingFolder({ store = '' }: { readonly store: string | undefined }): void {
   if (!/^file:/i.test(store)) return
   const folder = fileURLToPath(store)
   if (existsSync(folder)) return
-  tell(`There is no folder ${folder} yet: nobody has campaigned there, or the name is wrong.`)
+  tell(`The folder ${folder} does not exist yet. Either nobody has campaigned there, or the name is wrong.`)
 }
 
-/** The same for a namespace. Says nothing if this user may not ask for namespaces. */
+/** Reports a missing namespace. Says nothing if this user may not read namespaces. */
 export async function noteMissingNamespace(store: LeaseStore, timeoutMs: number): Promise<void> {
   if (!isKubernetes(store)) return
   const exists = await within(timeoutMs, (call) => store.namespaceExists(call)).catch(() => undefined)
-  if (exists === false) tell(`There is no namespace ${JSON.stringify(store.namespace)} in this cluster.`)
+  if (exists === false) tell(`The namespace ${JSON.stringify(store.namespace)} does not exist in this cluster.`)
 }
 
-/** Uses a store and closes it. A failure is reported in the words of the command line. */
+/** Uses a store and closes it. A failure is reported in command-line terms. */
 export async function whileOpen<T>(store: LeaseStore, use: () => Promise<T>): Promise<T> {
   try {
     return await use()
@@ -85,7 +90,7 @@ export function isService(store: LeaseStore): store is ServiceStore {
   return 'request' in store
 }
 
-/** Whether an API server can be asked what the caller may do with the store's objects. */
+/** Whether an API server can be asked for the caller's rights on the store's objects. */
 export function isKubernetes(store: LeaseStore): store is KubernetesStore | MulticlusterStore {
   return 'rights' in store
 }
@@ -99,12 +104,12 @@ async function open(url: string, credentials: Credentials, file?: OpenStoreOptio
   }
 }
 
-/** The node that the token for a service names. The service takes no other identity, so it is the default. */
+/** The node that the token for a service names. The service accepts no other identity, so it is the default. */
 export function nodeForService(url: string | undefined, credentials: Credentials): string | undefined {
   return isAddress(url) ? nodeOfToken(environmentOf(credentials)) : undefined
 }
 
-/** Flags replace what the environment says. */
+/** The environment in which flags replace variables. */
 function environmentOf({ tokenFile, caFile, certFile, keyFile }: Credentials): NodeJS.ProcessEnv {
   const chosen = Object.entries({ tokenFile, caFile, certFile, keyFile }).map(([key, path]) => [variableOf(key), path])
   const environment = { ...process.env, ...Object.fromEntries(chosen) } as NodeJS.ProcessEnv

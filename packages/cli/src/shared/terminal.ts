@@ -1,18 +1,18 @@
 import { styleText } from 'node:util'
 
 const escape = '\u001b['
-// The alternate screen, without a cursor and without wrapping of long lines.
+// Switches to the alternate screen, hides the cursor and turns off line wrapping.
 const opening = `${escape}?1049h${escape}?25l${escape}?7l`
 const closing = `${escape}?7h${escape}?25h${escape}?1049l`
 
-/** A screen that is redrawn in place, with plain escape codes, and restored at the end. */
+/** A screen that is redrawn in place with plain escape codes, and restored at the end. */
 export class Screen {
   #isOpen = false
 
   open(): void {
     this.#isOpen = true
     process.stdout.write(opening)
-    // However this program ends.
+    // Restore the terminal no matter how this program exits.
     process.once('exit', () => this.close())
   }
 
@@ -25,7 +25,7 @@ export class Screen {
   draw(above: readonly string[], history: readonly string[], below: readonly string[]): void {
     if (!this.#isOpen) return
     const rows = process.stdout.rows || 24
-    // Where there is hardly room, empty lines are left out.
+    // If space is tight, leave out empty lines.
     const isTight = above.length + below.length >= rows
     const [head, foot] = isTight ? [above.filter(Boolean), below.filter(Boolean)] : [above, below]
     const room = Math.max(0, rows - head.length - foot.length)
@@ -36,7 +36,7 @@ export class Screen {
   }
 }
 
-/** Calls back for each key, one by one. Ctrl-C is a key too. */
+/** Calls back for each key. Ctrl-C is reported as a key too. */
 export function listenToKeys(onKey: (key: string) => void): void {
   const { stdin } = process
   if (!stdin.isTTY) return
@@ -49,7 +49,7 @@ export function listenToKeys(onKey: (key: string) => void): void {
 
 export const interruptKey = '\u0003'
 
-/** How much is left, as a bar. */
+/** Draws a bar of which `share` is filled. */
 export function bar(share: number, width: number): string {
   const filled = Math.min(width, Math.max(0, Math.round(share * width)))
   return '█'.repeat(filled) + '░'.repeat(width - filled)

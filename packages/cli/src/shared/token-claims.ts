@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { isObject } from '@tenure/internal/objects'
 
-/** What a token says of itself, unchecked: only a service can say whether it is valid. Undefined if it is not a JWT. */
+/**
+ * Returns the claims of a token without verifying them; undefined if it is not a JWT. Only a service can say whether a
+ * token is valid.
+ */
 export function claimsOf(token: string): Readonly<Record<string, unknown>> | undefined {
   const [, payload = ''] = token.trim().split('.')
   try {
@@ -13,7 +16,7 @@ export function claimsOf(token: string): Readonly<Record<string, unknown>> | und
 }
 
 /**
- * The one node that the token in this environment speaks for. Undefined if there is no token, or if it speaks for several
+ * Returns the node that the token in this environment is for. Undefined if there is no token, or if it is for several
  * nodes. A token that cannot be read is reported by the call that needs it.
  */
 export function nodeOfToken({ TENURE_TOKEN, TENURE_TOKEN_FILE }: NodeJS.ProcessEnv): string | undefined {

@@ -2,23 +2,26 @@ import type { CallReport } from 'tenure'
 import { now } from './clock.ts'
 
 const repeatedMs = 60_000
-/** How many texts are remembered: some have figures in them. */
+/** How many messages to remember. The limit matters because some messages contain changing numbers. */
 const remembered = 20
 
-/** The same trouble comes with every try: it is reported once a minute, and again after things went well. */
+/**
+ * Suppresses repeated errors. The same error occurs at every retry; it is reported once a minute, and again after a
+ * success.
+ */
 export class Troubles {
-  /** When each was reported, the oldest first. */
+  /** When each message was reported, oldest first. */
   readonly #reported = new Map<string, number>()
   #last: { readonly text: string; readonly ofRenewal: boolean } | undefined
-  /** Which calls failed since the last one that proved the store healthy. */
+  /** Which calls have failed since the last one that proved the store healthy. */
   #failed: 'nothing' | 'reads' | 'writes' = 'nothing'
 
-  /** What went wrong last, unless it is over. */
+  /** The latest error; undefined once it is over. */
   get last(): string | undefined {
     return this.#last?.text
   }
 
-  /** Whether it is to be reported. */
+  /** Whether to report this error. */
   isNew(text: string, { ofRenewal }: { readonly ofRenewal: boolean }): boolean {
     const atMs = now().machineMs
     this.#last = { text, ofRenewal }
@@ -30,7 +33,10 @@ export class Troubles {
     return true
   }
 
-  /** Something went well. While renewals do, other calls may go on failing. Gives whether this ends a trouble. */
+  /**
+   * Records a success, and returns whether it ends a problem. A successful renewal ends only failures of renewals,
+   * because other calls may still fail.
+   */
   end({ ofRenewal }: { readonly ofRenewal: boolean }): boolean {
     if (!this.#last || (ofRenewal && !this.#last.ofRenewal)) return false
     this.#last = undefined
@@ -40,9 +46,9 @@ export class Troubles {
   }
 
   /**
-   * Takes note of a finished call, and gives whether it ends a trouble. A store that shows its records and takes no write
-   * looks healthy to a reader, so after a failed write a read counts only while somebody else leads: then nothing has to
-   * be written.
+   * Records a finished call, and returns whether it ends a problem. A store that can be read but rejects writes looks
+   * healthy to a reader. So after a failed write, a read counts only while another candidate leads, because then
+   * nothing has to be written.
    */
   endsWith({ verb, result }: Pick<CallReport, 'verb' | 'result'>, isFollowing: () => boolean): boolean {
     if (result === 'failed') {

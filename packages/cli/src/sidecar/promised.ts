@@ -2,14 +2,14 @@ import type { Leadership } from 'tenure'
 import { now, setTimer } from '../shared/clock.ts'
 
 /**
- * What was promised to callers: that this one leads, and for how long. The lease is not released before that time has
- * passed, because a program that got such an answer may rely on it without asking again.
+ * Tracks what callers were promised: that this candidate leads, and for how long. The lease is not released before that
+ * time has passed, because a program may rely on such an answer without asking again.
  */
 export class Promised {
   #untilMs = -Infinity
   #isOver = false
 
-  /** False as soon as this one is to stop. */
+  /** False once this sidecar is stopping. */
   get mayPromise(): boolean {
     return !this.#isOver
   }
@@ -18,12 +18,12 @@ export class Promised {
     this.#untilMs = Math.max(this.#untilMs, now().machineMs + remainingMs)
   }
 
-  /** Nothing more is promised. */
+  /** From now on, nothing more is promised. */
   end(): void {
     this.#isOver = true
   }
 
-  /** Keeps a lease from being released before what was promised has run out. */
+  /** Keeps a lease from being released before the promises have expired. */
   cover(leadership: Leadership): void {
     leadership.waitUntil(
       new Promise((resolve) => {

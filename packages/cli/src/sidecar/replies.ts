@@ -3,7 +3,7 @@ import { metricsReply } from '../shared/metrics-server.ts'
 import { failure, type Replies } from '../shared/small-server.ts'
 import type { Promised } from './promised.ts'
 
-/** What a sidecar answers. */
+/** The routes of a sidecar. */
 export function sidecarReplies(elector: Elector, promised: Promised, metrics: ElectionMetrics): Replies {
   return {
     '/leader': () => ({ status: 200, body: answerOf(elector, promised) }),
@@ -14,19 +14,19 @@ export function sidecarReplies(elector: Elector, promised: Promised, metrics: El
     '/healthz': () =>
       promised.mayPromise
         ? { status: 200, body: { ok: true, summary: elector.explain().summary } }
-        : failure(503, 'BACKEND_UNAVAILABLE', 'It stops.'),
+        : failure(503, 'BACKEND_UNAVAILABLE', 'The sidecar is stopping.'),
     '/metrics': () => metricsReply(metrics),
   }
 }
 
-/** By the names of the service's HTTP API. */
+/** Returns who leads, with the field names of the service's HTTP API. */
 function answerOf(elector: Elector, promised: Promised): object {
   const { isLeader, leader, leaseEndsInMs = 0 } = elector.explain()
   const is_leader = promised.mayPromise && isLeader
-  // Rounded down: it must not promise more than there is.
+  // Round down, so that it never promises more than there is.
   const lease_remaining_ms = Math.floor(leaseEndsInMs)
   if (is_leader) promised.note(lease_remaining_ms)
-  // A caller that compares only names takes its own name for "I lead".
+  // A caller that compares only names would take its own name to mean that it leads.
   const shown = leader && (is_leader || leader.holder !== elector.identity)
   return {
     election: elector.election,

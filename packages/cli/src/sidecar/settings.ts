@@ -15,7 +15,7 @@ export const sidecarSettings = {
   listen: setting(
     {
       placeholder: 'address',
-      help: 'where to answer; :4040 is every address, unix:PATH a Unix socket',
+      help: 'the address to listen on; :4040 is every address, unix:PATH is a Unix socket',
       shownDefault: '127.0.0.1:4040',
     },
     parseListen,
@@ -25,7 +25,7 @@ export const sidecarSettings = {
   allowedHost,
   identity: {
     ...identity,
-    shownDefault: 'the node of the token, else POD_NAME, else the name of this host, the process id and a random part',
+    shownDefault: 'the node of the token, else POD_NAME, else the host name, the process id and a random part',
   },
   ttl,
   metadata,

@@ -13,12 +13,13 @@ import { Promised } from './promised.ts'
 import { sidecarReplies } from './replies.ts'
 import { sidecarSettings } from './settings.ts'
 
-/** Campaigns until a signal comes, and answers over HTTP. */
+/** Campaigns and answers over HTTP until a signal arrives. */
 export async function sidecar(name: string, flags: Sources['flags']): Promise<void> {
   const election = argument('ELECTION', name, nameOf)
   const settings = settingsFrom(sidecarSettings, flags)
   const log = makeLog(settings.json)
-  // The program beside it may go on when this one dies: nobody takes over before the lease has run out.
+  // The program next to the sidecar may keep working when the sidecar dies, so nobody may take over before the lease
+  // has expired.
   const store = await openChosenStore(settings, { fastTakeover: false })
   const promised = new Promised()
   const troubles = new Troubles()
@@ -27,7 +28,7 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
   const observer: Observer = {
     onEvent(event) {
       if (event.type === 'elected') {
-        // Rejects if it stops at this very moment, and then nothing was promised.
+        // Rejects if the elector stops at this very moment. Then nothing was promised.
         elector.waitForLeadership().then(
           (leadership) => promised.cover(leadership),
           () => {},
@@ -44,7 +45,7 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
   const { ttl: leaseDurationMs, metadata } = settings
   const identity =
     settings.identity ?? nodeForService(settings.store, settings) ?? (process.env['POD_NAME'] || undefined)
-  // What was promised lasts no longer than a lease.
+  // A promise lasts no longer than a lease.
   const timings = { leaseDurationMs, drainTimeoutMs: leaseDurationMs }
   const elector = inWords(() => new Elector({ store, election, identity, metadata, ...timings, observer }))
   const replies = sidecarReplies(elector, promised, metrics)
@@ -53,12 +54,12 @@ export async function sidecar(name: string, flags: Sources['flags']): Promise<vo
     await shown?.close()
     throw error
   })
-  if (shown) log.info({ metrics: shown.url }, `shows metrics on ${shown.url}/metrics`)
-  if (shown && !shown.isLoopback) log.warn({}, `everybody who reaches ${shown.url} may read its metrics`)
-  const text = `answers on ${server.url}, and campaigns as ${elector.identity}`
+  if (shown) log.info({ metrics: shown.url }, `metrics are at ${shown.url}/metrics`)
+  if (shown && !shown.isLoopback) log.warn({}, `anyone who can reach ${shown.url} can read the metrics`)
+  const text = `listening on ${server.url}, campaigning as ${elector.identity}`
   log.info({ url: server.url, election, identity: elector.identity }, text)
   if (!server.isLoopback) {
-    log.warn({}, `everybody who reaches ${server.url} may ask who leads`)
+    log.warn({}, `anyone who can reach ${server.url} can ask who leads`)
   }
   elector.start()
   endOnSignals(log, async () => {
@@ -74,7 +75,7 @@ function sayThatItAnswers(log: Log, election: string): void {
   log.info({ type: 'answers', election }, 'the store answers again')
 }
 
-/** Logs what happens. */
+/** Logs events. A repeated error is logged once a minute. */
 function reporter(log: Log, troubles: Troubles): (event: ElectionEvent) => void {
   return (event) => {
     const { election, type } = event

@@ -6,14 +6,14 @@ import { listOf, misunderstood, type Fields } from '../shared/service-answers.ts
 import { asking } from '../shared/service.ts'
 import { statusSettings } from './settings.ts'
 
-/** Which replica is active, and how the others follow it. */
+/** Prints which replica is active, and how far behind the others are. */
 export async function status(flags: Sources['flags']): Promise<void> {
   const settings = settingsFrom(statusSettings, flags)
   await asking(settings, async (ask) => {
     const answer = await ask({ method: 'GET', path: '/v1/replicas' })
     const { active, term, storage, cluster_id } = answer
     const replicas = listOf(answer, 'replicas')
-    if (!isObject(storage)) throw misunderstood('it says nothing of the storage')
+    if (!isObject(storage)) throw misunderstood('it does not describe the storage')
     const isWell = typeof active === 'string' && storage['healthy'] === true
     if (!isWell) process.exitCode = exitCodes.failed
     if (settings.json) return printJson(answer)

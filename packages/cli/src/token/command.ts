@@ -1,22 +1,22 @@
 import type { FamilyDeclaration } from '../shared/arguments/declare.ts'
 import { keySettings, revokeSettings, showSettings, signSettings } from './settings.ts'
 
-const fileCodes = '0, 1 if a file exists already or others can read the key, 2 for a wrong command'
+const fileCodes = '0 on success, 1 if a file already exists or others can read the key, 2 for invalid usage'
 
-/** `tenure token`: identities for machines, without an issuer of tokens beside the service. */
+/** `tenure token`: creates identities for machines, without a separate token issuer. */
 export const tokenCommands: FamilyDeclaration = {
   name: 'token',
-  summary: 'Make a key, sign tokens with it for "tenure serve --token-key", and revoke them.',
+  summary: 'Create a signing key, sign tokens for "tenure serve --token-key", and revoke them.',
   members: [
     {
       name: 'key',
-      summary: 'Make a key that signs tokens.',
+      summary: 'Create a key that signs tokens.',
       settings: keySettings,
       examples: ['tenure token key --out tenure.key'],
       notes: [
         'It writes two files. tenure.key signs tokens: keep it where only you can read it.',
-        'tenure.key.pub checks them: give it to every replica, as --token-key. It is no secret.',
-        'To replace a key, put both public ones into one file until all tokens are replaced.',
+        'tenure.key.pub verifies them: give it to every replica as --token-key. It is not secret.',
+        'To replace a key, keep both public keys in one file until all tokens are replaced.',
       ],
       exitCodes: fileCodes,
       run: async (flags) => (await import('./key.ts')).makeKey(flags),
@@ -32,8 +32,8 @@ export const tokenCommands: FamilyDeclaration = {
         'tenure token sign --key tenure.key --node me --admin --lifetime 12h --out admin.token',
       ],
       notes: [
-        'The file has mode 600. Bring it to its machine by scp, and name it there with --token-file.',
-        'By the id that is printed the token can be revoked.',
+        'The file has mode 600. Copy it to its machine, for example with scp, and name it there with --token-file.',
+        'It prints the id of the token, which "tenure token revoke" needs.',
       ],
       exitCodes: fileCodes,
       run: async (flags) => (await import('./sign.ts')).sign(flags),
@@ -41,27 +41,27 @@ export const tokenCommands: FamilyDeclaration = {
     {
       name: 'show',
       argument: '<file>',
-      summary: 'Show whom a token is for, what it grants, and its id.',
+      summary: 'Show the node of a token, what it grants, and its id.',
       settings: showSettings,
       examples: ['tenure token show machine-2.token'],
-      notes: ['It shows nothing by which the token could be used, and does not check it.'],
-      exitCodes: '0, 2 if there is no token in the file, 69 if it cannot be read',
+      notes: ['It prints no secret, and does not verify the token.'],
+      exitCodes: '0 on success, 2 if the file contains no token, 69 if it cannot be read',
       run: async (flags, file) => (await import('./show.ts')).show(file, flags),
     },
     {
       name: 'revoke',
       argument: '<id>',
-      summary: 'Let a service refuse a token from now on, by its id.',
+      summary: 'Revoke a token at a service, by its id.',
       settings: revokeSettings,
       examples: [
         'tenure token revoke 9b1c0c5e-6f5b-4a50-9d0c-0a4f6f0f2b7e --url https://one.example:7070 \\',
         '  --ca-file service.pem --token-file admin.token',
       ],
       notes: [
-        'It needs the token of an administrator. When it ends, no replica takes the revoked token any more.',
-        'Streams of its bearer end at once; leases that it holds run out, since it cannot renew them.',
+        'It needs the token of an administrator. When it returns, every replica rejects the revoked token.',
+        'Open streams of the token end at once. Its leases expire, because it can no longer renew them.',
       ],
-      exitCodes: '0, 2 for a wrong command, 69 if the service cannot be asked or refuses',
+      exitCodes: '0 on success, 2 for invalid usage, 69 if the service is unavailable or refuses',
       run: async (flags, id) => (await import('./revoke.ts')).revoke(id, flags),
     },
   ],

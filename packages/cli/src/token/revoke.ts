@@ -12,7 +12,7 @@ export async function revoke(text: string, flags: Sources['flags']): Promise<voi
   await asking(settings, async (ask) => {
     const answer = await ask({ method: 'POST', path: '/v1/tokens/revoke', body: { token_id } })
     if (settings.json) printJson(answer)
-    else print(`The token ${token_id} is revoked, on every replica.`)
+    else print(`The token ${token_id} is revoked on every replica.`)
   })
 }
 

@@ -4,23 +4,26 @@ import { json, serviceSettings } from '../shared/arguments/store-settings.ts'
 import { fileOf, pathOf, textOf } from '../shared/arguments/values.ts'
 
 export const keySettings = {
-  out: setting({ placeholder: 'file', help: 'where to write the private key; the public one is FILE.pub' }, pathOf),
+  out: setting({ placeholder: 'file', help: 'the file for the private key; the public key goes to FILE.pub' }, pathOf),
 }
 
 export const signSettings = {
-  key: setting({ placeholder: 'file', help: 'the private key, of "tenure token key"' }, fileOf),
-  node: setting({ placeholder: 'name', help: 'who it is for: the --identity of that machine' }, textOf),
+  key: setting({ placeholder: 'file', help: 'the private key from "tenure token key"' }, fileOf),
+  node: setting(
+    { placeholder: 'name', help: 'the node that the token is for: the --identity of that machine' },
+    textOf,
+  ),
   groups: commaSetting(
-    { placeholder: 'names', help: 'the elections in which it takes part: payments,reports-*' },
+    { placeholder: 'names', help: 'the elections that the node may join, separated by commas: payments,reports-*' },
     (text) => textOf(text),
   ),
-  reader: toggle('sees all elections, and metrics'),
-  admin: toggle('defines and deletes groups, revokes tokens, and sees all'),
+  reader: toggle('may read all elections and metrics'),
+  admin: toggle('may define and delete elections, revoke tokens, and read everything'),
   lifetime: setting(
-    { placeholder: 'duration', help: 'how long it is valid, at most 366d', shownDefault: '30d' },
+    { placeholder: 'duration', help: 'how long the token is valid, at most 366d', shownDefault: '30d' },
     lifetimeOf({ mostDays: 366 }),
   ),
-  out: setting({ placeholder: 'file', help: 'where to write it' }, pathOf),
+  out: setting({ placeholder: 'file', help: 'the file for the token' }, pathOf),
   json,
 }
 

@@ -8,7 +8,9 @@ import { print, printJson, timestamp } from '../shared/output.ts'
 import { claimsOf } from '../shared/token-claims.ts'
 import { showSettings } from './settings.ts'
 
-/** Prints what a token says of itself, and nothing by which it could be used. Only a service can say whether it is valid. */
+/**
+ * Prints the claims of a token, but nothing that would let anyone use it. Only a service can say whether it is valid.
+ */
 export async function show(text: string, flags: Sources['flags']): Promise<void> {
   const { json } = settingsFrom(showSettings, flags)
   const path = argument('FILE', text, textOf)
@@ -19,7 +21,7 @@ export async function show(text: string, flags: Sources['flags']): Promise<void>
   if (json) return printJson({ id, node, expires_at_ms: expiresAtMs, ...granted })
   const groups = Array.isArray(granted['groups']) ? granted['groups'].join(', ') : ''
   const roles = ['reader', 'admin'].filter((role) => granted[role] === true)
-  const what = [...roles, ...(groups === '' ? [] : [`groups ${groups}`])].join(', ') || 'nothing'
+  const what = [...roles, ...(groups === '' ? [] : [`elections ${groups}`])].join(', ') || 'nothing'
   print(`${path} is for ${String(node)}, until ${timestamp(expiresAtMs)}: ${what}. Its id is ${String(id)}`)
 }
 
@@ -28,9 +30,9 @@ function claimsIn(path: string): Readonly<Record<string, unknown>> {
   try {
     token = readFileSync(path, 'utf8')
   } catch (error) {
-    throw unavailable(error, `${path} cannot be read: ${messageOf(error)}`)
+    throw unavailable(error, `Cannot read ${path}: ${messageOf(error)}`)
   }
   const claims = claimsOf(token)
   if (claims) return claims
-  throw usageError([`There is no token in ${path}.`])
+  throw usageError([`${path} does not contain a token.`])
 }

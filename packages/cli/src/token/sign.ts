@@ -5,7 +5,7 @@ import { print, printJson, timestamp } from '../shared/output.ts'
 import { readSecretFile, writeNewFiles } from '../shared/secret-files.ts'
 import { signSettings } from './settings.ts'
 
-/** Signs a token into a file. */
+/** Signs a token and writes it to a file. */
 export async function sign(flags: Sources['flags']): Promise<void> {
   const { key, node, out, lifetime: lifetimeMs, json, ...rights } = settingsFrom(signSettings, flags)
   if (key === undefined || node === undefined || out === undefined) {
@@ -22,7 +22,7 @@ export async function sign(flags: Sources['flags']): Promise<void> {
   print(`${out} is for ${node}, until ${timestamp(expiresAtMs)}. Its id is ${id}`)
 }
 
-/** In the words of the command line. */
+/** Converts a library error to command-line terms. */
 function translate(error: unknown, key: string): unknown {
   const { option, rule, message } = error as Error & ErrorDetails
   if (option === undefined) return error

@@ -5,9 +5,9 @@ import { countOf } from '../shared/arguments/values.ts'
 export const watchSettings = {
   ...storeSettings,
   json,
-  renewals: toggle('print renewals too'),
+  renewals: toggle('also print renewals'),
   changes: setting(
-    { placeholder: 'number', help: 'end after this many lines; the first is the current state' },
+    { placeholder: 'number', help: 'exit after this many lines; the first is the current state' },
     countOf,
   ),
 }

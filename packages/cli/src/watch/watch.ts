@@ -14,7 +14,7 @@ import { watchSettings } from './settings.ts'
 const barWidth = 30
 const keptChanges = 1_000
 
-/** Shows who leads until it is ended. */
+/** Shows the leader of an election until it is ended. */
 export async function watch(name: string, flags: Readonly<Record<string, unknown>>): Promise<void> {
   const election = argument('ELECTION', name, nameOf)
   const settings = settingsFrom(watchSettings, flags)
@@ -29,12 +29,12 @@ export async function watch(name: string, flags: Readonly<Record<string, unknown
   let before: Observation | undefined
   let failure: unknown
   const onError = (error: unknown) => {
-    // A store that has never answered is probably the wrong one.
+    // A store that does not answer at first is probably the wrong one.
     if (!before) {
       failure = error
       return ended.abort()
     }
-    const text = `${failureOf(error).message} It is tried again.`
+    const text = `${failureOf(error).message} Retrying.`
     if (screen) screen.trouble(text)
     else if (troubles.isNew(text, { ofRenewal: false })) tell(text)
   }
@@ -42,10 +42,10 @@ export async function watch(name: string, flags: Readonly<Record<string, unknown
   try {
     let shown = 0
     for await (const item of observe(store, election, { signal: ended.signal, timeoutMs: settings.timeout, onError })) {
-      // A renewal of a lease that seemed to have run out: the store could not be reached for a while.
+      // A renewal is not worth a line, unless the lease seemed to have expired because the store could not be reached.
       const isUsual = item.change === 'renewed' && before?.change !== 'expired'
       before = item
-      // A lease that ran out meanwhile is not an answer of the store.
+      // An expiry is derived from the clock, so it does not prove that the store answers.
       if (item.change !== 'expired' && troubles.end({ ofRenewal: false })) tell('The store answers again.')
       if (screen) screen.show(item, isUsual)
       else if (!isUsual || settings.renewals) {
@@ -66,30 +66,30 @@ function jsonOf(election: string, { change, record, remainingMs }: Observation) 
   return { type: change, at: wallMs(), ...standingOf(election, record, remainingMs) }
 }
 
-/** A change in words. */
+/** Describes a change. */
 function sentence(election: string, { change, record, remainingMs }: Observation, isDoubtful: boolean): string {
-  if (!record) return change === 'deleted' ? `the record of ${election} is gone` : `nobody leads ${election} yet`
+  if (!record) return change === 'deleted' ? `the record of ${election} was deleted` : `nobody leads ${election} yet`
   const { holder, term, leaseDurationMs, released } = record
   const lease = shortTime(leaseDurationMs)
   const text = {
     state: released
-      ? `nobody leads ${election}; ${holder} did last, in term ${term}`
+      ? `nobody leads ${election}; ${holder} led last, in term ${term}`
       : isDoubtful
         ? `${holder} holds ${election} in term ${term}, but ${doubt(record, remainingMs)}`
         : `${holder} leads ${election} in term ${term}, with a lease of ${lease}`,
     elected: `${holder} was elected to lead ${election} in term ${term}, with a lease of ${lease}`,
     renewed: `${holder} renewed term ${term} for ${lease}`,
     released: `${holder} no longer leads ${election}: term ${term} has ended`,
-    expired: `${holder} has not renewed term ${term} for ${lease}: its lease has run out`,
-    replaced: `${holder} leads ${election} in term ${term}, with a lease of ${lease}; how the term before ended was not seen`,
+    expired: `${holder} has not renewed term ${term} for ${lease}: its lease has expired`,
+    replaced: `${holder} leads ${election} in term ${term}, with a lease of ${lease}; the end of the previous term was not observed`,
     deleted: '',
   }[change]
   return printable(text)
 }
 
 /**
- * Whether the first look leaves open if the holder still leads: candidates judge that by watching one version for its
- * whole duration, and by the holder's own clock that duration is over.
+ * Whether the first read leaves open if the holder still leads. Candidates judge that by observing one version for the
+ * whole lease duration, and by the holder's own clock that duration has passed.
  */
 function isInDoubt({ expiry }: LeaseStore, { change, record }: Observation): boolean {
   return change === 'state' && expiry === 'observed' && record?.released === false && aboutRemainingMs(record) <= 0
@@ -98,10 +98,10 @@ function isInDoubt({ expiry }: LeaseStore, { change, record }: Observation): boo
 function doubt({ renewedAt }: LeaseRecord, remainingMs: number): string {
   const renewed =
     renewedAt > 0 ? `last renewed it ${shortTime(wallMs() - renewedAt)} ago, by its own clock` : 'never renewed it'
-  return `${renewed}; whether it still leads is known in ${shortTime(remainingMs)}`
+  return `${renewed}; it is uncertain for another ${shortTime(remainingMs)} whether it still leads`
 }
 
-/** The live view. */
+/** The live view on a terminal. */
 class LeaderScreen {
   readonly #screen = new Screen()
   readonly #store: LeaseStore
@@ -167,10 +167,10 @@ class LeaderScreen {
   #standing(): string[] {
     const { record, remainingMs = 0 } = this.#newest ?? {}
     const leftMs = Math.max(0, remainingMs - (now().machineMs - this.#seenAtMs))
-    // The end of a lease is shown when it is known, not when this clock says so.
+    // Show the end of a lease when it is known, not when this machine's clock says so.
     const { leader, previousLeader } = standingOf(this.#election, record, remainingMs)
     if (!leader) {
-      const last = previousLeader ? `${printable(previousLeader.holder)} did last, in term ${previousLeader.term}` : ''
+      const last = previousLeader ? `${printable(previousLeader.holder)} led last, in term ${previousLeader.term}` : ''
       return [color('yellow', 'leader  nobody'), dim(`        ${last}`), '', '']
     }
     const { holder, term, leaseDurationMs, acquiredAt } = leader
@@ -181,7 +181,7 @@ class LeaderScreen {
       `leader  ${shown}`,
       `term    ${term}`,
       `lease   ${left}`,
-      dim(`since   ${timestamp(acquiredAt)}, renewed ${counted(this.#renewals, 'time')} since it is watched`),
+      dim(`since   ${timestamp(acquiredAt)}, renewed ${counted(this.#renewals, 'time')} since the watch began`),
     ]
   }
 }

@@ -14,7 +14,7 @@ import { program, temporaryFolder } from '../tenure.ts'
 const document = 'docs/reference/cli.md'
 const text = readDocument(document)
 
-/** A block of commands with what it prints, as it is shown below it. */
+/** A block of commands with the output that the document shows below it. */
 interface Example {
   readonly block: Block
   readonly shown: readonly Block[]
@@ -69,7 +69,7 @@ describe('the commands of the document, from top to bottom', () => {
   )
 })
 
-describe('the runs that other documents show lead, and end when they are told to', () => {
+describe('the runs in other documents lead, and exit on request', () => {
   const shown = ['README.md', 'docs/reference/run.md', 'packages/cli/README.md'].flatMap((other) =>
     findBlocks(other, readDocument(other))
       .filter(({ info }) => info[0] === 'sh')
@@ -77,7 +77,7 @@ describe('the runs that other documents show lead, and end when they are told to
       .map((line) => [other, line] as const),
   )
 
-  test('there are some in each', () => {
+  test('each of the other documents contains a run', () => {
     expect(new Set(shown.map(([other]) => other)).size).toBe(3)
   })
 
@@ -104,7 +104,7 @@ describe('the runs that other documents show lead, and end when they are told to
 
 const volatile = /^(at|acquiredAt|renewedAt|remainingMs|lease_remaining_ms)$/
 
-/** The same, with what differs from run to run replaced by its type. */
+/** Replaces values that differ from run to run by their type. */
 function steady(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
@@ -112,7 +112,7 @@ function steady(value: unknown): unknown {
   )
 }
 
-/** Times, how much was measured, and the width of columns differ from run to run. */
+/** Removes times, measurements and column widths, which differ from run to run. */
 function withoutTimes(output: string): string {
   return output
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')

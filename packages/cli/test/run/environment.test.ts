@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { withoutSecrets } from '../../src/run/environment.ts'
 
-test('a token, and a URL that may hold a password, are left out, and nothing else is', () => {
+test('withoutSecrets removes the token, the passwords, and URLs that contain a password, and keeps the rest', () => {
   const kept = {
     PATH: '/bin',
     TENURE_TOKEN_FILE: '/run/token',

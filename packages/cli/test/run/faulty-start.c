@@ -1,12 +1,13 @@
 /*
- * Starts that hang or fail, preloaded into `tenure run` and its supervisor. FAULTY_START names a folder in which
+ * Starts that hang or fail, preloaded into `tenure run` and its supervisor. FAULTY_START names a folder with these
+ * files:
  *
- *   hang       while this file is there, a command hangs in its start: it was forked and executes nothing yet
- *   no-fork    while this file is there, nobody can fork: too many processes
+ *   hang       while this file exists, a command hangs in its start: it was forked, but executes nothing yet
+ *   no-fork    while this file exists, fork fails as if there were too many processes
  *   hangs      gets a line with the process id of each command that hangs
  *   executed   gets a line with the process id of each command that is executed
  *
- * A command is what has TENURE_TERM in its environment.
+ * A process counts as a command if it has TENURE_TERM in its environment.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,7 +23,7 @@ static char hang[512], no_fork[512], hangs[512], executed[512];
 
 __attribute__((constructor)) static void begin(void) {
   const char *folder = getenv("FAULTY_START");
-  /* Found now: a child of many threads may not ask the linker. */
+  /* Resolve these now, because a forked child of a threaded process must not call the linker. */
   real_execvp = dlsym(RTLD_NEXT, "execvp");
   real_fork = dlsym(RTLD_NEXT, "fork");
   if (!folder) return;

@@ -6,16 +6,16 @@ import { temporaryFolder } from '../tenure.ts'
 
 export interface FaultyStart {
   readonly env: Record<string, string>
-  /** From now on. */
+  /** Turns a fault on. */
   set(fault: 'hang' | 'no-fork'): void
   unset(fault: 'hang' | 'no-fork'): void
-  /** The first command that hangs in its start. */
+  /** Resolves to the process id of the first command that hangs in its start. */
   hanging(): Promise<number>
-  /** Commands that were executed so far. */
+  /** The process ids of the commands that were executed so far. */
   executed(): number[]
 }
 
-/** For a process that starts commands: see faulty-start.c. */
+/** Injects faults into the starts of a process's commands. See faulty-start.c. */
 export function faultyStart(): FaultyStart {
   const folder = temporaryFolder()
   const noted = (name: string) => {

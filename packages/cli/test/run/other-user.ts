@@ -4,17 +4,17 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { temporaryFolder } from '../tenure.ts'
 
-/** Who nobody else is: nothing on a usual system belongs to it. */
+/** A user that owns nothing on a usual system. */
 export const otherUser = { uid: 64_123, gid: 64_123 } as const
 
-/** Why nothing can be run as another user, if so. */
+/** Why nothing can be run as another user; undefined if it can. */
 export const noOtherUser = (() => {
   if (process.getuid?.() !== 0) return 'only root can act as another user'
   const { status } = spawnSync(process.execPath, ['--version'], otherUser)
   return status === 0 ? undefined : 'other users cannot run this Node.js'
 })()
 
-/** The command where every user can read it: a clone may be in somebody's home. */
+/** Copies the command to where every user can read it, because a clone may be in a private home directory. */
 export function programForAll(): string {
   const folder = temporaryFolder()
   chmodSync(folder, 0o755)
@@ -22,7 +22,7 @@ export function programForAll(): string {
   return join(folder, 'node_modules/@tenure/cli/bin/tenure.js')
 }
 
-/** With all that it needs. */
+/** Copies a package with its dependencies. */
 function copyPackage(source: string, folder: string, done: Set<string>): void {
   const { name, dependencies, optionalDependencies } = JSON.parse(
     readFileSync(join(source, 'package.json'), 'utf8'),
@@ -42,7 +42,7 @@ function folderOf(name: string, from: string): string {
     try {
       return dirname(realpathSync(join(place, name, 'package.json')))
     } catch {
-      // Not here.
+      // The package is not in this folder.
     }
   }
   throw new Error(`${name} is not installed.`)

@@ -15,13 +15,13 @@ export interface Line {
   readonly slot?: string
 }
 
-/** A run of `tenure run`, and the file in which its commands write. */
+/** A running `tenure run`. */
 export interface Wrapper {
   readonly child: ChildProcess
   readonly output: { out: string; error: string }
   readonly ended: Promise<number | string>
   readonly isOver: () => boolean
-  /** The process that watches over the command. */
+  /** The process id of the supervisor. */
   supervisor(): number
 }
 
@@ -30,21 +30,21 @@ export interface Scene {
   readonly file: string
   readonly store: string
   run(args: readonly string[], options?: RunOptions, election?: string): Wrapper
-  /** Runs the worker. */
+  /** Runs the worker as the command. */
   work(args: readonly string[], worker?: readonly string[], options?: RunOptions): Wrapper
   lines(): Line[]
-  /** Waits for a line of a term. */
+  /** Waits for a line, optionally of one term. */
   wrote(what: string, term?: number): Promise<Line>
 }
 
 export interface RunOptions {
-  /** Another build of the command. */
+  /** The path of another build of the command. */
   readonly command?: string
   readonly env?: Record<string, string>
   readonly stdio?: StdioOptions
-  /** A program, and its arguments, that executes the command. */
+  /** A program with its arguments that executes the command. */
   readonly within?: readonly string[]
-  /** Who runs it. */
+  /** The user to run as. */
   readonly user?: { readonly uid: number; readonly gid: number }
 }
 
@@ -86,7 +86,10 @@ function start(args: readonly string[], options: RunOptions = {}): Wrapper {
   return { child, output, ended, isOver: () => child.exitCode !== null || child.signalCode !== null, supervisor }
 }
 
-/** The supervisor ends the command when its wrapper is gone; a mutant may not. Any of them may be stopped. */
+/**
+ * Ends the wrapper and its processes. The supervisor ends the command when its wrapper is gone, but a mutant may not do
+ * that. Any of them may be stopped.
+ */
 async function clearAway(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
   const supervisors = childrenOf(child.pid ?? 0)
   const all = [...supervisors, ...supervisors.flatMap((pid) => childrenOf(pid))]
@@ -105,7 +108,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {
-    // It is gone.
+    // The process is gone.
   }
 }
 
@@ -131,7 +134,7 @@ export function childrenOf(parent: number): number[] {
     .map(Number)
 }
 
-/** The letter by which the kernel tells how a process is; Z if there is none. */
+/** The kernel's state letter of a process; Z if there is no such process. */
 export function stateOf(pid: number): string {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -146,8 +149,8 @@ export function runs(pid: number): boolean {
 }
 
 /**
- * Stops a wrapper just after it has renewed. In the midst of that it could hold the lock of the file store, and then
- * nobody leads for as long as it is stopped.
+ * Stops a wrapper right after a renewal. During a renewal it could hold the lock of the file store, and then nobody
+ * could lead while it is stopped.
  */
 export async function stopBetweenRenewals({ folder }: Scene, { child }: Wrapper): Promise<void> {
   const record = join(folder, 'leases/jobs.json')
@@ -159,7 +162,7 @@ export async function stopBetweenRenewals({ folder }: Scene, { child }: Wrapper)
   child.kill('SIGSTOP')
 }
 
-/** Terms that began to work before the one below had ended, by how many milliseconds. */
+/** Returns the terms that started work before the previous term had ended, and by how many milliseconds. */
 export function overlaps(lines: readonly Line[]): { term: number; byMs: number }[] {
   const spans = termsOf(lines).map((term) => {
     const times = lines.filter((line) => line.term === term).map(({ at }) => at)
@@ -171,7 +174,7 @@ export function overlaps(lines: readonly Line[]): { term: number; byMs: number }
     .filter(({ byMs }) => byMs >= 0)
 }
 
-/** No moment at which two terms worked, and terms that rise. Gives the terms. */
+/** Expects that no two terms worked at the same time. Returns the terms in order. */
 export function expectNoOverlap(lines: readonly Line[]): number[] {
   expect(overlaps(lines)).toEqual([])
   return termsOf(lines)

@@ -1,4 +1,4 @@
-/** When a command must not be started, for the command as it is built and for mutants of it. */
+/** Checks when a command must not be started, for the built command and for mutants of it. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,7 +11,10 @@ import { later, now } from '../../src/shared/clock.ts'
 import { temporaryFolder } from '../tenure.ts'
 import { scene } from './scene.ts'
 
-/** Orders a supervisor to start a command that writes a file. Gives the first answer, and whether the file was written. */
+/**
+ * Orders a supervisor to start a command that writes a file. Returns the first answer, and whether the file was
+ * written.
+ */
 async function startBy(folder: string, deadlines: Deadlines): Promise<{ answer: Answer; hasRun: boolean }> {
   const file = join(temporaryFolder(), 'ran')
   const stdio = ['ignore', 'ignore', 'inherit', 'ipc'] as const
@@ -50,7 +53,7 @@ async function startBy(folder: string, deadlines: Deadlines): Promise<{ answer: 
   return { answer, hasRun: existsSync(file) }
 }
 
-/** Each takes a folder with the `dist` and `bin` of the package. */
+/** Each check takes a folder with the `dist` and `bin` of the package. */
 export const startChecks: Readonly<Record<string, (folder: string) => Promise<void>>> = {
   async 'the supervisor starts nothing when the deadline of the order has passed on one of the two clocks'(folder) {
     const at = now()
@@ -58,9 +61,9 @@ export const startChecks: Readonly<Record<string, (folder: string) => Promise<vo
     const past = { ...at, machineMs: at.machineMs - 1 }
     const pastBoot = { ...future, bootMs: at.bootMs - 1 }
     for (const termAt of [past, { ...past, bootMs: future.bootMs }, pastBoot]) {
-      // The command would have until then to end, so nothing but the check keeps it from running.
+      // The command would have until then to end, so only this check keeps it from running.
       const { answer, hasRun } = await startBy(folder, { termAt, killAt: future })
-      assert.deepEqual(answer, { type: 'not-started', run: 1, error: 'its time was over before it began' })
+      assert.deepEqual(answer, { type: 'not-started', run: 1, error: 'its deadline had already passed' })
       assert.equal(hasRun, false)
     }
     const { answer, hasRun } = await startBy(folder, { termAt: future, killAt: future })
@@ -79,13 +82,13 @@ export const startChecks: Readonly<Record<string, (folder: string) => Promise<vo
   },
 }
 
-/** The same for one that takes seconds. */
+/** Checks that take seconds. */
 export const slowStartChecks: typeof startChecks = {
   async 'tenure run orders no start when it was stalled past its lease after it had decided to run the command'(
     folder,
   ) {
     const { on, run, decided } = await deciding(folder, 'stall')
-    // In a later term the command runs.
+    // The command runs in a later term.
     await on.wrote('begin')
     run.child.kill('SIGTERM')
     await run.ended
@@ -95,7 +98,7 @@ export const slowStartChecks: typeof startChecks = {
   },
 }
 
-/** Runs `tenure run`, to which something happens between its decision to run the command and the order to start it. */
+/** Runs `tenure run` and disturbs it between its decision to run the command and its order to start it. */
 async function deciding(folder: string, what: 'end' | 'stall') {
   const on = scene()
   const orders = join(on.folder, 'orders')
@@ -108,7 +111,7 @@ async function deciding(folder: string, what: 'end' | 'stall') {
       .flatMap((line) => (line.startsWith(`${word} `) ? Number(line.slice(word.length + 1)) : []))
   const decided = () => {
     const [term] = termsOf('decided')
-    if (term === undefined) throw new Error(`It has decided nothing: ${run.output.error}`)
+    if (term === undefined) throw new Error(`tenure run never decided to run the command: ${run.output.error}`)
     return { term, started: termsOf('start') }
   }
   return { on, run, decided }

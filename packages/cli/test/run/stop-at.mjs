@@ -1,10 +1,10 @@
 /**
- * Preloaded into `tenure run`: stops it, as SIGSTOP from outside does, when it comes for the first time to what STOP_AT
- * names.
+ * Preloaded into `tenure run`. It stops the process, as SIGSTOP from outside would, the first time it reaches the point
+ * that STOP_AT names.
  *
- *   elected    it tells that it leads, and has done nothing else yet
- *   decides    it leads, and looks at the time of day to see whether a run is due
- *   noted      the store has the note of the run that is about to be started
+ *   elected    it reports that it leads, and has done nothing else yet
+ *   decides    it leads, and reads the time of day to see whether a run is due
+ *   noted      the store has recorded the run that is about to start
  */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
@@ -25,7 +25,7 @@ Date.now = () => {
   return now()
 }
 const { write } = fs
-// Not by a thread of its own, which would let us go on meanwhile.
+// Intercept the call on the main thread. A write in another thread would let this process continue.
 fs.write = /** @type {typeof write} */ (
   (/** @type {Parameters<typeof write>} */ ...args) => {
     if (Buffer.from(args[1]).includes('tenure: leads')) pass('elected')

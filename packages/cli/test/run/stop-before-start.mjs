@@ -1,12 +1,12 @@
 /**
- * Preloaded into `tenure run`: does once what BEFORE_START says after tenure has decided to run the command and before
- * it orders the start.
+ * Preloaded into `tenure run`. Once, after tenure has decided to run the command and before it orders the start, it
+ * does what BEFORE_START says:
  *
- *   end      asks it to end, by SIGTERM
+ *   end      sends SIGTERM to the process
  *   stall    blocks its event loop for 3.5 s
  *
- * Writes to the file that ORDERS names: `decided` with the term of that decision, and the type and term of each order
- * to the supervisor.
+ * It writes to the file that ORDERS names: `decided` with the term of that decision, and the type and term of each
+ * order to the supervisor.
  */
 import children from 'node:child_process'
 import fs from 'node:fs'
@@ -23,7 +23,7 @@ fs.promises.rename = async (from, to) => {
     log(`decided ${term}`)
     if (process.env.BEFORE_START === 'stall') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_500)
     else {
-      // This handler was not there before, so it is called after that of tenure.
+      // Handlers run in the order of registration, so this one runs after that of tenure.
       const handled = new Promise((resolve) => process.once('SIGTERM', resolve))
       process.kill(process.pid, 'SIGTERM')
       await handled

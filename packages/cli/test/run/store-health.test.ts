@@ -21,7 +21,7 @@ function watched() {
     told,
     hold: (held: boolean) => (isHeld = held),
     readable: (is: boolean) => (isReadable = is),
-    /** Resolves when the look that follows is over. */
+    /** Reports a failed call. Resolves when the read that follows it is over. */
     fails: async (verb: 'read' | 'acquire' | 'renew' | 'release', why = 'EACCES') => {
       health.note({ verb, result: 'failed' }, why)
       await vi.advanceTimersByTimeAsync(0)
@@ -31,24 +31,24 @@ function watched() {
   }
 }
 
-describe('a store counts as unusable', () => {
-  test('when nothing has answered from the start', async () => {
+describe('when a store counts as unusable', () => {
+  test('a store is unusable when it has not answered since the start', async () => {
     const { told, fails } = watched()
     await fails('acquire', 'ECONNREFUSED')
     await fails('read', 'ECONNREFUSED')
     vi.advanceTimersByTime(timeoutMs - 1)
     expect(told).toEqual([])
     vi.advanceTimersByTime(1)
-    expect(told).toEqual(['The store has never answered for 30s. ECONNREFUSED'])
+    expect(told).toEqual(['The store has not answered within 30s. ECONNREFUSED'])
   })
 
-  test('when no call has come back at all', () => {
+  test('a store is unusable when no call has returned at all', () => {
     const { told } = watched()
     vi.advanceTimersByTime(timeoutMs)
-    expect(told).toEqual(['The store has never answered for 30s. No call has come back.'])
+    expect(told).toEqual(['The store has not answered within 30s. No call has returned.'])
   })
 
-  test('when it can be read from the start, and not written', async () => {
+  test('a store is unusable when it can be read but not written from the start', async () => {
     const { told, fails, answers, readable } = watched()
     readable(true)
     for (let tries = 0; tries < 20; tries += 1) {
@@ -57,15 +57,15 @@ describe('a store counts as unusable', () => {
       answers('read')
       vi.advanceTimersByTime(1_000)
     }
-    expect(told).toEqual(['The store can be read, but nothing could be written to it for 30s. EACCES'])
+    expect(told).toEqual(['The store can be read, but no write has succeeded for 30s. EACCES'])
   })
 
-  test('when it could be written before, and can only be read for that long', async () => {
+  test('a store that was writable becomes unusable when it can only be read for the timeout', async () => {
     const { told, fails, answers, readable } = watched()
     answers('acquire')
     vi.advanceTimersByTime(10 * timeoutMs)
     readable(true)
-    // As an elector does that has a lease to give back: it reads nothing.
+    // An elector with a lease to release does not read.
     await fails('renew')
     await fails('release')
     vi.advanceTimersByTime(timeoutMs - 1)
@@ -74,7 +74,7 @@ describe('a store counts as unusable', () => {
     expect(told).toHaveLength(1)
   })
 
-  test('although it refuses without anybody holding a lease', async () => {
+  test('a store is unusable when it refuses a lease although nobody holds one', async () => {
     const { told, fails, answers } = watched()
     await fails('acquire')
     answers('acquire', 'refused')
@@ -83,8 +83,8 @@ describe('a store counts as unusable', () => {
   })
 })
 
-describe('a store counts as usable', () => {
-  test.each(['acquire', 'renew', 'release'] as const)('after a write that succeeded: %s', async (verb) => {
+describe('when a store counts as usable', () => {
+  test.each(['acquire', 'renew', 'release'] as const)('a store is usable after a successful %s', async (verb) => {
     const { told, fails, answers, readable } = watched()
     readable(true)
     await fails('acquire')
@@ -94,7 +94,7 @@ describe('a store counts as usable', () => {
     expect(told).toEqual([])
   })
 
-  test('after an answer, if no write has ever failed', () => {
+  test('a store is usable after any answer if no write has ever failed', () => {
     const { told, health, answers } = watched()
     expect(health.hasAnswered).toBe(false)
     answers('acquire', 'refused')
@@ -103,7 +103,7 @@ describe('a store counts as usable', () => {
     expect(told).toEqual([])
   })
 
-  test('to a standby whose first try failed, and which then only sees another one lead', async () => {
+  test('a store is usable for a standby whose first write failed and which then sees another leader', async () => {
     const { told, fails, answers, hold, readable } = watched()
     readable(true)
     await fails('acquire')
@@ -113,7 +113,7 @@ describe('a store counts as usable', () => {
     expect(told).toEqual([])
   })
 
-  test('to a standby that sees another one lead by a watch alone, and to one that leads', async () => {
+  test('a store is usable for a leader, and for a standby that sees another leader only by a watch', async () => {
     const { told, fails, hold, readable } = watched()
     readable(true)
     await fails('acquire')
@@ -122,7 +122,7 @@ describe('a store counts as usable', () => {
     expect(told).toEqual([])
   })
 
-  test('while it answers nothing at all, after it has answered', async () => {
+  test('a store that has answered stays usable while it does not answer at all', async () => {
     const { told, fails, answers, readable } = watched()
     answers('acquire')
     readable(true)
@@ -132,7 +132,7 @@ describe('a store counts as usable', () => {
       await fails('acquire')
       vi.advanceTimersByTime(1_000)
     }
-    // It is back. The write that follows is given its time.
+    // The store is back. The next write gets the full timeout.
     readable(true)
     await fails('acquire')
     vi.advanceTimersByTime(timeoutMs - 1)
@@ -142,7 +142,7 @@ describe('a store counts as usable', () => {
   })
 })
 
-test('nothing is told after the end, even if a look was under way', async () => {
+test('StoreHealth reports nothing after close, even when a read was in flight', async () => {
   const { told, health, fails, answers, readable } = watched()
   answers('acquire')
   readable(true)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { BackOff } from '../../src/run/restart.ts'
 import { divideLease } from '../../src/run/timings.ts'
 
-test('whatever lease is accepted, SIGKILL falls a margin before the holder stops believing in it', () => {
+test('divideLease puts SIGKILL a margin before the end of belief for every lease that it accepts', () => {
   let accepted = 0
   for (let ttlMs = 100; ttlMs <= 3_600_000; ttlMs = Math.ceil(ttlMs * 1.037)) {
     for (const share of [undefined, 0, 0.05, 0.2]) {
@@ -10,7 +10,7 @@ test('whatever lease is accepted, SIGKILL falls a margin before the holder stops
       try {
         timings = divideLease(ttlMs, share === undefined ? undefined : Math.floor(ttlMs * share))
       } catch {
-        // Only what is short is refused.
+        // Only short leases are rejected.
         expect(ttlMs).toBeLessThan(1_000)
         continue
       }
@@ -27,11 +27,11 @@ test('whatever lease is accepted, SIGKILL falls a margin before the holder stops
 test.each([
   [15_000, 3_001],
   [1_000, 201],
-])('a lease of %d ms has no room for a grace of %d ms', (ttlMs, graceMs) => {
+])('divideLease rejects a lease of %d ms with a grace of %d ms', (ttlMs, graceMs) => {
   expect(() => divideLease(ttlMs, graceMs)).toThrow(/a fifth/)
 })
 
-test('pauses double up to a minute, and begin anew after a long run', () => {
+test('BackOff doubles its delays up to a minute and resets after a long run', () => {
   const backOff = new BackOff(10_000)
   expect([0, 0, 0, 0, 0, 60_000, 0].map((lastedMs) => backOff.after(lastedMs) / 1_000)).toEqual([
     10, 20, 40, 60, 60, 10, 20,

@@ -1,12 +1,12 @@
 /**
- * A command that leads without knowing it. While it runs it writes a line every few milliseconds: its term, its process
- * id and the machine's clock. What it does else is said by its arguments.
+ * A command that does not know about elections. While it runs, it writes a line every few milliseconds with its term,
+ * its process id and the machine's clock. Its arguments say what else it does:
  *
  *   --file PATH    where to write
- *   --exit CODE    ends by itself with this code, after --after MS
+ *   --exit CODE    exits with this code, after --after MS
  *   --stubborn     ignores SIGTERM
- *   --fork HOW     starts another one that works too: in its group, or in a "group" of its own
- *   --slow MS      takes so long to end after SIGTERM
+ *   --fork HOW     starts another worker: in the same process group, or with "group" in its own
+ *   --slow MS      how long it takes to exit after SIGTERM
  */
 import { spawn } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
@@ -50,7 +50,7 @@ setInterval(() => write('work'), 10)
 if (values.exit !== undefined) setTimeout(() => process.exit(Number(values.exit)), Number(values.after))
 if (values.fork !== undefined) {
   const args = [import.meta.filename, '--file', values.file, '--stubborn']
-  // `timeout` puts itself and what it starts into a group of their own.
+  // `timeout` puts itself and its child into their own process group.
   const command = values.fork === 'group' ? ['timeout', '1000', process.execPath] : [process.execPath]
   const [first = '', ...more] = [...command, ...args]
   spawn(first, more, { stdio: 'ignore' }).unref()

@@ -1,7 +1,7 @@
 /**
- * Looks at a session whose processes only hand over to their children, while process ids begin anew from the lowest
- * again and again. To be run in a namespace of process ids of its own, with the path of session.ts as a module. Writes
- * how often the session was taken for gone.
+ * Checks a session whose processes only hand over to their children, while process ids wrap around again and again. Run
+ * it in its own PID namespace, with the path of session.ts as a module. It prints how often the session was mistaken
+ * for gone.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,7 +11,7 @@ const { isGone, sessionOf } = await import(process.argv[2] ?? '')
 const perl = (/** @type {string} */ script) =>
   spawn('perl', ['-MTime::HiRes=usleep', '-e', script], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
 
-// They stand between the lowest ids and the highest, so that a list takes its time from the ones to the others.
+// These processes fill the ids between the lowest and the highest, so that listing all ids takes a while.
 const others = perl('$| = 1; for (1 .. 200) { fork or do { sleep 60; exit } } print "ready"; sleep 60')
 await once(others.stdout, 'data')
 const chain = perl('for (1 .. 1_000_000) { exit if fork; usleep(50) }')
@@ -24,5 +24,5 @@ for (let look = 0; look < 300; look++) {
   writeFileSync('/proc/sys/kernel/ns_last_pid', String(highest - 1 - (look % 5)))
   if (isGone(session)) gone += 1
 }
-// All others end with the namespace.
+// All other processes end with the namespace.
 process.stdout.write(JSON.stringify({ gone, isThere: !isGone(session) }), () => process.exit())

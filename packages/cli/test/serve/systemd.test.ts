@@ -9,7 +9,7 @@ const folder = join(import.meta.dirname, '../../../../deploy/systemd')
 const unit = readFileSync(join(folder, 'tenure.service'), 'utf8')
 const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1]
 
-test('the settings that the unit uses are accepted, and keep the data where systemd makes room for them', () => {
+test('the settings of the systemd unit are valid and keep the data in its state directory', () => {
   const file = readConfigFile(join(folder, 'tenure.json'))
   const settings = choose(serveSettings, { flags: {}, environment: {}, file, from: { directory: '/' } })
   expect(settings.data).toBe(`/var/lib/${valueOf('StateDirectory')}`)
@@ -18,9 +18,9 @@ test('the settings that the unit uses are accepted, and keep the data where syst
   )
 })
 
-test('it is given longer to stop than it takes, and a wrong setting does not make it start again and again', () => {
+test('the systemd unit allows more time to stop than the service takes, and does not restart it after an invalid setting', () => {
   expect(Number(valueOf('TimeoutStopSec'))).toBeGreaterThan(10)
   expect(valueOf('RestartPreventExitStatus')).toBe('2')
-  // Otherwise five starts within ten seconds, such as on an address that is taken, would be the last.
+  // Otherwise systemd would give up after five starts within ten seconds, for example while the address is in use.
   expect(valueOf('StartLimitIntervalSec')).toBe('0')
 })

@@ -31,7 +31,7 @@ async function page(token: string) {
   return server
 }
 
-/** Connections on which nothing is sent. */
+/** Opens connections on which nothing is sent. */
 async function hold(url: string, count: number): Promise<Socket[]> {
   const { hostname, port } = new URL(url)
   const sockets = Array.from({ length: count }, () => connect(Number(port), hostname).on('error', () => {}))
@@ -45,7 +45,7 @@ interface Asked {
   readonly token?: string
 }
 
-/** Asks on a connection of its own. Gives the status; 0 without an answer. */
+/** Sends a request on a new connection. Resolves to the status, or 0 without an answer. */
 async function ask({ url, token }: Asked): Promise<number> {
   const headers = { connection: 'close', ...(token !== undefined && { authorization: `Bearer ${token}` }) }
   return new Promise((resolve) => {
@@ -64,7 +64,7 @@ async function askOften(asked: Asked, count: number): Promise<number[]> {
   return [...new Set(statuses)]
 }
 
-test('a sidecar answers every question while another user holds as many connections as it can', async () => {
+test('a sidecar answers every request while another user holds as many connections as it can', async () => {
   const { url } = await small('127.0.0.1:0')
   await hold(url, 1_300)
   expect(await askOften({ url: `${url}/is-leader` }, 40)).toEqual([200])
@@ -81,25 +81,28 @@ test('a page answers its reader while another user holds as many connections as 
   await once(kept, 'data')
   await hold(url, 400)
   expect(await askOften({ url: `${url}/v1/identity`, token }, 40)).toEqual([200])
-  // The reader's own connection made no room.
+  // The reader's own connection was not closed to make room.
   kept.write(`${head}\r\n\r\n`)
   const [answer] = (await once(kept, 'data')) as [Buffer]
   expect(answer.toString()).toContain('200 OK')
 })
 
 describe.skipIf(process.platform === 'win32')('a Unix socket', () => {
-  test('takes the place of no other file', async () => {
+  test('listening on a Unix socket fails when the path is another kind of file', async () => {
     const path = join(temporaryFolder(), 'jobs.sock')
     writeFileSync(path, 'mine')
-    await expect(small(`unix:${path}`)).rejects.toThrow(/something else at this path/)
+    await expect(small(`unix:${path}`)).rejects.toThrow(/the path exists and is not a socket/)
   })
 
-  test('has mode 0600, or another one that is asked for', () => {
+  test('a Unix socket has mode 0600 unless the address sets another mode', () => {
     expect(parseListen('unix:/run/a.sock')).toEqual({ path: '/run/a.sock', mode: 0o600 })
     expect(parseListen('unix:/run/a.sock?mode=0660')).toEqual({ path: '/run/a.sock', mode: 0o660 })
   })
 
-  test.each(['unix:', 'unix:/a?mode=9', 'unix:/a?other=1', `unix:/${'x'.repeat(103)}`])('%s is refused', (text) => {
-    expect(() => parseListen(text)).toThrow()
-  })
+  test.each(['unix:', 'unix:/a?mode=9', 'unix:/a?other=1', `unix:/${'x'.repeat(103)}`])(
+    'parseListen rejects %s',
+    (text) => {
+      expect(() => parseListen(text)).toThrow()
+    },
+  )
 })

@@ -4,7 +4,7 @@ import { Troubles } from '../../src/shared/troubles.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['hrtime'] }))
 afterEach(() => void vi.useRealTimers())
 
-test('troubles that come in turns are each told once a minute', () => {
+test('alternating errors are each reported once a minute', () => {
   const troubles = new Troubles()
   const told: string[] = []
   for (let second = 0; second < 58; second += 2) {
@@ -15,7 +15,7 @@ test('troubles that come in turns are each told once a minute', () => {
   expect(told).toEqual(['0 did not answer "acquire"', '2 did not answer "read"'])
 })
 
-describe('a call that succeeds ends a trouble', () => {
+describe('a successful call ends a problem', () => {
   const failed = (verb: 'read' | 'acquire' | 'renew', isFollowing: boolean) => {
     const troubles = new Troubles()
     troubles.isNew('away', { ofRenewal: verb === 'renew' })
@@ -24,33 +24,33 @@ describe('a call that succeeds ends a trouble', () => {
       troubles.endsWith({ verb: again, result }, () => isFollowing)
   }
 
-  test('for a standby by a read, while somebody leads', () => {
+  test('a read ends the problem of a standby while another candidate leads', () => {
     const answered = failed('acquire', true)
     expect([answered('read'), answered('read')]).toEqual([true, false])
   })
 
-  test('not by a read, where a write failed and nobody leads: it may be read-only', () => {
+  test('a read does not end a failed write while nobody leads, because the store may be read-only', () => {
     const answered = failed('acquire', false)
     expect([answered('read'), answered('acquire', 'refused'), answered('acquire')]).toEqual([false, false, true])
   })
 
-  test('by a read, where only reads failed', () => {
+  test('a read ends the problem when only reads have failed', () => {
     expect(failed('read', false)('read')).toBe(true)
   })
 
-  test('of a leader by a renewal', () => {
+  test('a renewal ends the problem of a leader', () => {
     const answered = failed('renew', false)
     expect([answered('read'), answered('renew')]).toEqual([false, true])
   })
 
-  test('but not where no call has failed, such as that of a watch that is forbidden', () => {
+  test('a read does not end a problem when no call has failed, such as a forbidden watch', () => {
     const troubles = new Troubles()
     troubles.isNew('may not watch', { ofRenewal: false })
     expect(troubles.endsWith({ verb: 'read', result: 'ok' }, () => true)).toBe(false)
   })
 })
 
-test('the same trouble is told once a minute, however often it comes, and again after things went well', () => {
+test('the same error is reported once a minute, and again after a success', () => {
   const troubles = new Troubles()
   const told: number[] = []
   for (let second = 0; second < 150; second += 2) {

@@ -11,11 +11,11 @@ interface Question {
   readonly run: () => Promise<void>
 }
 
-/** What an administrator may do, each after a question. */
+/** The actions of an administrator, each with a confirmation. */
 export function Actions({ controller, election }: Shown & { readonly election: Election }) {
   const [question, ask] = useState<Question | undefined>(undefined)
   const { id, leader } = election
-  const keptOut = leader ? `Nobody else leads before its lease, of ${duration(leader.ttlMs)}, would have run out.` : ''
+  const keptOut = leader ? `Nobody else can lead before its lease of ${duration(leader.ttlMs)} would have expired.` : ''
   return (
     <div class="actions">
       <button
@@ -38,9 +38,9 @@ export function Actions({ controller, election }: Shown & { readonly election: E
         class="danger"
         onClick={() =>
           ask({
-            title: 'Remove this group?',
-            text: `Its definition, its carry and its members are forgotten; its terms go on if it is created again, and the next campaign may create it. ${keptOut}`,
-            yes: 'Remove the group',
+            title: 'Remove this election?',
+            text: `Its definition, its checkpoint and its members are deleted. The next campaign may create it again, and its terms then continue. ${keptOut}`,
+            yes: 'Remove the election',
             run: () => controller.remove(id),
           })
         }

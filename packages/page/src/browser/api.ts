@@ -11,7 +11,7 @@ import { after } from './clock.ts'
 
 const answerMs = 10_000
 
-/** The server has refused, or could not be asked (`status` 0). */
+/** The server refused the request, or could not be reached (`status` 0). */
 export class Refused extends Error {
   readonly status: number
 
@@ -21,16 +21,16 @@ export class Refused extends Error {
   }
 }
 
-/** Asks the server that the page came from. Addresses are relative: behind a path prefix they are below it. */
+/** Calls the server that the page came from. URLs are relative, so the page works behind a path prefix. */
 export class Api {
-  /** In memory alone: it is gone with the page. */
+  /** The token, in memory only. It is gone when the page is closed. */
   token: string | undefined
 
   async stream(groups: readonly string[], signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const answer = await this.#ask(`v1/watch?renewals=true&groups=${listOf(groups)}`, signal, {
       headers: { accept: 'text/event-stream' },
     })
-    if (!answer.body) throw new Refused(answer.status, 'The server sends no stream.')
+    if (!answer.body) throw new Refused(answer.status, 'The server did not send a stream.')
     return answer.body
   }
 
@@ -68,7 +68,7 @@ export class Api {
     return this.#json('v1/replicas')
   }
 
-  /** Resolves as soon as the server says anything at all, and rejects if it says nothing for a while. */
+  /** Resolves as soon as the server answers anything at all. Rejects if it does not answer in time. */
   async ping(withinMs: number): Promise<void> {
     const ended = new AbortController()
     const cancel = after(withinMs, () => ended.abort())
@@ -124,18 +124,18 @@ export class Api {
     const headers = { ...init.headers, ...authorization }
     let answer: Response
     try {
-      // No cookie goes along, and no answer is kept.
+      // Send no cookies, and cache no answer.
       answer = await fetch(path, { ...init, headers, signal, credentials: 'omit', cache: 'no-store' })
     } catch {
       throw new Refused(0, 'The server cannot be reached.')
     }
     if (answer.ok) return answer
     const failure = (await answer.json().catch(() => ({}))) as FailureAnswer
-    throw new Refused(answer.status, failure.message ?? `The server answers with status ${answer.status}.`)
+    throw new Refused(answer.status, failure.message ?? `The server answered with status ${answer.status}.`)
   }
 }
 
-/** Names may have commas in them, so each is encoded by itself. */
+/** Encodes each name on its own, because names may contain commas. */
 function listOf(groups: readonly string[]): string {
   return groups.map((group) => encodeURIComponent(group)).join(',')
 }

@@ -13,7 +13,7 @@ export function App({ controller }: Shown) {
   return (
     <>
       <a class="skip" href="#main" onClick={toMain}>
-        Skip to the content
+        Skip to content
       </a>
       <Header controller={controller} />
       <Banner controller={controller} />
@@ -30,7 +30,7 @@ export function App({ controller }: Shown) {
   )
 }
 
-/** The part of the address after `#` says what is shown, so it must not change. */
+/** Moves the focus without changing the part of the URL after `#`, which says what is shown. */
 function toMain(event: Event): void {
   event.preventDefault()
   document.getElementById('main')?.focus()

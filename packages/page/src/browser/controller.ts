@@ -4,22 +4,25 @@ import { Api, Refused } from './api.ts'
 import { after, every, now } from './clock.ts'
 import { follow } from './stream.ts'
 
-/** How many elections are shown at once. */
+/** How many elections a page of the list shows. */
 const pageSize = 50
-/** A search that finds little goes on for this many questions before it asks whether to. */
+/** How many requests a search makes before it stops and offers the next page. */
 const mostQuestions = 40
 const typingMs = 150
 const healthEveryMs = 15_000
-/** While all elections are on this page a new one would be, too; otherwise hardly ever. */
+/**
+ * How often to reload the list. If it fits on one page, a new election appears on that page. Otherwise it hardly ever
+ * does.
+ */
 const listEveryMs = { empty: 2_000, short: 8_000, long: 20_000 }
 const membersEveryMs = 5_000
-/** A server that stands still keeps its connections open: within the sum of the two it is noticed. */
+/** A stalled server keeps its connections open. It is noticed within the sum of these two. */
 const pingEveryMs = 1_000
 const pingWithinMs = 1_500
-/** A page that nobody looks at gives its connection back: browsers have six for all tabs together. */
+/** A hidden page closes its connection after this time, because browsers allow six for all tabs together. */
 const hiddenMs = 30_000
 
-/** Whether what is shown is how things are. `sinceMs` is on the monotonic clock. */
+/** Whether the page shows the current state. `sinceMs` is on the monotonic clock. */
 export type Link =
   | { readonly kind: 'opening' | 'live' | 'resting' }
   | { readonly kind: 'behind'; readonly sinceMs: number; readonly why: string }
@@ -27,21 +30,21 @@ export type Link =
 export interface State {
   readonly link: Link
   readonly identity: IdentityAnswer | undefined
-  /** A token is needed; and what became of the one before. */
+  /** Set if a token is needed. The message says why the previous one was refused. */
   readonly signIn: { readonly message: string } | undefined
   readonly elections: Elections
   readonly search: string
   readonly isSearching: boolean
-  /** Where the pages before this one began; the last is this one. */
+  /** Where each page so far begins. The last entry is the current page. */
   readonly pages: readonly (string | undefined)[]
   readonly next: string | undefined
-  /** How many elections there are in all. Undefined: the server does not say. */
+  /** How many elections there are in total; undefined if the server does not say. */
   readonly total: number | undefined
   readonly isListed: boolean
-  /** The election whose page is shown; undefined: the list. */
+  /** The election whose page is shown; undefined for the list. */
   readonly shown: string | undefined
   readonly isMissing: boolean
-  /** Null: this store does not say who takes part. */
+  /** The members of the shown election; null if the store does not know them, undefined if they are not loaded yet. */
   readonly members: readonly MemberAnswer[] | null | undefined
   readonly health: ReplicasAnswer | 'hidden' | 'unreachable' | undefined
 }
@@ -63,16 +66,16 @@ const start: State = {
   health: undefined,
 }
 
-/** Everything between the server and what is drawn. */
+/** Connects the server to what is drawn. */
 export class Controller {
   readonly #api = new Api()
   readonly #onChange: () => void
   #state = start
-  /** Of the stream that is open, and of what it follows. */
+  /** The open stream and the elections that it follows. */
   #following: { readonly ids: readonly string[]; readonly end: AbortController } | undefined
   #isOpen = false
   #isPinging = false
-  /** When the server last said anything, on the monotonic clock. */
+  /** When the server last sent anything, on the monotonic clock. */
   #heardAtMs = now().monotonicMs
   #listing: AbortController | undefined
   #cancelTyping = () => {}
@@ -87,7 +90,7 @@ export class Controller {
     return this.#api.token !== undefined
   }
 
-  /** Up to when it is known how things stand, on the server's wall clock: now, unless the page is behind. */
+  /** The time up to which the state is known, on the server's wall clock. This is now, unless the page is behind. */
   get knownMs(): number {
     const { link, elections } = this.#state
     const { wallMs, monotonicMs } = now()
@@ -98,7 +101,7 @@ export class Controller {
     return this.#state
   }
 
-  /** Begins, with a token if the address had one. */
+  /** Starts, with a token if the URL contained one. */
   start(token: string | undefined): void {
     this.#api.token = token
     every(healthEveryMs, () => void (this.#isAwake() && this.#askHealth()))
@@ -108,7 +111,7 @@ export class Controller {
     void this.#begin()
   }
 
-  /** Takes a token, and tries it. */
+  /** Sets the token and tries it. */
   signIn(token: string): void {
     this.#api.token = token === '' ? undefined : token
     void this.#begin()
@@ -150,7 +153,7 @@ export class Controller {
     void this.#list()
   }
 
-  /** Ends the term that is shown. Rejects with what to tell. */
+  /** Ends the term that is shown. Rejects with a message for the user. */
   async resign(id: string, node: string, term: number): Promise<void> {
     await this.#api.resign(id, node, term)
   }
@@ -190,7 +193,7 @@ export class Controller {
     await this.#askMembers()
   }
 
-  /** Asks for the page of the list that is shown, and follows what is on it. */
+  /** Loads the current page of the list, and follows the elections on it. */
   async #list(): Promise<void> {
     if (this.#state.shown !== undefined || !this.#state.identity) return
     this.#listing?.abort()
@@ -220,7 +223,7 @@ export class Controller {
     })
   }
 
-  /** Pages are short where many elections do not fit what is searched: it goes on until one is full. */
+  /** Collects a full page. The server returns short pages when few elections match the search. */
   async #find(signal: AbortSignal) {
     const { search, pages } = this.#state
     const groups = []
@@ -283,13 +286,13 @@ export class Controller {
     this.#failed(failure)
   }
 
-  /** Changes that were kept, also of the time while the stream was broken off. */
+  /** Loads recorded changes, including those from while the stream was interrupted. */
   async #remember(ids: readonly string[], signal: AbortSignal): Promise<void> {
     try {
       const { changes } = await this.#api.changes(ids, signal)
       if (!signal.aborted) this.#set({ elections: remembered(this.#state.elections, changes) })
     } catch {
-      // The time-line begins with what is seen from now on.
+      // The timeline then starts with what is observed from now on.
     }
   }
 
@@ -304,7 +307,7 @@ export class Controller {
     }
   }
 
-  /** One at a time. A stream alone is silent for 15 s even while all is well. */
+  /** Pings the server, one request at a time. A stream alone may be silent for 15 s even when all is well. */
   async #ping(): Promise<void> {
     if (this.#isPinging || this.#state.link.kind === 'resting') return
     this.#isPinging = true
@@ -318,7 +321,7 @@ export class Controller {
     }
   }
 
-  /** The server lives. What it has to say comes by the stream, if that is open. */
+  /** Records that the server is alive. Changes arrive over the stream, if that is open. */
   #heard(): void {
     this.#heardAtMs = now().monotonicMs
     if (this.#isOpen && this.#state.link.kind === 'behind') this.#set({ link: { kind: 'live' } })
@@ -338,7 +341,7 @@ export class Controller {
   #failed(error: unknown): void {
     const { status, message } = error instanceof Refused ? error : new Refused(0, String(error))
     if (status === 401) {
-      const text = this.#api.token === undefined ? '' : `The token was refused: ${message}`
+      const text = this.#api.token === undefined ? '' : `The token was rejected: ${message}`
       this.#unfollow()
       this.#set({ signIn: { message: text }, identity: undefined })
       return

@@ -8,7 +8,7 @@ import { LeaseBar } from './lease-bar.tsx'
 import { Name, Node } from './name.tsx'
 import { SmallTimeLine, spans } from './time-line.tsx'
 
-/** All elections, a page of them at a time. */
+/** The list of elections, one page at a time. */
 export function ElectionList({ controller }: Shown) {
   const { elections, isListed, isSearching, search, pages, next, total, identity } = controller.state
   const [spanMs, setSpan] = useState<number>(900_000)
@@ -79,7 +79,7 @@ function Row({ controller, election, spanMs }: Shown & { readonly election: Elec
   const { id, leader, previous, highestTerm, terms } = election
   const isBehind = controller.state.link.kind === 'behind'
   const finished = leader ? undefined : finishedIn(previous, now().wallMs + controller.state.elections.aheadMs)
-  // Renewals are many: a row whose election has not changed is not drawn again.
+  // Renewals are frequent, so a row whose election has not changed is not drawn again.
   return useMemo(
     () => (
       <tr class={leader ? '' : finished ? 'finished' : 'free'}>
@@ -115,7 +115,7 @@ function Row({ controller, election, spanMs }: Shown & { readonly election: Elec
   )
 }
 
-/** Says that the last run of a job went wrong. */
+/** Shows that the last run of a job failed. */
 function FailedRun({ election: { leader, previous } }: { readonly election: Election }) {
   const job = jobIn((leader ?? previous)?.carry ?? '')
   const failure = job && failureOf(job, leader?.term)
@@ -124,7 +124,7 @@ function FailedRun({ election: { leader, previous } }: { readonly election: Elec
   return <span class="failed-run">{text ?? failure}</span>
 }
 
-/** Nodes that would take over from the leader, and those that were heard from lately and may not. */
+/** Shows how many nodes would take over, and how many were heard from recently but may not. */
 function Standbys({ election: { candidates, standbys } }: { readonly election: Election }) {
   if (candidates === undefined || standbys === undefined) return <span class="quiet">–</span>
   const silent = Math.max(0, candidates - standbys)
@@ -173,7 +173,7 @@ function Search({ controller }: Shown) {
 export function Span({ of, onChange }: { readonly of: number; readonly onChange: (ms: number) => void }) {
   return (
     <label class="span">
-      <span>Time-line: last</span>
+      <span>Timeline: last</span>
       <select value={of} onChange={(event) => onChange(Number(event.currentTarget.value))}>
         {spans.map(({ ms, text }) => (
           <option key={ms} value={ms}>
@@ -188,7 +188,7 @@ export function Span({ of, onChange }: { readonly of: number; readonly onChange:
 interface EmptyProps {
   readonly search: string
   readonly isSearching: boolean
-  /** The one that looks may campaign here. */
+  /** Whether the viewer may campaign here. */
   readonly isService: boolean
 }
 
@@ -204,11 +204,11 @@ function Empty({ search, isSearching, isService }: EmptyProps) {
   const url = new URL('v1/groups/first/campaign', location.href).href
   return (
     <div class="empty">
-      <p>There is no election yet{isService ? '. The first campaign creates one:' : ', or none that you may see.'}</p>
+      <p>There are no elections yet{isService ? '. The first campaign creates one:' : ', or none that you may see.'}</p>
       {isService && (
         <pre>{`curl -d '{"node_id":"a","lease_ttl_ms":15000}' -H 'content-type: application/json' \\\n  ${url}`}</pre>
       )}
-      <p class="quiet">One that is created appears here by itself.</p>
+      <p class="quiet">New elections appear here automatically.</p>
     </div>
   )
 }

@@ -22,7 +22,7 @@ interface Props extends Shown {
   readonly id: string
 }
 
-/** Everything about one election. */
+/** The page of one election. */
 export function ElectionPage({ controller, id }: Props) {
   const { elections, isMissing, identity } = controller.state
   const [spanMs, setSpan] = useState<number>(900_000)
@@ -84,7 +84,7 @@ function Standing({ controller, election }: Shown & { readonly election: Electio
             <span class={finished ? 'quiet' : 'nobody'}>{finishedText(finished)}</span>
             {previous && (
               <span class="verb">
-                ; <Node of={previous.node} /> did last
+                ; <Node of={previous.node} /> led last
               </span>
             )}
           </>
@@ -114,7 +114,7 @@ function Standing({ controller, election }: Shown & { readonly election: Electio
         {allowedNodes && <Fact name="Nodes allowed">{allowedNodes.length}</Fact>}
       </dl>
       {leader && leftOf(leader, now().monotonicMs).ms === 0 && (
-        <p class="quiet">The lease should have run out by this clock. The service has not said so yet.</p>
+        <p class="quiet">By this clock the lease should have expired. The service has not confirmed that yet.</p>
       )}
     </section>
   )
@@ -134,7 +134,7 @@ function Fact(props: { readonly name: string; readonly title?: string; readonly 
   )
 }
 
-/** The last changes, the newest first, in words: what the time-line shows to those who see it. */
+/** The last changes in words, newest first. It gives the content of the timeline to those who cannot see it. */
 function Changes({ terms, nowMs }: { readonly terms: Terms; readonly nowMs: number }) {
   const changes = terms
     .flatMap(({ term, node, fromMs, toMs, end }) => [
@@ -164,7 +164,7 @@ function Changes({ terms, nowMs }: { readonly terms: Terms; readonly nowMs: numb
           ))}
         </ol>
       )}
-      <p class="quiet">As far as the server keeps them, and since this page was opened.</p>
+      <p class="quiet">Changes that the server has kept, and those since this page was opened.</p>
     </section>
   )
 }
@@ -174,7 +174,7 @@ function wordOf(end: Terms[number]['end']): string {
   return { resigned: 'handed over', expired: 'expired', deleted: 'deleted', unseen: 'last heard' }[end]
 }
 
-/** What the leader says about itself, and what it leaves for the next one. */
+/** What the leader publishes about itself, and what it leaves to its successor. */
 function Told({ election, nowMs }: { readonly election: Election; readonly nowMs: number }) {
   const lease = election.leader ?? election.previous
   const carry = lease?.carry ?? ''
@@ -184,15 +184,15 @@ function Told({ election, nowMs }: { readonly election: Election; readonly nowMs
       {lease && (
         <section class="card" aria-labelledby="metadata">
           <h2 id="metadata">Metadata</h2>
-          <Pairs of={lease.metadata} none={`${visible(lease.node)} says nothing about itself.`} />
+          <Pairs of={lease.metadata} none={`${visible(lease.node)} has published no metadata.`} />
         </section>
       )}
       {job && <Job job={job} nowMs={nowMs} leaderTerm={election.leader?.term} />}
       {carry !== '' && !job && (
         <section class="card" aria-labelledby="carry">
-          <h2 id="carry">Carry</h2>
+          <h2 id="carry">Checkpoint</h2>
           <pre class="text">{visible(carry)}</pre>
-          <p class="quiet">A text that goes on from leader to leader.</p>
+          <p class="quiet">A text that each leader leaves to its successor.</p>
         </section>
       )}
     </>

@@ -37,7 +37,7 @@ export function Header({ controller }: Shown) {
   )
 }
 
-/** Says that what is shown may be outdated, and since when. */
+/** Warns that the page may be outdated, and says since when. */
 export function Banner({ controller }: Shown) {
   useTicks(1_000)
   const { link, signIn } = controller.state
@@ -45,7 +45,7 @@ export function Banner({ controller }: Shown) {
   const ms = now().monotonicMs - link.sinceMs
   return (
     <p class="banner" role="alert">
-      <strong>Behind.</strong> {link.why} Trying again. <span aria-hidden="true">Last heard: {ago(ms)}.</span>
+      <strong>Behind.</strong> {link.why} Retrying. <span aria-hidden="true">Last answer: {ago(ms)}.</span>
     </p>
   )
 }

@@ -9,7 +9,7 @@ interface Props {
   readonly leaderTerm: number | undefined
 }
 
-/** The job whose runs an election keeps apart, and what became of them. */
+/** The job of an election and the results of its runs. */
 export function Job({ job, nowMs, leaderTerm }: Props) {
   const { schedule, timezone, nextMs, doneMs, runs } = job
   return (
@@ -32,14 +32,14 @@ export function Job({ job, nowMs, leaderTerm }: Props) {
         )}
         {doneMs !== undefined && (
           <div title={exactly(doneMs)}>
-            <dt>Done, for ever</dt>
+            <dt>Done</dt>
             <dd>{moment(doneMs, nowMs)}</dd>
           </div>
         )}
       </dl>
       {runs.length > 0 && (
         <table class="runs">
-          <caption class="heard">Runs, the newest first</caption>
+          <caption class="heard">Runs, newest first</caption>
           <thead>
             <tr>
               <th scope="col">Run of</th>

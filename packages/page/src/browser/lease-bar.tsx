@@ -4,10 +4,10 @@ import { duration, leftText } from '../model/text.ts'
 import { now } from './clock.ts'
 import { onTick } from './ticks.ts'
 
-/** A leader renews when a third is used up; with less than this part left it has missed a renewal. */
+/** A leader renews after a third of its lease. If less than this share is left, it has missed a renewal. */
 const littlePart = 0.4
 
-/** What is left of a lease, on the viewer's own clock: it runs whether or not anything is heard. */
+/** A bar for the rest of a lease. It runs down on the viewer's own clock, whether or not the server is heard from. */
 export function LeaseBar({ lease, isBehind }: { readonly lease: Lease; readonly isBehind: boolean }) {
   const meter = useRef<HTMLSpanElement>(null)
   const fill = useRef<HTMLSpanElement>(null)
@@ -15,7 +15,7 @@ export function LeaseBar({ lease, isBehind }: { readonly lease: Lease; readonly 
   useEffect(() => {
     const draw = () => {
       const { ms, part } = leftOf(lease, now().monotonicMs)
-      const left = ms > 0 ? leftText(ms) : 'run out'
+      const left = ms > 0 ? leftText(ms) : 'expired'
       if (text.current && text.current.textContent !== left) text.current.textContent = left
       if (fill.current) {
         fill.current.style.transform = `scaleX(${part.toFixed(4)})`

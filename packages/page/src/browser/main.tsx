@@ -3,8 +3,8 @@ import { App } from './app.tsx'
 import { Controller } from './controller.ts'
 
 /**
- * `#/groups/NAME` is the page of one election. A token in the address is taken out of it at once, even one that is pasted
- * into the address of an open page, and whatever is around it.
+ * Reads what to show, and a token, from the URL. `#/groups/NAME` is the page of one election. A token is removed from
+ * the URL at once, even if it is pasted into the URL of an open page, and whatever surrounds it.
  */
 function takePlace(): { readonly shown: string | undefined; readonly token: string | undefined } {
   const { hash, pathname, search } = location
@@ -21,7 +21,7 @@ function takePlace(): { readonly shown: string | undefined; readonly token: stri
 const root = document.getElementById('app')
 if (root) {
   let isDue = false
-  // Whatever comes within a frame is drawn once, and is seen no later for it.
+  // All changes within one animation frame are drawn once.
   const draw = () => {
     if (isDue) return
     isDue = true

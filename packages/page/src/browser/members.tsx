@@ -7,7 +7,7 @@ import { Node } from './name.tsx'
 
 const ranks = { leader: 0, candidate: 1, allowed: 2 }
 
-/** Who takes part, the leader first, then those who wait. */
+/** Lists the members: the leader first, then the candidates. */
 export function Members({ controller, election }: Shown & { readonly election: Election }) {
   const { members, elections } = controller.state
   const nowMs = now().wallMs + elections.aheadMs
@@ -17,12 +17,12 @@ export function Members({ controller, election }: Shown & { readonly election: E
     <section class="card" aria-labelledby="members">
       <h2 id="members">Members</h2>
       {members === null ? (
-        <p class="quiet">This store keeps the lease alone: who else waits is not known here.</p>
+        <p class="quiet">This store keeps only the lease, so the other candidates are unknown.</p>
       ) : sorted.length === 0 ? (
-        <p class="quiet">Nobody takes part at the moment.</p>
+        <p class="quiet">There are no members at the moment.</p>
       ) : (
         <table class="takes-part">
-          <caption class="heard">Members and who waits</caption>
+          <caption class="heard">Members and their roles</caption>
           <thead>
             <tr>
               <th scope="col">Node</th>
@@ -39,9 +39,9 @@ export function Members({ controller, election }: Shown & { readonly election: E
                 <td>
                   <Node of={node_id} />
                 </td>
-                <td>{waiting ? 'waits in line' : role}</td>
+                <td>{waiting ? 'waiting' : role}</td>
                 <td class={live === false ? 'quiet' : ''}>{live === undefined ? '–' : live ? 'yes' : 'no'}</td>
-                <td class="number">{heardMs === null ? 'not lately' : ago(nowMs - heardMs)}</td>
+                <td class="number">{heardMs === null ? 'not recently' : ago(nowMs - heardMs)}</td>
               </tr>
             ))}
           </tbody>
@@ -51,7 +51,7 @@ export function Members({ controller, election }: Shown & { readonly election: E
   )
 }
 
-/** The stream knows of a change before the members are asked again. */
+/** The stream reports a change of leader before the members are reloaded. */
 function roleOf({ node_id, role }: MemberAnswer, { leader }: Election): MemberAnswer['role'] {
   if (node_id === leader?.node) return 'leader'
   return role === 'leader' ? 'candidate' : role

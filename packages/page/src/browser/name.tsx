@@ -1,7 +1,7 @@
 import { colourOf } from '../model/palette.ts'
 import { visible } from '../model/text.ts'
 
-/** A name or a text of somebody else. Whatever is in it, it stays in its place. */
+/** Shows text from somebody else. Whatever it contains, it cannot affect the layout around it. */
 export function Name({ of, class: kind = '' }: { readonly of: string; readonly class?: string }) {
   const text = visible(of)
   return (
@@ -11,7 +11,7 @@ export function Name({ of, class: kind = '' }: { readonly of: string; readonly c
   )
 }
 
-/** A node, with the colour that it has in the time-lines. */
+/** Shows a node with its color in the timelines. */
 export function Node({ of }: { readonly of: string }) {
   return (
     <span class="node">

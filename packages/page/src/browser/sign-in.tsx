@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { Shown } from './app.tsx'
 
-/** Asks for a token, once. It is kept in memory, and is gone when the page is closed or loaded again. */
+/** Asks for a token. The token is kept in memory, and is gone when the page is closed or reloaded. */
 export function SignIn({ controller, message }: Shown & { readonly message: string }) {
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => field.current?.focus(), [])
@@ -12,7 +12,7 @@ export function SignIn({ controller, message }: Shown & { readonly message: stri
   return (
     <form class="sign-in" onSubmit={submit} autocomplete="off">
       <h1>Token</h1>
-      <p>This service asks who you are. The token stays in the memory of this page and goes to this service alone.</p>
+      <p>This service requires a token. The page keeps it in memory and sends it only to this service.</p>
       {message !== '' && (
         <p class="refusal" role="alert">
           {message}

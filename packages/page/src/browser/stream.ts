@@ -3,19 +3,19 @@ import { EventLines } from '../model/event-lines.ts'
 import { Refused, type Api } from './api.ts'
 import { after, jitter, pause } from './clock.ts'
 
-/** The server says something at least every 15 s. */
+/** The server sends something at least every 15 s. */
 const silentMs = 25_000
 const longestPauseMs = 8_000
 
 export interface StreamEvents {
-  /** It is open, and what comes first is the present state of every group. */
+  /** The stream is open. The first events are the current state of every group. */
   onOpen(): void
   onEvent(event: WatchEvent): void
-  /** It is broken off, and tried again; unless the caller is not known or may not see it. */
+  /** The stream has ended and will be retried, unless the caller is unauthenticated or lacks the right. */
   onBreak(failure: Refused): void
 }
 
-/** Follows some groups until the signal aborts, over as many connections as it takes. */
+/** Follows some groups until the signal aborts. It reconnects as often as needed. */
 export async function follow(
   api: Api,
   groups: readonly string[],
@@ -31,14 +31,14 @@ export async function follow(
     const failure = await readOnce(api, groups, { onOpen: open, onEvent }, signal)
     if (signal.aborted) return
     onBreak(failure)
-    // Asking again would be answered in the same way.
+    // A retry would get the same answer.
     if (failure.status === 401 || failure.status === 403) return
     failures += 1
     await pause(jitter(Math.min(longestPauseMs, 250 * 2 ** failures)), signal)
   }
 }
 
-/** Reads until the connection ends or falls silent. Returns why. */
+/** Reads until the connection ends or is silent for too long. Returns the reason. */
 async function readOnce(
   api: Api,
   groups: readonly string[],
@@ -56,14 +56,14 @@ async function readOnce(
     onOpen()
     for (;;) {
       const { value, done } = await reader.read()
-      if (done) return new Refused(0, 'The server has ended the stream.')
+      if (done) return new Refused(0, 'The server ended the stream.')
       cancel()
       cancel = after(silentMs, () => silent.abort())
       for (const data of lines.take(decoder.decode(value, { stream: true }))) onEvent(JSON.parse(data) as WatchEvent)
     }
   } catch (error) {
     if (error instanceof Refused) return error
-    return new Refused(0, silent.signal.aborted ? 'The server has fallen silent.' : 'The connection has broken off.')
+    return new Refused(0, silent.signal.aborted ? 'The server stopped sending.' : 'The connection was lost.')
   } finally {
     cancel()
   }

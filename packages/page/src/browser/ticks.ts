@@ -4,7 +4,7 @@ import { every } from './clock.ts'
 const listeners = new Set<() => void>()
 let end: (() => void) | undefined
 
-/** Calls back a few times a second while the page is seen: one timer for all bars. */
+/** Calls back a few times a second while the page is visible. All bars share one timer. */
 export function onTick(listener: () => void): () => void {
   listeners.add(listener)
   end ??= every(250, () => {
@@ -18,7 +18,7 @@ export function onTick(listener: () => void): () => void {
   }
 }
 
-/** Draws a component again and again. */
+/** Redraws a component periodically. */
 export function useTicks(ms: number): void {
   const [, draw] = useState(0)
   useEffect(() => every(ms, () => draw((count) => count + 1)), [ms])

@@ -8,7 +8,7 @@ import { now } from './clock.ts'
 import { clockTime, zoneMs } from './times.ts'
 import { useTicks } from './ticks.ts'
 
-/** How far back a time-line goes, and how it is called. */
+/** The spans that a timeline can show, with their labels. */
 export const spans = [
   { ms: 300_000, text: '5 min' },
   { ms: 900_000, text: '15 min' },
@@ -24,13 +24,13 @@ interface Props {
 }
 
 function useRange({ controller, spanMs }: Props) {
-  // About a pixel of the small one.
+  // About one pixel of the small timeline.
   useTicks(Math.max(1_000, spanMs / 300))
   const toMs = now().wallMs + controller.state.elections.aheadMs
   return { fromMs: toMs - spanMs, toMs }
 }
 
-/** Who led when, small: in a row of the list. */
+/** The small timeline in a row of the list. */
 export function SmallTimeLine(props: Props) {
   const range = useRange(props)
   const bands = bandsIn(props.terms, range, props.controller.knownMs)
@@ -43,14 +43,14 @@ export function SmallTimeLine(props: Props) {
   )
 }
 
-/** The same with marks of time and names, and what a band means when it is pointed at or focused. */
+/** The large timeline, with time marks and names. It explains a band on hover and focus. */
 export function TimeLine(props: Props) {
   const range = useRange(props)
   const [told, tell] = useState<string | undefined>(undefined)
   const bands = bandsIn(props.terms, range, props.controller.knownMs)
   return (
     <div class="time-line">
-      <div class="line large" role="group" aria-label="Terms, the oldest first">
+      <div class="line large" role="group" aria-label="Terms, oldest first">
         <Bands {...props} bands={bands} knownMs={props.controller.knownMs} onTell={tell} />
       </div>
       <div class="marks" aria-hidden="true">
@@ -61,7 +61,7 @@ export function TimeLine(props: Props) {
         ))}
       </div>
       <p class="told" aria-live="polite">
-        {told ?? (bands.length === 0 ? 'Nothing is known of this time.' : '\u00a0')}
+        {told ?? (bands.length === 0 ? 'Nothing is known about this period.' : '\u00a0')}
       </p>
       <Legend />
     </div>
@@ -74,7 +74,7 @@ function Legend() {
       <span class="key resigned">handed over</span>
       <span class="key expired">expired</span>
       <span class="key deleted">ended by force</span>
-      <span class="key unseen">end not seen</span>
+      <span class="key unseen">end unknown</span>
     </p>
   )
 }

@@ -1,4 +1,4 @@
-/** Moments as the viewer's own place writes them. */
+/** Formats times in the viewer's time zone. */
 
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false })
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
@@ -8,18 +8,18 @@ export function clockTime(ms: number): string {
   return clock.format(ms)
 }
 
-/** With the day, unless it is the same as that of `nowMs`. */
+/** The time, with the day unless that is the day of `nowMs`. */
 export function moment(ms: number, nowMs: number): string {
   const that = day.format(ms)
   return that === day.format(nowMs) ? clockTime(ms) : `${that}, ${clockTime(ms)}`
 }
 
-/** In full, for who points at it. */
+/** The full time, for tooltips. */
 export function exactly(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** How far local time is ahead of UTC at a moment. */
+/** How far local time is ahead of UTC at a moment, in milliseconds. */
 export function zoneMs(ms: number): number {
   return -new Date(ms).getTimezoneOffset() * 60_000
 }

@@ -1,4 +1,6 @@
-/** What the page reads from a server, by the names of the HTTP API. What a store cannot tell is left out. */
+/**
+ * What the page reads from a server, with the names of the HTTP API. Fields that a store does not know are left out.
+ */
 
 /** A lease, and the node that holds it or held it last. */
 export interface LeaseAnswer {
@@ -6,7 +8,7 @@ export interface LeaseAnswer {
   readonly term: number
   readonly lease_remaining_ms: number
   readonly lease_ttl_ms: number
-  /** Unix time on the server's clock. */
+  /** Unix time in milliseconds, on the server's clock. */
   readonly acquired_at_ms: number
   readonly renewed_at_ms: number
   readonly metadata: Readonly<Record<string, unknown>>
@@ -17,7 +19,7 @@ export interface StandingAnswer {
   readonly leader: LeaseAnswer | null
   readonly previous_leader?: LeaseAnswer
   readonly highest_term: number
-  /** While nobody leads: for how long nobody may. */
+  /** If there is no leader: how long nobody may lead yet. */
   readonly retry_after_ms?: number
 }
 
@@ -33,7 +35,7 @@ export interface GroupAnswer extends StandingAnswer {
 export interface GroupsAnswer {
   readonly groups: readonly GroupAnswer[]
   readonly next: string | null
-  /** How many there are in all, where the server says so. */
+  /** How many there are in total, if the server says so. */
   readonly total?: number
 }
 
@@ -62,7 +64,7 @@ export interface MemberAnswer {
 }
 
 export interface MembersAnswer {
-  /** Null: this store does not know who takes part. */
+  /** Null if this store does not know its members. */
   readonly members: readonly MemberAnswer[] | null
 }
 
@@ -80,7 +82,7 @@ export interface ReplicasAnswer {
   readonly storage: { readonly kind: string; readonly healthy: boolean }
   readonly active: string | null
   readonly term: number | null
-  /** Null: this is a store, which has none. */
+  /** Null for a store, which has no replicas. */
   readonly replicas: readonly ReplicaAnswer[] | null
 }
 

@@ -1,4 +1,7 @@
-/** What the page knows of the elections that it shows, as pure functions of what the server said and when it came. */
+/**
+ * What the page knows about the elections that it shows. These are pure functions of what the server sent and when it
+ * arrived.
+ */
 import type { GroupAnswer, LeaseAnswer, WatchEvent } from './answers.ts'
 import { withChange, withLease, withPrevious, type Terms } from './terms.ts'
 
@@ -12,9 +15,12 @@ export interface Lease {
   readonly node: string
   readonly term: number
   readonly ttlMs: number
-  /** On the viewer's monotonic clock: what was left, from the moment at which that came. */
+  /**
+   * When the lease ends on the viewer's monotonic clock. It counts from the arrival of the answer that said what was
+   * left.
+   */
   readonly endsAtMs: number
-  /** Unix time on the server's clock. */
+  /** Unix time in milliseconds, on the server's clock. */
   readonly sinceMs: number
   readonly renewedMs: number
   readonly metadata: Readonly<Record<string, unknown>>
@@ -24,36 +30,36 @@ export interface Lease {
 export interface Election {
   readonly id: string
   readonly leader: Lease | undefined
-  /** The last one, while nobody leads. */
+  /** The last leader, if there is none now. */
   readonly previous: Lease | undefined
   readonly highestTerm: number
-  /** While nobody leads: until then, on the viewer's monotonic clock, nobody may. */
+  /** If there is no leader: until when nobody may lead, on the viewer's monotonic clock. */
   readonly freeAtMs: number | undefined
   readonly terms: Terms
   readonly candidates: number | undefined
-  /** Those of them that would take over. Undefined: this is not known. */
+  /** How many of the candidates would take over; undefined if unknown. */
   readonly standbys: number | undefined
   readonly waiting: number | undefined
   readonly policy: GroupAnswer['policy']
   readonly allowedNodes: readonly string[] | undefined
-  /** A stream has told how it stands: a listing, which may be older, says nothing more about that. */
+  /** Whether a stream has sent its state. A listing may be older, so it no longer changes the leader. */
   readonly isFollowed: boolean
 }
 
 export interface Elections {
   readonly byId: ReadonlyMap<string, Election>
-  /** How far the server's wall clock is ahead of the viewer's. Never compared with anything: times are shown with it. */
+  /** How far the server's wall clock is ahead of the viewer's. It is used only to show times, never to compare them. */
   readonly aheadMs: number
 }
 
 export const noElections: Elections = { byId: new Map(), aheadMs: 0 }
 
-/** One page of a listing. What was known of other elections is forgotten, but for the terms of those that stay. */
+/** Applies one page of a listing. Elections that are not on it are forgotten; those that stay keep their terms. */
 export function listed(elections: Elections, groups: readonly GroupAnswer[], now: Moment): Elections {
   return { ...elections, byId: new Map(groups.map((group) => [group.group_id, seen(elections, group, now)])) }
 }
 
-/** One more, or what is new of one. */
+/** Adds or updates one election. */
 export function looked(elections: Elections, group: GroupAnswer, now: Moment): Elections {
   return { ...elections, byId: new Map(elections.byId).set(group.group_id, seen(elections, group, now)) }
 }
@@ -71,16 +77,16 @@ function seen({ byId }: Elections, group: GroupAnswer, now: Moment): Election {
   return known.isFollowed ? shown : standing(shown, group, now)
 }
 
-/** The stream was broken off: what is shown may be outdated, and whatever comes next is newer. */
+/** Marks the stream as interrupted. What is shown may be outdated, and whatever comes next is newer. */
 export function unfollowed(elections: Elections): Elections {
   const byId = new Map([...elections.byId].map(([id, election]) => [id, { ...election, isFollowed: false }]))
   return { ...elections, byId }
 }
 
-/** What a stream tells. An election that is not shown is left alone. */
+/** Applies an event of a stream. It ignores elections that are not shown. */
 export function told(elections: Elections, event: WatchEvent, now: Moment): Elections {
   const { group_id: id, ts_ms: atMs, type } = event
-  // Only what happens now says how late it is there; a state is as old as it took to come.
+  // GAP and TOO_SLOW may be old. Other events carry the server's current time.
   const aheadMs = type === 'GAP' || type === 'TOO_SLOW' ? elections.aheadMs : atMs - now.wallMs
   const known = id === undefined ? undefined : elections.byId.get(id)
   if (id === undefined || !known) return { ...elections, aheadMs }
@@ -88,7 +94,7 @@ export function told(elections: Elections, event: WatchEvent, now: Moment): Elec
   return { aheadMs, byId: next === known ? elections.byId : new Map(elections.byId).set(id, next) }
 }
 
-/** Changes that were kept: they are the past, and say nothing about who leads now. */
+/** Applies recorded changes. They are history, and do not say who leads now. */
 export function remembered(elections: Elections, changes: readonly WatchEvent[]): Elections {
   const byId = new Map(elections.byId)
   for (const change of changes) {
@@ -103,7 +109,7 @@ function changed(election: Election, event: WatchEvent, now: Moment): Election {
   if (type === 'STATE')
     return { ...standing(election, { highest_term: 0, leader: null, ...event }, now), isFollowed: true }
   const terms = withChange(election.terms, event)
-  // Of an older term than is shown: it is part of the past.
+  // The event is about an older term than the one shown, so it only changes the history.
   if (term < (election.leader?.term ?? election.highestTerm)) return { ...election, terms }
   if (type === 'LEADER_LOST') {
     if (election.leader && election.leader.term > term) return { ...election, terms }
@@ -180,7 +186,7 @@ function unknown(id: string): Election {
   }
 }
 
-/** What is left of a lease, on the viewer's own clock: never below nothing, never above the whole. */
+/** What is left of a lease on the viewer's own clock, between zero and the whole lease. */
 export function leftOf(
   { endsAtMs, ttlMs }: Lease,
   monotonicMs: number,

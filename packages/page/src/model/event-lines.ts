@@ -1,9 +1,11 @@
-/** Puts Server-Sent Events together from pieces of text. `EventSource` sends no token, so the page reads them itself. */
+/**
+ * Parses Server-Sent Events from chunks of text. The page does this itself because `EventSource` cannot send a token.
+ */
 export class EventLines {
   #rest = ''
   #data: string[] = []
 
-  /** The data of all events that are complete. */
+  /** Takes a chunk and returns the data of all events that are now complete. */
   take(text: string): string[] {
     const lines = (this.#rest + text).split(/\r\n|\n|\r/)
     this.#rest = lines.pop() ?? ''

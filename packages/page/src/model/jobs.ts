@@ -1,11 +1,14 @@
-/** What a carry says of a job, if a job has written it. Anybody may have written anything. */
+/**
+ * Reads the state of a job from a checkpoint, if a job has written it. The text is untrusted: anybody may have written
+ * anything.
+ */
 
 export interface JobRun {
   readonly atMs: number
   readonly durationMs: number | undefined
   readonly by: string | undefined
   readonly term: number | undefined
-  /** Undefined while it goes on. */
+  /** Undefined while the run is in progress. */
   readonly result: string | undefined
   readonly error: string | undefined
 }
@@ -15,9 +18,9 @@ export interface JobNote {
   readonly timezone: string | undefined
   readonly nextMs: number | undefined
   readonly lastMs: number | undefined
-  /** Of one that runs once for ever. */
+  /** When a one-time job was done. */
   readonly doneMs: number | undefined
-  /** The newest first. */
+  /** Newest first. */
   readonly runs: readonly JobRun[]
 }
 
@@ -45,12 +48,13 @@ export function jobIn(carry: string): JobNote | undefined {
   }
 }
 
-/** A candidate runs what is due within a lease or two. After this many leases there is none. */
+/** A candidate runs a due job within a lease or two. After this many leases, no candidate is left. */
 const overdueLeases = 10
 
 /**
- * Why it is in order that nobody leads an election, by what its last lease carries; undefined if it is not known to be.
- * The next time is by the clock of another machine: this is shown to people, and nothing is decided by it.
+ * Returns why it is normal that nobody leads an election, judged by the checkpoint of its last lease; undefined if that
+ * is not known. The next time is by the clock of another machine, so this is only shown to people. Nothing is decided
+ * by it.
  */
 export function finishedIn(
   last: { readonly carry: string; readonly ttlMs: number } | undefined,
@@ -64,7 +68,10 @@ export function finishedIn(
   return nowMs - nextMs > overdueLeases * last.ttlMs ? 'no longer scheduled' : undefined
 }
 
-/** How the newest run went wrong; undefined if it did not, or goes on. `leaderTerm`: of the term that leads now. */
+/**
+ * Returns how the newest run failed; undefined if it did not fail or is still in progress. `leaderTerm` is the term of
+ * the current leader.
+ */
 export function failureOf({ runs: [last] }: JobNote, leaderTerm: number | undefined): string | undefined {
   if (!last) return undefined
   const result = last.result ?? (last.term === leaderTerm ? undefined : 'lost')

@@ -6,30 +6,30 @@ export interface Term {
   readonly term: number
   readonly node: string
   readonly fromMs: number | undefined
-  /** Undefined while it goes on, or if its end was not seen. */
+  /** Undefined while the term lasts, or if its end was not observed. */
   readonly toMs: number | undefined
-  /** `unseen`: it is over, and nobody saw why. */
+  /** `unseen`: the term is over, but the reason was not observed. */
   readonly end: EndReason | 'unseen' | undefined
 }
 
-/** By term, the oldest first. */
+/** Ordered by term, oldest first. */
 export type Terms = readonly Term[]
 
-/** Of more, the oldest are forgotten. */
+/** The number of terms kept. Beyond it, the oldest are dropped. */
 export const mostTerms = 500
 
-/** What a lease that runs says of its term. */
+/** Applies a running lease. */
 export function withLease(terms: Terms, { term, node_id, acquired_at_ms }: LeaseAnswer): Terms {
   return merged(terms, { term, node: node_id, fromMs: acquired_at_ms || undefined, toMs: undefined, end: undefined })
 }
 
-/** What is left of a lease that is over. It was last heard of when it was renewed; more is not known. */
+/** Applies a lease that is over. Its last renewal is the last that is known of it. */
 export function withPrevious(terms: Terms, { term, node_id, acquired_at_ms, renewed_at_ms }: LeaseAnswer): Terms {
   const toMs = Math.max(acquired_at_ms, renewed_at_ms) || undefined
   return merged(terms, { term, node: node_id, fromMs: acquired_at_ms || undefined, toMs, end: 'unseen' })
 }
 
-/** A change that has just happened, or an older one that the service kept. */
+/** Applies a new change, or an older one that the service has recorded. */
 export function withChange(terms: Terms, { type, term, leader_node_id: node, reason, ts_ms }: WatchEvent): Terms {
   if (term === undefined || node === undefined) return terms
   if (type === 'LEADER_CHANGED') return merged(terms, { term, node, fromMs: ts_ms, toMs: undefined, end: undefined })
@@ -41,7 +41,7 @@ function merged(terms: Terms, news: Term): Terms {
   const at = terms.findLastIndex(({ term }) => term <= news.term)
   const known = terms[at]
   if (known?.term !== news.term) return closed([...terms.slice(0, at + 1), news, ...terms.slice(at + 1)])
-  // A reason that was seen is worth more than one that was not, whichever came first.
+  // A reason that was observed replaces `unseen`, no matter which came first.
   const isNews = news.end !== undefined && (known.end === undefined || known.end === 'unseen')
   const [toMs, end] = isNews && !(known.end === news.end) ? [news.toMs, news.end] : [known.toMs, known.end]
   const fromMs = known.fromMs ?? news.fromMs
@@ -49,7 +49,7 @@ function merged(terms: Terms, news: Term): Terms {
   return closed(terms.with(at, { ...known, fromMs, toMs, end }))
 }
 
-/** A term is over when the next one begins, at the latest. */
+/** A term ends at the latest when the next one begins. */
 function closed(terms: Terms): Terms {
   return terms.slice(-mostTerms).map((term, index, all) => {
     const next = all[index + 1]

@@ -1,12 +1,15 @@
-/** Names, durations and changes as people read them. */
+/** Formats names, durations and changes for people. */
 import type { Term } from './terms.ts'
 
-// Controls, directions, things without a width, line ends, private use and what is not assigned.
+// Control characters, direction marks, zero-width characters, line separators, private use and unassigned code points.
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\u115f\u1160\u3164\uffa0]|\u034f/gu
-/** Marks that are piled up would reach into the lines above and below. */
+/** Stacked combining marks, which would reach into the lines above and below. */
 const piledUp = /(\p{M}{2})\p{M}+/gu
 
-/** A text of somebody else: what cannot be seen is written out, so that two names that differ look different. */
+/**
+ * Makes text from somebody else safe to show. Invisible characters are written out, so that two different names look
+ * different.
+ */
 export function visible(text: string): string {
   return text
     .replaceAll(piledUp, '$1')
@@ -20,7 +23,7 @@ const units = [
   ['s', 1],
 ] as const
 
-/** A duration in at most two units: 1 h 5 min. */
+/** Formats a duration in at most two units: 1 h 5 min. */
 export function duration(ms: number): string {
   if (ms < 950) return `${Math.max(0, Math.round(ms))} ms`
   if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`
@@ -36,26 +39,26 @@ export function duration(ms: number): string {
   return parts.join(' ')
 }
 
-/** How long ago something was. */
+/** Formats how long ago something was. */
 export function ago(ms: number): string {
   if (ms < 1_500) return 'just now'
   return ms < 9_950 ? `${Math.round(ms / 1_000)} s ago` : `${duration(ms)} ago`
 }
 
-/** What is left of a lease, in a width that does not jump. */
+/** Formats the rest of a lease in a width that does not jump. */
 export function leftText(ms: number): string {
   return ms < 10_000 ? `${(Math.floor(ms / 100) / 10).toFixed(1)} s` : duration(Math.floor(ms / 1_000) * 1_000)
 }
 
-/** Why a term is over. */
+/** Why a term ended. */
 export const endings = {
-  resigned: 'handed over: the leader gave its lease back',
+  resigned: 'handed over: the leader released its lease',
   expired: 'expired: the lease was not renewed in time',
-  deleted: 'ended by force: the group was deleted',
-  unseen: 'over: how it ended was not seen',
+  deleted: 'ended by force: the election was deleted',
+  unseen: 'over: how it ended is unknown',
 } as const
 
-/** A term in a sentence. */
+/** Describes a term in a sentence. */
 export function termText(
   { term, node, fromMs, toMs, end }: Term,
   nowMs: number,
@@ -71,7 +74,7 @@ export function termText(
   return `${visible(node)} led in term ${term}${since}${until}${led}. It is ${endings[end]}.`
 }
 
-/** How an election stands, in one sentence: for people who hear the page. */
+/** Describes the state of an election in one sentence, for screen readers. */
 export function standingText(leader: { readonly node: string; readonly term: number } | undefined): string {
   return leader ? `${visible(leader.node)} leads in term ${leader.term}` : 'nobody leads'
 }

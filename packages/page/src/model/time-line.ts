@@ -1,27 +1,29 @@
-/** Terms as bands of a time-line. */
+/** Computes the bands and marks of a timeline. */
 import type { Term, Terms } from './terms.ts'
 
-/** Unix time, on the server's clock. */
+/** A period in Unix time, on the server's clock. */
 export interface Range {
   readonly fromMs: number
   readonly toMs: number
 }
 
-/** A term as it is drawn: its place and width as parts of the whole. */
+/** A term as it is drawn. Position and width are fractions of the timeline. */
 export interface Band {
   readonly term: Term
   readonly x: number
   readonly width: number
-  /** It goes on at the right edge. */
+  /** Whether the term continues at the right edge. */
   readonly goesOn: boolean
-  /** Its end is within the range. */
+  /** Whether the term ends within the range. */
   readonly endsHere: boolean
 }
 
-/** A band is never thinner than this part of the whole: a short term is still to be seen. */
+/** The smallest width of a band, so that a short term stays visible. */
 const thinnest = 1 / 400
 
-/** A term that goes on is drawn up to `knownMs`: after that nobody knows whether it does. */
+/**
+ * Returns the bands. A term that lasts is drawn up to `knownMs`, because it is unknown whether it continued after that.
+ */
 export function bandsIn(terms: Terms, { fromMs, toMs }: Range, knownMs = toMs): Band[] {
   const lengthMs = toMs - fromMs
   return terms.flatMap((term, index) => {
@@ -37,7 +39,7 @@ export function bandsIn(terms: Terms, { fromMs, toMs }: Range, knownMs = toMs): 
 
 const steps = [60_000, 300_000, 900_000, 3_600_000, 10_800_000, 21_600_000, 43_200_000, 86_400_000]
 
-/** Round moments to be marked, a few of them, as parts of the whole. `zoneMs`: how far local time is ahead. */
+/** Returns a few round times to mark, as fractions of the timeline. `zoneMs` is how far local time is ahead of UTC. */
 export function marksIn(
   { fromMs, toMs }: Range,
   zoneMs: number,

@@ -1,9 +1,9 @@
-/** What `scripts/build.js` has made of `src/browser`. */
+/** The files that `scripts/build.js` builds from `src/browser`. */
 export interface BuiltFile {
-  /** With a part that changes with its content. */
+  /** The name contains a hash of the content. */
   readonly name: string
   readonly type: string
-  /** Compressed with gzip, in base64. */
+  /** The content, compressed with gzip and encoded in base64. */
   readonly gzip: string
 }
 

@@ -1,28 +1,28 @@
-/** The page as a server sends it: the same few files, and the same headers, wherever it runs. */
+/** The page as every server sends it: the same few files with the same headers. */
 import { files, html, type BuiltFile } from '#files'
 import { createHash } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 
-/** What of a request decides about the answer. */
+/** The headers of a request that affect the answer. */
 export interface Asked {
   readonly accept?: string | undefined
   readonly 'accept-encoding'?: string | string[] | undefined
   readonly 'if-none-match'?: string | undefined
 }
 
-/** An answer, whole. */
+/** A complete answer. */
 export interface Sent {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
 }
 
-/** Where the files of the page are, below `/`. */
+/** The path of the page's files. */
 export const filesPath = '/page/'
 
 /**
- * The page runs its own script and nothing else, whatever names and metadata hold; no other page can frame it, and it
- * talks to the server that it came from alone.
+ * The page runs only its own script, whatever names and metadata contain. No other page can frame it, and it talks only
+ * to the server that it came from.
  */
 const policy = [
   "default-src 'none'",
@@ -76,16 +76,16 @@ class Kept {
   }
 }
 
-/** Files whose name changes with their content may be kept for ever. */
+/** These file names change with their content, so the files may be cached forever. */
 const kept = new Map(files.map((file) => [file.name, new Kept(file, 'public, max-age=31536000, immutable')]))
 const entry = new Kept(html, 'no-cache')
 
-/** A file of the page, by its name below {@link filesPath}. */
+/** Returns a file of the page by its name below {@link filesPath}; undefined if there is none. */
 export function pageFile(name: string, asked: Asked): Sent | undefined {
   return kept.get(name)?.answer(asked)
 }
 
-/** What is at `/`: the page for browsers; for everybody else, and so for curl, a short text. */
+/** Returns the answer for `/`: the page for browsers, and a short text for all other clients such as curl. */
 export function pageOrText(text: string, asked: Asked): Sent {
   if (asked.accept?.includes('text/html')) return entry.answer(asked)
   const headers = {

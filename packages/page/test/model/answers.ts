@@ -1,6 +1,6 @@
 import type { LeaseAnswer, WatchEvent } from '../../src/model/answers.ts'
 
-/** A lease as a server shows it. */
+/** Creates a lease as a server sends it. */
 export function lease(node_id: string, term: number, more: Partial<LeaseAnswer> = {}): LeaseAnswer {
   return {
     node_id,

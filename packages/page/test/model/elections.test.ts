@@ -32,7 +32,7 @@ const state = (more: Partial<WatchEvent> = {}): WatchEvent => ({
 })
 const jobs = ({ byId }: Elections) => byId.get('jobs')
 
-test('a lease runs on the viewer’s own clock, from the moment at which it came', () => {
+test('a lease runs down on the viewer’s own clock, from the moment it arrived', () => {
   const shown = jobs(listed(noElections, [group()], at(5_000)))?.leader as Lease
   expect(shown.endsAtMs).toBe(15_000)
   expect(leftOf(shown, 5_000)).toEqual({ ms: 10_000, part: 10 / 15 })
@@ -42,12 +42,12 @@ test('a lease runs on the viewer’s own clock, from the moment at which it came
   expect(leftOf({ ...shown, ttlMs: 0 }, 0).part).toBe(0)
 })
 
-test('a listing that is older than what the stream has told changes no leader, and tells of members', () => {
+test('a listing older than the stream does not change the leader, but updates the members', () => {
   const followed = told(listed(noElections, [group()], at(0)), state({ leader: lease('b', 2), highest_term: 2 }), at(1))
   const relisted = listed(followed, [group({ candidates: 7 })], at(2))
   expect(jobs(relisted)).toMatchObject({ leader: { node: 'b', term: 2 }, candidates: 7, waiting: 1 })
   expect(jobs(looked(relisted, group(), at(3)))).toMatchObject({ leader: { node: 'b' } })
-  // Once the stream is broken off, the listing is the newest word.
+  // Once the stream is interrupted, the listing is the newest information.
   expect(jobs(listed(unfollowed(relisted), [group()], at(4)))).toMatchObject({ leader: { node: 'a', term: 1 } })
 })
 
@@ -63,7 +63,7 @@ test('each change is shown at once', () => {
   ])
 })
 
-test('a renewal extends the bar, and one that seemed to have run out leads again', () => {
+test('a renewal extends the bar, and brings back a leader whose lease seemed to have expired', () => {
   const renewed = { ...elected('a', 1), type: 'RENEWED' as const }
   const start = told(listed(noElections, [group()], at(0)), state(), at(0))
   expect(jobs(told(start, renewed, at(4_000)))?.leader?.endsAtMs).toBe(14_000)
@@ -71,7 +71,7 @@ test('a renewal extends the bar, and one that seemed to have run out leads again
   expect(jobs(told(over, renewed, at(20)))?.leader).toMatchObject({ node: 'a', term: 1 })
 })
 
-test('late news of an older term does not replace the leader', () => {
+test('a late event of an older term does not replace the leader', () => {
   const start = told(listed(noElections, [group()], at(0)), state({ leader: lease('b', 5), highest_term: 5 }), at(0))
   for (const late of [elected('a', 4), lost('a', 4, 'expired', 4_500)]) {
     expect(jobs(told(start, late, at(1)))?.leader).toMatchObject({ node: 'b', term: 5 })
@@ -80,25 +80,25 @@ test('late news of an older term does not replace the leader', () => {
   expect(jobs(told(over, elected('a', 4), at(3)))?.leader).toBeUndefined()
 })
 
-test('changes that were kept are the past: they fill the time-line alone', () => {
+test('recorded changes only fill the timeline', () => {
   const start = told(listed(noElections, [group()], at(0)), state({ leader: lease('c', 9), highest_term: 9 }), at(0))
   const kept = remembered(start, [elected('a', 7), lost('a', 7, 'resigned', 7_500), elected('b', 8)])
   expect(jobs(kept)?.leader?.node).toBe('c')
   expect(jobs(kept)?.terms.map(({ term }) => term)).toEqual([1, 7, 8, 9])
 })
 
-test('while nobody may lead, it says for how long', () => {
+test('an election that nobody may lead yet shows for how long', () => {
   const held = state({ leader: null, previous_leader: lease('a', 1), retry_after_ms: 4_000 })
   expect(jobs(told(listed(noElections, [group()], at(0)), held, at(100)))).toMatchObject({ freeAtMs: 4_100 })
 })
 
-test('how far the server’s clock is ahead is for showing times, and never for a lease', () => {
+test('the clock difference to the server affects only the times shown, never a lease', () => {
   const shown = told(listed(noElections, [group()], at(0)), state({ ts_ms: 1_060_000 }), at(0, 1_000_000))
   expect(shown.aheadMs).toBe(60_000)
   expect(jobs(shown)?.leader?.endsAtMs).toBe(10_000)
 })
 
-test('elections that are not shown, and words about the stream itself, change nothing that is shown', () => {
+test('events of elections that are not shown, and of the stream itself, change nothing that is shown', () => {
   const start = listed(noElections, [group()], at(0))
   expect(told(start, { ...elected('a', 1), group_id: 'others' }, at(0)).byId).toBe(start.byId)
   expect(told(start, { type: 'GAP', ts_ms: 1 }, at(0))).toEqual(start)

@@ -12,12 +12,12 @@ test.each([
   ['succeeded', { result: 'succeeded' }, undefined],
   ['was stopped', { result: 'stopped' }, undefined],
   ['has a result that nobody knows', { result: '<b>' }, undefined],
-])('a job whose last run %s is shown as it is', (_what, run, shown) => {
+])('failureOf returns the right result for a job whose last run %s', (_what, run, shown) => {
   const note = noteOf(run, { result: 'failed' })
   expect(note && failureOf(note, 3)).toBe(shown)
 })
 
-test('a job without a run has not failed', () => {
+test('failureOf returns nothing for a job without a run', () => {
   const note = noteOf()
   expect(note && failureOf(note, 3)).toBeUndefined()
 })

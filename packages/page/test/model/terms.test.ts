@@ -5,7 +5,7 @@ import { elected, lease, lost } from './answers.ts'
 
 const all = (events: readonly WatchEvent[], terms: Terms = []) => events.reduce(withChange, terms)
 
-test('terms begin and end as changes tell, with the reason', () => {
+test('terms begin and end as the changes say, with their reasons', () => {
   const terms = all([elected('a', 1), lost('a', 1, 'resigned', 2_000), elected('b', 2), lost('b', 2, 'expired', 9_000)])
   expect(terms).toEqual([
     { term: 1, node: 'a', fromMs: 1_000, toMs: 2_000, end: 'resigned' },
@@ -13,7 +13,7 @@ test('terms begin and end as changes tell, with the reason', () => {
   ])
 })
 
-test('the order in which changes come, and how often, makes no difference', () => {
+test('the order and repetition of changes make no difference', () => {
   const events = [
     elected('a', 1),
     lost('a', 1, 'resigned', 2_000),
@@ -26,13 +26,13 @@ test('the order in which changes come, and how often, makes no difference', () =
   expect(all([...events, ...events.toReversed()])).toEqual(usual)
 })
 
-test('a term is over when the next one begins, though nobody saw how', () => {
+test('a term ends when the next one begins, even if its end was not observed', () => {
   const terms = all([elected('a', 1), elected('b', 2, 5_000)])
   expect(terms[0]).toEqual({ term: 1, node: 'a', fromMs: 1_000, toMs: 5_000, end: 'unseen' })
   expect(all([lost('a', 1, 'expired', 4_000)], terms)[0]).toMatchObject({ toMs: 4_000, end: 'expired' })
 })
 
-test('a state tells when the leader began, and of the last one when it was last heard of', () => {
+test('a state shows when the leader began, and when the last leader was last heard from', () => {
   expect(withLease([], lease('a', 3))).toEqual([{ term: 3, node: 'a', fromMs: 3_000, toMs: undefined, end: undefined }])
   const over = withPrevious([], lease('a', 3))
   expect(over).toEqual([{ term: 3, node: 'a', fromMs: 3_000, toMs: 3_500, end: 'unseen' }])
@@ -40,7 +40,7 @@ test('a state tells when the leader began, and of the last one when it was last 
   expect(withPrevious(all([lost('a', 3, 'resigned', 3_700)]), lease('a', 3))[0]).toMatchObject({ end: 'resigned' })
 })
 
-test('no more terms are kept than there is room for', () => {
+test('withChange keeps at most mostTerms terms', () => {
   const events = Array.from({ length: mostTerms + 20 }, (_, index) => elected('a', index + 1))
   expect(all(events)).toHaveLength(mostTerms)
   expect(all(events).at(-1)?.term).toBe(mostTerms + 20)

@@ -4,7 +4,7 @@ import { finishedIn, jobIn } from '../../src/model/jobs.ts'
 import { colourOf } from '../../src/model/palette.ts'
 import { ago, duration, leftText, termText, visible } from '../../src/model/text.ts'
 
-test('events are put together from whatever pieces they come in', () => {
+test('EventLines assembles events from arbitrary chunks', () => {
   const text = 'retry: 2000\n\nid: x\ndata: {"a":1}\n\n: still here\nid: y\n\ndata: one\ndata: two\r\n\r\ndata: rest'
   for (const size of [1, 2, 7, 1_000]) {
     const lines = new EventLines()
@@ -15,7 +15,7 @@ test('events are put together from whatever pieces they come in', () => {
   }
 })
 
-test('what cannot be seen in a name is written out', () => {
+test('visible writes out the invisible characters of a name', () => {
   expect(visible('a\u202eb')).toBe('a\\u{202e}b')
   expect(visible('zero\u200bwidth\u2066x\u2069\ufeff')).toBe('zero\\u{200b}width\\u{2066}x\\u{2069}\\u{feff}')
   expect(visible('line\nend\u2028')).toBe('line\\u{a}end\\u{2028}')
@@ -26,7 +26,7 @@ test('what cannot be seen in a name is written out', () => {
   }
 })
 
-test('durations are short, and never negative', () => {
+test('durations are short and never negative', () => {
   expect([0, 40, 999, 1_500, 9_960, 61_000, 3_600_000, 90_061_000].map(duration)).toEqual([
     '0 ms',
     '40 ms',
@@ -38,12 +38,12 @@ test('durations are short, and never negative', () => {
     '1 d 1 h',
   ])
   expect(duration(-5)).toBe('0 ms')
-  // Rounded down: it must not show more than there is.
+  // Rounded down, so that it never shows more than there is.
   expect([990, 9_999, 10_999, 60_000].map(leftText)).toEqual(['0.9 s', '9.9 s', '10 s', '1 min'])
   expect([-5_000, 1_000, 4_400, 75_000].map(ago)).toEqual(['just now', 'just now', '4 s ago', '1 min 15 s ago'])
 })
 
-test('a term in a sentence says who, how long and why it ended', () => {
+test('termText says who led, for how long, and why the term ended', () => {
   const clock = (ms: number) => `[${ms}]`
   const led = { term: 4, node: 'a\u202e', fromMs: 1_000, toMs: 61_000, end: 'expired' as const }
   expect(termText(led, 0, clock)).toBe(
@@ -54,7 +54,7 @@ test('a term in a sentence says who, how long and why it ended', () => {
   )
 })
 
-test('a carry that a job has written is read, and any other is left alone', () => {
+test('jobIn reads a checkpoint that a job has written, and ignores any other', () => {
   const carry = JSON.stringify({
     lastRun: '2026-11-15T03:00:00.000Z',
     nextRun: '2026-11-16T03:00:00.000Z',
@@ -71,16 +71,16 @@ test('a carry that a job has written is read, and any other is left alone', () =
   }
 })
 
-test('a node has one colour, which follows from its name alone, and all colours are used', () => {
+test('a node has one color that follows from its name alone, and all colors are used', () => {
   const names = Array.from({ length: 64 }, (_, index) => `node-${index}`)
   const colours = names.map(colourOf)
   expect(names.toReversed().map(colourOf)).toEqual(colours.toReversed())
   expect(new Set(colours)).toEqual(new Set([0, 1, 2, 3, 4, 5, 6, 7]))
-  // A change of it would change what people know: it is the same for ever.
+  // People remember the colors of their nodes, so these must never change.
   expect(['node-1', 'node-2', 'node-3', 'ä', ''].map(colourOf)).toEqual([3, 6, 1, 5, 4])
 })
 
-test('an election that nobody leads is finished if its job is done, or is not scheduled anymore', () => {
+test('an election without a leader is finished if its job is done or no longer scheduled', () => {
   const nextMs = Date.UTC(2026, 0, 1)
   const scheduled = JSON.stringify({ nextRun: new Date(nextMs).toISOString(), schedule: 'every hour', runs: [] })
   const ttlMs = 15_000

@@ -11,7 +11,7 @@ const term = (number: number, fromMs: number | undefined, toMs?: number): Term =
 })
 const range = { fromMs: 1_000, toMs: 2_000 }
 
-test('terms are bands where they were, cut at both edges', () => {
+test('terms are drawn as bands, cut at both edges', () => {
   const bands = bandsIn([term(1, 0, 500), term(2, 600, 1_250), term(3, 1_500, 1_750), term(4, 1_800)], range)
   expect(
     bands.map(({ term: { term: number }, x, width, goesOn, endsHere }) => [number, x, width, goesOn, endsHere]),
@@ -22,13 +22,13 @@ test('terms are bands where they were, cut at both edges', () => {
   ])
 })
 
-test('a term of a moment can still be seen, even at the right edge', () => {
+test('a very short term stays visible, even at the right edge', () => {
   const [short, last] = bandsIn([term(1, 1_500, 1_500), term(2, 2_000)], range)
   expect(short?.width).toBeGreaterThan(0.002)
   expect((last?.x ?? 1) + (last?.width ?? 1)).toBeLessThanOrEqual(1)
 })
 
-test('a term whose beginning was not seen begins where the one before ended, or at the left edge', () => {
+test('a term whose start was not observed begins where the previous one ended, or at the left edge', () => {
   expect(bandsIn([term(1, undefined, 1_500)], range)).toMatchObject([{ x: 0, width: 0.5 }])
   expect(bandsIn([term(1, 1_000, 1_250), term(2, undefined, 1_500)], range)).toMatchObject([
     {},
@@ -36,16 +36,16 @@ test('a term whose beginning was not seen begins where the one before ended, or 
   ])
 })
 
-test('marks are round moments of the viewer’s place, a few of them', () => {
+test('marksIn returns a few round times of the viewer’s time zone', () => {
   const hour = 3_600_000
   const marks = marksIn({ fromMs: 0.5 * hour, toMs: 6.5 * hour }, 0.5 * hour)
-  // Each full hour of a place that is half an hour ahead.
+  // Every full hour in a time zone that is half an hour ahead.
   expect(marks.map(({ atMs }) => atMs / hour)).toEqual([0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5])
   expect(marksIn({ fromMs: 0, toMs: 900_000 }, 0).length).toBeLessThanOrEqual(7)
   expect(marksIn({ fromMs: 0, toMs: 30 * 24 * hour }, 0).length).toBeGreaterThan(0)
 })
 
-test('a band that goes on stops growing at what is known, and keeps its place while time goes on', () => {
+test('a band that lasts stops growing at the last known time, and keeps its place as time passes', () => {
   const terms = [{ term: 1, node: 'a', fromMs: 100, toMs: undefined, end: undefined }]
   const widthAt = (toMs: number, knownMs?: number) => {
     const [band] = bandsIn(terms, { fromMs: toMs - 1_000, toMs }, knownMs)

@@ -11,7 +11,7 @@ const names = () =>
       .matchAll(/(?:src|href)="([^"]+)"/g),
   ].map(([, path]) => path ?? '')
 
-test('a browser gets the page, everybody else a text', () => {
+test('a browser gets the page, and other clients get a text', () => {
   expect(page()).toMatchObject({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
   for (const accept of [undefined, '*/*', 'application/json', 'text/plain']) {
     const answer = pageOrText('routes', { accept })
@@ -20,7 +20,7 @@ test('a browser gets the page, everybody else a text', () => {
   }
 })
 
-test('addresses in it are relative, so that it works behind a path prefix, and its files exist', () => {
+test('URLs in the page are relative, so that it works behind a path prefix, and its files exist', () => {
   expect(names()).toHaveLength(3)
   for (const path of names()) {
     expect(path).toMatch(/^page\/[a-z]+-\w+\.(js|css|svg)$/)
@@ -33,7 +33,7 @@ test('addresses in it are relative, so that it works behind a path prefix, and i
   expect(pageFile('__proto__', {})).toBeUndefined()
 })
 
-test('nothing in it is inline or from elsewhere, and a strict policy goes with it', () => {
+test('the page has a strict policy, and contains nothing inline or from other hosts', () => {
   const html = page().body.toString()
   expect(html).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=|javascript:|https?:|\/\//i)
   const { 'content-security-policy': policy, ...headers } = page().headers
@@ -46,7 +46,7 @@ test('nothing in it is inline or from elsewhere, and a strict policy goes with i
   expect(Object.keys(headers)).not.toContain('set-cookie')
 })
 
-test('files are sent compressed to those who take that, and not again to those who have them', () => {
+test('files are compressed for clients that accept it, and not sent again to clients that have them', () => {
   const name = `/${names().find((path) => path.endsWith('.js'))}`.slice(filesPath.length)
   const plain = pageFile(name, {})
   const small = pageFile(name, { 'accept-encoding': 'br, gzip' })
@@ -57,7 +57,7 @@ test('files are sent compressed to those who take that, and not again to those w
   expect(pageFile(name, { 'if-none-match': etag })).toMatchObject({ status: 304, body: Buffer.alloc(0) })
 })
 
-test('all of it takes less than 60 KB on the way', () => {
+test('all files of the page together take less than 60 KB compressed', () => {
   const bytes = (path: string) =>
     pageFile(`/${path}`.slice(filesPath.length), { 'accept-encoding': 'gzip' })?.body.length
   const sizes = [pageOrText('', { ...browser, 'accept-encoding': 'gzip' }).body.length, ...names().map(bytes)]

@@ -4,14 +4,14 @@ import { Refusal } from './refusal.ts'
 
 /** Where a server listens. */
 export interface Address {
-  /** A name or a bare IP address; `::` is every address of the machine. */
+  /** A host name or a bare IP address. `::` is every address of the machine. */
   readonly host: string
   readonly port: number
 }
 
 const rule = 'must be HOST:PORT, such as 127.0.0.1:7070, [::1]:7070, localhost:0 or :7070 for every address'
 
-/** Reads `127.0.0.1:7070`, `[::1]:7070`, `localhost:0`, and `:7070` for every address of the machine. */
+/** Parses `127.0.0.1:7070`, `[::1]:7070`, `localhost:0`, and `:7070` for every address of the machine. */
 export function parseAddress(text: string): Address {
   const [, bracketed, plain = '', digits] = /^(?:\[([^\]]{1,64})\]|([^\s:[\]/@]{0,253})):(\d{1,5})$/.exec(text) ?? []
   if (digits === undefined) throw new Refusal(rule, guess(text))
@@ -33,15 +33,15 @@ function guess(text: string): string | undefined {
 /** A Unix socket to listen on. */
 export interface SocketPath {
   readonly path: string
-  /** Who may connect: those who may write to it. */
+  /** The file mode. Users with write permission may connect. */
   readonly mode: number
 }
 
-/** The shortest bound of the systems: that of macOS. */
+/** The shortest limit of all supported systems, which is that of macOS. */
 const longestPathBytes = 103
 const pathRule = 'must be unix:PATH, such as unix:/run/tenure/jobs.sock, or unix:PATH?mode=0660'
 
-/** Reads an address as {@link parseAddress} does, and `unix:PATH`. */
+/** Parses an address like {@link parseAddress}, or `unix:PATH`. */
 export function parseListen(text: string): Address | SocketPath {
   if (!text.startsWith('unix:')) return parseAddress(text)
   const [, path, digits = '600'] = /^unix:([^?\0]+)(?:\?mode=0?([0-7]{3}))?$/.exec(text) ?? []
@@ -53,30 +53,30 @@ export function parseListen(text: string): Address | SocketPath {
   return { path, mode: Number.parseInt(digits, 8) }
 }
 
-/** Reads an address as {@link parseAddress} does; a port alone is on this machine only. */
+/** Parses an address like {@link parseAddress}. A port alone means loopback. */
 export function parseOwnAddress(text: string): Address {
   return parseAddress(/^\d{1,5}$/.test(text) ? `127.0.0.1:${text}` : text)
 }
 
-/** Why it is impossible to listen at an address; undefined if something else went wrong. `flag` is what chose it. */
+/** Explains why listening failed; returns undefined for other errors. `flag` is the option that chose the address. */
 export function listenFailure(
   error: unknown,
   { host, port }: Address,
   flag: '--listen' | '--metrics' = '--listen',
 ): CommandError | undefined {
   const { code, syscall, message } = error as NodeJS.ErrnoException
-  if (syscall === 'getaddrinfo') return unavailable(error, `The host of ${flag}, "${host}", cannot be found.`)
+  if (syscall === 'getaddrinfo') return unavailable(error, `The host "${host}" of ${flag} cannot be resolved.`)
   if (syscall !== 'listen') return undefined
   const why = {
-    EADDRINUSE: `another program listens there. Choose another port with ${flag}; port 0 takes a free one`,
+    EADDRINUSE: `another program is listening there. Choose another port with ${flag}; port 0 picks a free one`,
     EADDRNOTAVAIL: 'this machine does not have that address',
-    EAFNOSUPPORT: 'this machine has no IPv6. Every address without it is 0.0.0.0',
-    EACCES: 'this user may not; ports below 1024 need a right of their own',
+    EAFNOSUPPORT: 'this machine has no IPv6. To listen on every IPv4 address, use 0.0.0.0',
+    EACCES: 'permission denied; ports below 1024 need extra privileges',
   }[code ?? '']
   return unavailable(error, `tenure cannot listen on ${formatAddress({ host, port })}: ${why ?? message}.`)
 }
 
-/** As {@link parseAddress} would take it. */
+/** Formats an address so that {@link parseAddress} accepts it. */
 export function formatAddress({ host, port }: Address): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -2,32 +2,35 @@ import { Command } from 'commander'
 import { tell } from '../output.ts'
 import { addFlags, shownPasswords, variableOf, type Sources, type Table } from './settings.ts'
 
-/** A command as its help shows it, and what it does. */
+/** A command: what its help shows, and what it does. */
 export interface Declaration {
   readonly name: string
-  /** What is given without a flag, such as `<election>`. */
+  /** The positional argument, such as `<election>`. */
   readonly argument?: string
   readonly summary: string
   readonly settings: Table
-  /** For the user to copy. */
+  /** Examples that the user can copy. */
   readonly examples: readonly string[]
   readonly notes?: readonly string[]
-  /** For scripts to compare. */
+  /** The exit codes, for scripts. */
   readonly exitCodes: string
-  /** Standard error is a log of its own, in which the command itself warns. */
+  /** Whether the command writes a log to standard error, and reports warnings there itself. */
   readonly logs?: boolean
-  /** Loads what the command needs only now. `argument` is what was given without a flag. */
+  /**
+   * Runs the command. It imports its code only now, so that other commands start fast. `argument` is the positional
+   * argument.
+   */
   run(flags: Sources['flags'], argument: string, program: Command): Promise<void>
 }
 
-/** Makes a command that is called with flags and at most one argument. */
+/** Creates a command with flags and at most one positional argument. */
 export function declare({ name, argument, summary, settings, ...rest }: Declaration): Command {
   const command = new Command(name).description(summary)
   if (argument !== undefined) command.argument(argument)
   addFlags(command, settings)
   const [first] = command.options
   const variables =
-    first && `Every option can be set in the environment too: ${first.long} is ${variableOf(first.attributeName())}.`
+    first && `Every option can also be set in the environment: ${first.long} is ${variableOf(first.attributeName())}.`
   const text = [
     '',
     'Examples:',
@@ -43,14 +46,14 @@ export function declare({ name, argument, summary, settings, ...rest }: Declarat
   })
 }
 
-/** Commands with a first word in common, such as `tenure token sign`. */
+/** Commands with a common first word, such as `tenure token sign`. */
 export interface FamilyDeclaration {
   readonly name: string
   readonly summary: string
   readonly members: readonly Declaration[]
 }
 
-/** Makes a command whose first argument is one of its members. */
+/** Creates a command whose first argument is one of its subcommands. */
 export function declareFamily({ name, summary, members }: FamilyDeclaration): Command {
   const command = new Command(name).description(summary)
   for (const member of members) command.addCommand(declare(member))

@@ -1,7 +1,7 @@
 import { Refusal } from './refusal.ts'
 
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
-// What people write for these units.
+// Common spellings of these units, for suggestions.
 const units = new Map<string, keyof typeof unitMs>(
   Object.entries({
     ms: ['ms', 'msec', 'msecs', 'milli', 'millis', 'millisecond', 'milliseconds'],
@@ -10,12 +10,12 @@ const units = new Map<string, keyof typeof unitMs>(
     h: ['h', 'hr', 'hrs', 'hour', 'hours'],
   }).flatMap(([unit, words]) => words.map((word) => [word, unit as keyof typeof unitMs] as const)),
 )
-/** What people write although it is not accepted, in hours. */
+/** Units that are not accepted but often written, in hours, for suggestions. */
 const longUnits = new Map(Object.entries({ d: 24, day: 24, days: 24, w: 168, week: 168, weeks: 168 }))
-/** Timers cannot take more. */
+/** The longest delay that a timer accepts. */
 const longestMs = 2 ** 31 - 1
 
-/** Milliseconds of `500ms`, `15s`, `5m`, `1h`. */
+/** Parses `500ms`, `15s`, `5m` or `1h` into milliseconds. */
 export function parseDuration(text: string): number {
   const [, number, word] = /^(\d{1,10}(?:\.\d{1,6})?)\s?([a-z]{0,12})$/i.exec(text) ?? []
   if (number === undefined || word === undefined) throw new Refusal('must be a duration like 500ms, 15s or 1h')
@@ -35,7 +35,7 @@ function meant(number: number, word: string): string | undefined {
   return unit && count * unitMs[unit] <= longestMs ? `${count}${unit}` : undefined
 }
 
-/** As {@link parseDuration} would take it. */
+/** Formats milliseconds so that {@link parseDuration} accepts them. */
 export function formatDuration(ms: number): string {
   for (const unit of ['h', 'm', 's'] as const) {
     if (ms >= unitMs[unit] && ms % unitMs[unit] === 0) return `${ms / unitMs[unit]}${unit}`
@@ -45,7 +45,7 @@ export function formatDuration(ms: number): string {
 
 const dayMs = 86_400_000
 
-/** Milliseconds of what is counted in days, such as `30d`, or of a duration. */
+/** Returns a parser for lifetimes: a number of days such as `30d`, or a duration. The result is in milliseconds. */
 export function lifetimeOf({ mostDays }: { readonly mostDays: number }): (text: string) => number {
   return (text) => {
     const [, days] = /^(\d{1,5})d$/.exec(text) ?? []

@@ -1,18 +1,18 @@
 import { messageOf } from '@tenure/internal/message'
 
-/** Exit codes, by sysexits.h where a supervisor or a script can use the difference. */
+/** Exit codes. They follow sysexits.h where a supervisor or a script can use the distinction. */
 export const exitCodes = {
   failed: 1,
   usage: 2,
   unavailable: 69,
   leadershipLost: 75,
-  /** As timeout(1) has it. */
+  /** The code of timeout(1). */
   timedOut: 124,
   notExecutable: 126,
   notFound: 127,
 } as const
 
-/** Ends the command with a message for people and an exit code, without a stack. */
+/** Ends the command with a message for the user and an exit code, without a stack trace. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly exitCode: number
@@ -23,12 +23,12 @@ export class CommandError extends Error {
   }
 }
 
-/** The command was called wrongly. All problems are reported at once, so that one run is enough to mend them. */
+/** Reports invalid usage. It lists all problems at once, so that the user can fix them in one go. */
 export function usageError(problems: readonly string[]): CommandError {
   return new CommandError(problems.join('\n'), exitCodes.usage)
 }
 
-/** Something that the command needs cannot be used, as the error or a clearer text says. */
+/** Reports that something the command needs is unavailable. `text` replaces the message of `error` if it is clearer. */
 export function unavailable(error: unknown, text = messageOf(error)): CommandError {
   return new CommandError(text, exitCodes.unavailable, { cause: error })
 }

@@ -1,10 +1,10 @@
-/** A text that is not allowed. The caller, which knows where it was given, adds that to the message. */
+/** An invalid value. The caller knows where the value was given, and adds that to the message. */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
-  /** What may have been meant. */
+  /** What the user probably meant; undefined if unknown. */
   readonly meant: string | undefined
 
-  /** `rule` follows the name of what is wrong: "must be …". */
+  /** `rule` is the end of a sentence that starts with the name of the setting: "must be …". */
   constructor(rule: string, meant?: string) {
     super(rule)
     this.meant = meant

@@ -4,41 +4,44 @@ import { usageError } from './errors.ts'
 import { Refusal } from './refusal.ts'
 import { didYouMean } from './suggestions.ts'
 
-/** What relative paths are relative to. */
+/** The directory that relative paths are relative to. */
 export interface From {
   readonly directory: string
 }
 
 /**
- * Something a user can choose: by flag, environment or file, in this order. A table of them, by the names they have in
- * a file, is the one place that knows them all; `minTtl` there is `--min-ttl` and `TENURE_MIN_TTL`.
+ * A setting that the user can give by flag, environment or file, in this order of precedence. Each command has one
+ * table of its settings, keyed by their names in the file: `minTtl` there is `--min-ttl` and `TENURE_MIN_TTL`.
  */
 export interface Setting<T> {
-  /** What the help shows for the value; undefined: it is on or off. */
+  /** What the help shows for the value; undefined for a setting that is on or off. */
   readonly placeholder: string | undefined
   readonly help: string
-  /** The default as the help shows it. */
+  /** The default as the help shows it; undefined if there is none to show. */
   readonly shownDefault: string | undefined
   readonly fallback: T
-  /** Throws a {@link Refusal}. A setting that takes many values gets all of them. */
+  /** Parses the value. A setting with many values gets all of them. Throws a {@link Refusal}. */
   parse(texts: readonly string[], from: From): T
-  /** Whether it can be given several times; `as-flag`: elsewhere it is one value, which may hold commas. */
+  /**
+   * Whether it can be given several times. `as-flag`: only as a flag; in the environment it is one value, which may
+   * contain commas.
+   */
   readonly many: boolean | 'as-flag'
-  /** Too fine for a flag: file and environment only. */
+  /** Rarely needed, so it has no flag: file and environment only. */
   readonly withoutFlag: boolean
-  /** `tenure run` sets its variable for the command, with another meaning: flag and file only. */
+  /** `tenure run` sets the variable for its command with another meaning, so this setting is flag and file only. */
   readonly withoutVariable: boolean
-  /** Another name that means the same, as flag and variable. */
+  /** Another name for the setting, as a flag and as a variable. */
   readonly alias: string | undefined
 }
 
-/** Settings by the names they have in a file. */
+/** Settings by their names in the file. */
 export type Table = Readonly<Record<string, Setting<unknown>>>
 
-/** What was chosen. */
+/** The values of a table's settings. */
 export type Chosen<T extends Table> = { readonly [Key in keyof T]: T[Key] extends Setting<infer Value> ? Value : never }
 
-/** Settings as a configuration file has them. */
+/** The contents of a configuration file. */
 export type Configuration = Readonly<Record<string, unknown>>
 
 type Look = Partial<Omit<Setting<unknown>, 'fallback' | 'parse' | 'many'>> & { readonly help: string }
@@ -52,7 +55,7 @@ const plain = {
   alias: undefined,
 } as const
 
-/** A setting with one value. */
+/** Creates a setting with one value. */
 export function setting<T>(look: Look, parse: (text: string, from: From) => T): Setting<T | undefined>
 export function setting<T>(look: Look, parse: (text: string, from: From) => T, fallback: T): Setting<T>
 export function setting<T>(look: Look, parse: (text: string, from: From) => T, fallback?: T): Setting<T | undefined> {
@@ -60,18 +63,20 @@ export function setting<T>(look: Look, parse: (text: string, from: From) => T, f
   return { ...plain, shownDefault, ...look, fallback, parse: ([text = ''], from) => parse(text, from) }
 }
 
-/** A setting that can be given several times; with commas in between in the environment, as a list in a file. */
+/**
+ * Creates a setting that can be given several times. It is comma-separated in the environment, and a list in the file.
+ */
 export function listSetting(look: Look, parse: (text: string) => string): Setting<readonly string[]> {
   return { ...plain, ...look, fallback: [], parse: (texts) => texts.map((text) => parse(text)), many: true }
 }
 
-/** A list with commas in between, wherever it is given. */
+/** Creates a setting that is a comma-separated list in every source. */
 export function commaSetting(look: Look, parse: (text: string) => string): Setting<readonly string[]> {
   const split = (texts: readonly string[]) => texts.flatMap((text) => text.split(',')).map((part) => part.trim())
   return { ...listSetting(look, parse), parse: (texts) => split(texts).map((text) => parse(text)) }
 }
 
-/** A setting that is on or off. */
+/** Creates a setting that is on or off. */
 export function toggle(
   help: string,
   { fallback = false, shownDefault }: Partial<Setting<boolean>> = {},
@@ -84,17 +89,17 @@ export function toggle(
   return { ...plain, help, shownDefault, fallback, parse }
 }
 
-/** `minTtl` as a flag: `--min-ttl`. */
+/** The flag for a key: `minTtl` is `--min-ttl`. */
 export function flagOf(key: string): string {
   return `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
-/** `minTtl` in the environment: `TENURE_MIN_TTL`. */
+/** The environment variable for a key: `minTtl` is `TENURE_MIN_TTL`. */
 export function variableOf(key: string): string {
   return `TENURE_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 }
 
-/** Gives a command a flag for each setting that has one. */
+/** Adds a flag to the command for each setting that has one. */
 export function addFlags(command: Command, table: Table): void {
   for (const [key, { placeholder, help, shownDefault, many, withoutFlag, alias }] of Object.entries(table)) {
     if (withoutFlag) continue
@@ -105,12 +110,12 @@ export function addFlags(command: Command, table: Table): void {
       option.argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value])
     command.addOption(option)
     if (alias !== undefined) command.option(`${flagOf(alias)} <${placeholder}>`, `the same as ${flag}`)
-    // So that a flag can turn off what the environment or a file turned on.
+    // Lets a flag turn off what the environment or the file turned on.
     if (placeholder === undefined) command.addOption(new Option(flag.replace('--', '--no-')).hideHelp())
   }
 }
 
-/** Where values come from, the strongest first. */
+/** The sources of values, in order of precedence. */
 export interface Sources {
   readonly flags: Readonly<Record<string, unknown>>
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -124,7 +129,7 @@ interface Given {
   readonly from: From
 }
 
-/** What was chosen for each setting. Throws with all that is wrong at once. */
+/** Returns the value of each setting. Throws one error that lists all problems. */
 export function choose<T extends Table>(table: T, sources: Sources): Chosen<T> {
   const problems = sources.file ? unknownKeys(table, sources.file) : []
   const chosen = Object.entries(table).map(([key, setting]) => {
@@ -146,10 +151,10 @@ function find(key: string, setting: Setting<unknown>, { flags, environment, file
   const names = setting.alias === undefined ? [key] : [key, setting.alias]
   const [name = '', other] = names.filter((each) => flags[each] !== undefined)
   if (other !== undefined && flags[name] !== flags[other]) {
-    throw new Refusal(`${flagOf(name)} and ${flagOf(other)} are two names of one setting: give one of them.`)
+    throw new Refusal(`${flagOf(name)} and ${flagOf(other)} are two names for the same setting. Use only one of them.`)
   }
   if (name !== '') return { name: flagOf(name), texts: textsOf(flagOf(name), flags[name]), from }
-  // Empty is how compose files and scripts say "not set".
+  // Compose files and scripts set a variable to the empty string to leave it unset.
   const chosen = withoutVariable ? undefined : names.find((each) => environment[variableOf(each)])
   if (chosen !== undefined) {
     const text = environment[variableOf(chosen)] ?? ''
@@ -162,7 +167,7 @@ function find(key: string, setting: Setting<unknown>, { flags, environment, file
   if (!file || !Object.hasOwn(file.values, key)) return undefined
   const place = `"${key}" in ${file.path}`
   const value = file.values[key]
-  if (Array.isArray(value) && many === false) throw new Refusal(`${place} must be one value, not a list.`)
+  if (Array.isArray(value) && many === false) throw new Refusal(`${place} must be a single value, not a list.`)
   return { name: place, texts: textsOf(place, value), from: file.from }
 }
 
@@ -170,7 +175,7 @@ function textsOf(name: string, value: unknown): string[] {
   return (Array.isArray(value) ? value : [value]).map((item: unknown) => {
     if (typeof item === 'string') return item
     if (typeof item === 'number' || typeof item === 'boolean') return String(item)
-    throw new Refusal(`${name} must be a text, a number, true or false, not ${JSON.stringify(item)}.`)
+    throw new Refusal(`${name} must be a string, a number, true or false, not ${JSON.stringify(item)}.`)
   })
 }
 
@@ -184,10 +189,13 @@ function parse<T>(setting: Setting<T>, { name, texts, from }: Given): T {
   }
 }
 
-/** A key or a token where the name of its file was meant: what is reported must not hold it. */
+/**
+ * Hides a value that looks like a key or a token, given where its file name was meant. A message must not contain a
+ * secret.
+ */
 function shownText(text: string): string {
   const isSecret = /-----BEGIN|^ey[\w-]+\.[\w-]+\.[\w-]*$/.test(text)
-  return isSecret ? 'what looks like a secret' : JSON.stringify(text)
+  return isSecret ? 'a value that looks like a secret' : JSON.stringify(text)
 }
 
 function unknownKeys(table: Table, { path, values }: NonNullable<Sources['file']>): string[] {
@@ -195,12 +203,15 @@ function unknownKeys(table: Table, { path, values }: NonNullable<Sources['file']
   return Object.keys(values)
     .filter((key) => !Object.hasOwn(table, key))
     .map((key) => {
-      const text = `There is no setting ${JSON.stringify(key)}, which ${path} has.`
-      return `${text}${didYouMean(nearest(key, known)) || ` Known are ${known.join(', ')}.`}`
+      const text = `Unknown setting ${JSON.stringify(key)} in ${path}.`
+      return `${text}${didYouMean(nearest(key, known)) || ` Known settings: ${known.join(', ')}.`}`
     })
 }
 
-/** Variables that are read without being a setting, or that `tenure run` sets for a command, which may be tenure too. */
+/**
+ * Variables that are not settings but are read elsewhere, or that `tenure run` sets for its command, which may be
+ * tenure too.
+ */
 const otherVariables = [
   'TENURE_TOKEN',
   'TENURE_STORE_USER',
@@ -216,8 +227,8 @@ const otherVariables = [
 ]
 
 /**
- * Variables that look like a setting but are not one of any command. Some are not a mistake (for a service of that name,
- * Kubernetes sets TENURE_PORT), so only those are reported that are one or two letters off.
+ * Reports variables that look like a misspelled setting. Not every unknown variable is a mistake: Kubernetes sets
+ * TENURE_PORT for a service named "tenure". So only those that are one or two letters off are reported.
  */
 export function mistypedVariables(
   table: Table,
@@ -239,32 +250,32 @@ export function mistypedVariables(
         short,
         known.map((variable) => variable.slice('TENURE_'.length)),
       )
-      return meant === undefined ? [] : [`${name} is not known.${didYouMean(`TENURE_${meant}`)}`]
+      return meant === undefined ? [] : [`Unknown environment variable ${name}.${didYouMean(`TENURE_${meant}`)}`]
     })
 }
 
-/** Flags whose URL has a password in it: while the command runs, every user of the machine can read it. */
+/** Warns about flags whose URL contains a password. Every user of the machine can read it while the command runs. */
 export function shownPasswords(flags: Sources['flags']): string[] {
   return Object.entries(flags)
     .filter(([, value]) => typeof value === 'string' && hasPassword(value))
     .map(([key]) => {
-      const better = `Set ${variableOf(key)} instead, or give the password in TENURE_STORE_PASSWORD_FILE.`
-      return `The password in ${flagOf(key)} can be read by every user of this machine, in the list of processes. ${better}`
+      const better = `Set ${variableOf(key)} instead, or put the password into a file that TENURE_STORE_PASSWORD_FILE names.`
+      return `Every user of this machine can read the password in ${flagOf(key)} from the process list. ${better}`
     })
 }
 
-/** The address of a service has none: one that is given there is refused. */
+/** Whether a URL contains a password. The URL of a service is exempt, because a password in it is rejected anyway. */
 function hasPassword(url: string): boolean {
   if (/^https?:/i.test(url)) return false
   return /^[a-z][a-z0-9+.-]*:\/\/(?:[^@]*:[^@]+@|.*[?&]\w*password=.)/is.test(url)
 }
 
-/** What was chosen for a command without a configuration file. */
+/** Returns the settings of a command without a configuration file. */
 export function settingsFrom<T extends Table>(table: T, flags: Sources['flags']): Chosen<T> {
   return choose(table, { flags, environment: process.env, file: undefined, from: { directory: process.cwd() } })
 }
 
-/** Reads an argument that is given without a flag. */
+/** Parses a positional argument. */
 export function argument<T>(name: string, text: string, parse: (text: string) => T): T {
   try {
     return parse(text)

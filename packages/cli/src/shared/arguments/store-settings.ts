@@ -4,26 +4,31 @@ import { parseDuration } from './durations.ts'
 import { listSetting, setting, toggle, type Chosen, type Setting } from './settings.ts'
 import { fileOf, hostOf, nameOf, metadataOf, urlOf } from './values.ts'
 
-/** How a service knows its caller. Each file is read again before each call; a token itself comes by TENURE_TOKEN only. */
+/**
+ * The client's credentials. Each file is read again before each call. A token itself can be given in TENURE_TOKEN only.
+ */
 const credentialSettings = {
-  tokenFile: setting({ placeholder: 'file', help: 'the token for a service; or TENURE_TOKEN holds it' }, fileOf),
-  caFile: setting({ placeholder: 'file', help: 'the authorities to trust in a service or database, PEM' }, fileOf),
-  certFile: setting({ placeholder: 'file', help: 'the certificate to show to a service or database, PEM' }, fileOf),
-  keyFile: setting({ placeholder: 'file', help: 'its key, PEM' }, fileOf),
+  tokenFile: setting(
+    { placeholder: 'file', help: 'the file with the token for a service; TENURE_TOKEN can contain the token itself' },
+    fileOf,
+  ),
+  caFile: setting({ placeholder: 'file', help: 'the CA certificates to trust for a service or database, PEM' }, fileOf),
+  certFile: setting({ placeholder: 'file', help: 'the client certificate for a service or database, PEM' }, fileOf),
+  keyFile: setting({ placeholder: 'file', help: 'the private key of that certificate, PEM' }, fileOf),
 }
 
 const timeout = setting(
-  { placeholder: 'duration', help: 'how long an answer may take', shownDefault: '10s' },
+  { placeholder: 'duration', help: 'how long to wait for an answer', shownDefault: '10s' },
   parseDuration,
   10_000,
 )
 
-/** Where leases are, for commands that campaign: how long an answer may take follows from the lease. */
+/** The store settings of commands that campaign. Their call timeout follows from the lease. */
 export const campaignedStoreSettings = {
   store: setting(
     {
       placeholder: 'url',
-      help: 'file:///dir, kubernetes://namespace, multicluster://namespace, etcd://host:2379, postgres://host/database, redis://host:6379, dynamodb://table, s3://bucket, gs://bucket, or the https://host of a service',
+      help: 'file:///dir, kubernetes://namespace, multicluster://namespace, etcd://host:2379, postgres://host/database, redis://host:6379, dynamodb://table, s3://bucket, gs://bucket, or https://host for a service',
       alias: 'url',
     },
     urlOf,
@@ -31,10 +36,10 @@ export const campaignedStoreSettings = {
   ...credentialSettings,
 }
 
-/** Where leases are, for commands that ask. */
+/** The store settings of commands that only ask. */
 export const storeSettings = { ...campaignedStoreSettings, timeout }
 
-/** Where a service is, for commands that only a service can answer. */
+/** The settings of commands that only a service can answer. */
 export const serviceSettings = {
   url: setting(
     { placeholder: 'url', help: 'the address of a service, such as https://elections.example.com', alias: 'store' },
@@ -44,14 +49,14 @@ export const serviceSettings = {
   timeout,
 }
 
-export const json = toggle('print JSON, one object to a line')
+export const json = toggle('print JSON, one object per line')
 
-export const jsonLog = toggle('log as lines of JSON')
+export const jsonLog = toggle('log as JSON, one object per line')
 
 export const allowedHost = listSetting(
   {
     placeholder: 'name',
-    help: 'a name by which it may be called, beside localhost and its addresses; may be repeated',
+    help: 'a host name to accept in requests besides localhost and its own addresses; may be repeated',
   },
   hostOf,
 )
@@ -59,20 +64,23 @@ export const allowedHost = listSetting(
 export const metrics = setting(
   {
     placeholder: 'address',
-    help: 'answer GET /metrics there, for Prometheus; a port alone is on this machine only, :9464 is every address',
+    help: 'serve GET /metrics for Prometheus on this address; a port alone is loopback only, :9464 is every address',
   },
   parseOwnAddress,
 )
 
-export const identity = setting({ placeholder: 'name', help: 'the name that others see' }, nameOf)
+export const identity = setting(
+  { placeholder: 'name', help: 'the name of this candidate, unique in the election' },
+  nameOf,
+)
 
-export const hostIdentity = { ...identity, shownDefault: 'the node of the token, else the name of this host' }
+export const hostIdentity = { ...identity, shownDefault: 'the node of the token, else the host name' }
 
 export const metadata: Setting<Metadata | undefined> = {
   ...setting(
     {
       placeholder: 'pair',
-      help: 'shown to others while it leads: key=value, again for more, or a JSON object such as {"zone":"a"}',
+      help: 'published while it leads: key=value, may be repeated, or a JSON object such as {"zone":"a"}',
     },
     metadataOf,
   ),

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 
-/** ` Did you mean "x"?`, or nothing. */
+/** Returns ` Did you mean "x"?`, or the empty string. */
 export function didYouMean(candidate: string | undefined): string {
   return candidate === undefined ? '' : ` Did you mean "${candidate}"?`
 }
 
-/** Adds a suggestion for `RUN` or `--STORE`, for which the parser has none. */
+/** Adds a suggestion for input in the wrong case, such as `RUN` or `--STORE`, for which commander has none. */
 export function withOtherCase(text: string, { commands, options }: Command): string {
   return text.replace(/(?<=unknown (?:command|option) )'([^']+)'\n$/, (quoted, name: string) => {
     const known = [...commands.map((each) => each.name()), ...options.map(({ long }) => long)]

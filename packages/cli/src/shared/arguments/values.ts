@@ -1,4 +1,4 @@
-/** Parsers of the settings of several commands. */
+/** Parsers for the settings of several commands. */
 import { accessSync, constants } from 'node:fs'
 import { resolve } from 'node:path'
 import { isLabel, isName, labelRule, nameRule } from '@tenure/internal/names'
@@ -10,11 +10,11 @@ import type { From } from './settings.ts'
 const largestCount = 2 ** 31 - 1
 
 export function textOf(text: string): string {
-  if (text.trim() === '' || text.length > 1_024) throw new Refusal('must be text of 1 to 1024 characters')
+  if (text.trim() === '' || text.length > 1_024) throw new Refusal('must be a string of 1 to 1024 characters')
   return text
 }
 
-/** What is wrong with it is reported when it is opened, without what may be a password. */
+/** Accepts any text. Opening the store validates the URL, and its message hides a password. */
 export function urlOf(text: string): string {
   if (text.trim() === '') throw new Refusal('must be a URL')
   return text
@@ -29,7 +29,7 @@ export function fileOf(text: string, from: From): string {
   try {
     accessSync(path, constants.R_OK)
   } catch {
-    throw new Refusal('must be a file that can be read')
+    throw new Refusal('must be a readable file')
   }
   return path
 }
@@ -40,25 +40,25 @@ export function countOf(text: string): number {
   throw new Refusal(`must be a whole number from 1 to ${largestCount}`)
 }
 
-/** Terms outgrow counts: after a restored backup many are skipped. */
+/** Parses a term. Terms can exceed the limit of counts, because a restore skips many of them. */
 export function termOf(text: string): number {
   const term = Number(text)
   if (/^\d{1,16}$/.test(text) && term >= 1 && Number.isSafeInteger(term)) return term
   throw new Refusal(`must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
 }
 
-/** An election or an identity, by the rule of the library. */
+/** Parses an election or an identity by the library's rule. */
 export function nameOf(text: string): string {
   if (isName(text)) return text
   throw new Refusal(`must be ${nameRule}`)
 }
 
-/** A namespace of Kubernetes. */
+/** Parses a Kubernetes namespace. */
 export function namespaceOf(text: string): string {
   return labelOf(text, 'the name of a namespace')
 }
 
-/** A cluster; the name becomes a part of holders. */
+/** Parses a cluster name, which becomes a part of holders. */
 export function clusterOf(text: string): string {
   return labelOf(text, 'a name such as "east"')
 }
@@ -68,13 +68,16 @@ function labelOf(text: string, what: string): string {
   throw new Refusal(`must be ${what}: ${labelRule}`)
 }
 
-/** A host as requests name it. */
+/** Parses a host as it appears in requests. */
 export function hostOf(text: string): string {
   if (/^(?:[a-z\d_.-]{1,253}|\[[\da-f:.]{2,45}\])$/i.test(text)) return text.toLowerCase()
-  throw new Refusal('must be a host name or address without a port, an IPv6 address in brackets')
+  throw new Refusal('must be a host name or an IP address without a port, with IPv6 addresses in brackets')
 }
 
-/** One of a few words. They are few enough to guess from a part: `run` for `run-once`, `warning` for `warn`. */
+/**
+ * Returns a parser for one of a few words. There are few enough to guess one from a part: `run` for `run-once`,
+ * `warning` for `warn`.
+ */
 export function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
   return (text) => {
     const found = known.find((each) => each === text)
@@ -85,7 +88,7 @@ export function oneOf<T extends string>(known: readonly T[]): (text: string) => 
   }
 }
 
-/** `key=value`, or a JSON object. */
+/** Parses `key=value` or a JSON object. */
 export function metadataOf(text: string): Metadata {
   const rule = new Refusal('must be key=value or a JSON object, such as zone=a or {"zone":"a"}')
   if (!text.trimStart().startsWith('{')) {

@@ -3,14 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { ask, campaign, linesOf, run, serve, temporaryFolder, tenure } from '../../tenure.ts'
 
 describe('the commands for a service', () => {
-  test('campaign, resign, members and groups answer people in words and tables', async () => {
+  test('campaign, resign, members and groups print sentences and tables', async () => {
     const { url } = await serve(temporaryFolder())
     const say = async (...args: string[]) => {
       const { code, out, error } = await run([...args, '--url', url])
       expect(error).toBe('')
       return `${code} ${out}`
     }
-    expect(await say('groups')).toBe('0 There is no group.\n')
+    expect(await say('groups')).toBe('0 There are no groups.\n')
     expect(await run(['members', 'jobs', '--url', url])).toMatchObject({
       code: 1,
       out: '',
@@ -20,43 +20,43 @@ describe('the commands for a service', () => {
       /^0 a leads jobs in term 1 for \d+\.\ds\.\n$/,
     )
     expect(await say('campaign', 'jobs', '--identity', 'b')).toMatch(
-      /^1 b does not lead jobs: a does, in term 1, for \d+\.\ds unless it is renewed\.\n$/,
+      /^1 b does not lead jobs: a leads it in term 1 for \d+\.\ds unless it renews\.\n$/,
     )
     expect(await say('members', 'jobs')).toMatch(
       /^0 NODE +ROLE +LIVE +LAST HEARD OF +METADATA\na +leader +yes +\S+Z +\{"zone":"x"\}\nb +candidate +yes +\S+Z\n$/,
     )
     expect(await say('groups')).toMatch(/^0 GROUP +LEADER .*\njobs +a +1 +\d+\.\ds +no\n$/)
-    expect(await say('resign', 'jobs', '--identity', 'b')).toMatch(/^1 b does not lead jobs: a does, in term 1, /)
+    expect(await say('resign', 'jobs', '--identity', 'b')).toMatch(/^1 b does not lead jobs: a leads it in term 1 /)
     expect(await say('resign', 'jobs', '--identity', 'a')).toBe('0 a no longer leads jobs: term 1 has ended.\n')
-    expect(await say('resign', 'jobs', '--identity', 'b')).toBe('1 b does not lead jobs: nobody does.\n')
+    expect(await say('resign', 'jobs', '--identity', 'b')).toBe('1 b does not lead jobs: nobody leads it.\n')
     expect(await say('groups')).toMatch(/\njobs +- +1 +- +no\n$/)
   })
 
-  test('whoever leads already from an earlier campaign is told so', async () => {
+  test('campaign reports that the node already leads from an earlier campaign', async () => {
     const { url } = await serve(temporaryFolder())
     const env = { TENURE_URL: url, TENURE_IDENTITY: 'n1' }
     await campaign(url, 'jobs', 'n1')
     const again = await run(['campaign', 'jobs'], { env })
     expect(again).toMatchObject({ code: 1, error: '' })
     expect(again.out).toMatch(
-      /^n1 leads jobs already, in term 1, from an earlier campaign, for \d+\.\ds\. Resign first, or wait\.\n$/,
+      /^n1 already leads jobs in term 1 from an earlier campaign, for another \d+\.\ds\. Resign first, or wait until that lease expires\.\n$/,
     )
     const other = await run(['resign', 'jobs', '--term', '7'], { env })
     expect(other).toMatchObject({ code: 1, out: 'n1 leads jobs in term 1, not in term 7.\n' })
   })
 
-  test('a lease that was given back may be given back again, and each help says what its codes mean', async () => {
+  test('resign succeeds again after the lease was released, and each help explains its exit codes', async () => {
     const { url } = await serve(temporaryFolder())
     await campaign(url, 'jobs', 'a')
     const resign = ['resign', 'jobs', '--url', url, '--identity', 'a']
     expect(await run(resign)).toMatchObject({ code: 0 })
     expect(await run(resign)).toMatchObject({ code: 0 })
     const codes = async (name: string) => /^Exit codes: .*$/m.exec((await run([name, '--help'])).out)?.[0]
-    expect(await codes('resign')).toContain('0 if it was given back, now or before, 1 if it did not lead')
-    expect(await codes('members')).toContain('1 if there is no such group')
+    expect(await codes('resign')).toContain('0 if the lease was released, now or earlier, 1 if this node does not lead')
+    expect(await codes('members')).toContain('1 if there is no such election')
   })
 
-  test('--url and --store are two names of one setting, for every command, as flags and as variables', async () => {
+  test('every command accepts --url and --store for the same setting, as flags and as variables', async () => {
     const { url } = await serve(temporaryFolder())
     await campaign(url, 'jobs', 'a', { lease_ttl_ms: 600_000 })
     const questions = [['members', 'jobs'], ['groups'], ['leader', 'jobs'], ['watch', 'jobs', '--changes', '1']]
@@ -70,7 +70,7 @@ describe('the commands for a service', () => {
       for (const env of [{ TENURE_URL: url }, { TENURE_STORE: url, TENURE_URL: '' }]) {
         expect(await run(question, { env }), question.join(' ')).toMatchObject({ code: 0, error: '' })
       }
-      // A flag counts for more than a variable, whichever of the two names each has.
+      // A flag overrides a variable, whichever of the two names each has.
       for (const [flag, variable] of [
         ['--url', 'TENURE_STORE'],
         ['--store', 'TENURE_URL'],
@@ -83,9 +83,9 @@ describe('the commands for a service', () => {
     const both = await run(['leader', 'jobs', '--url', url, '--store', 'memory:'])
     expect(both).toMatchObject({
       code: 2,
-      error: 'tenure: --store and --url are two names of one setting: give one of them.\n',
+      error: 'tenure: --store and --url are two names for the same setting. Use only one of them.\n',
     })
-    // Where both variables are set, each command goes by its own.
+    // When both variables are set, each command uses its own.
     const env = { TENURE_URL: url, TENURE_STORE: 'memory:' }
     expect(await run(['members', 'jobs'], { env })).toMatchObject({ code: 0 })
     expect(await run(['leader', 'jobs'], { env })).toMatchObject({ code: 1, out: 'Nobody leads "jobs".\n' })
@@ -100,19 +100,19 @@ describe('the commands for a service', () => {
     ['127.0.0.1:7070', 'http://127.0.0.1:7070'],
     ['localhost:7070', 'http://localhost:7070'],
     ['elections.example.com', 'https://elections.example.com'],
-  ])('an address without a scheme, %s, is probably %s', async ([url = '', meant = '']) => {
+  ])('the error for --url %s, which has no scheme, suggests %s', async ([url = '', meant = '']) => {
     const { code, error } = await run(['campaign', 'jobs', '--url', url])
     expect(code).toBe(2)
     expect(error).toContain(`Did you mean "${meant}"?`)
   })
 
-  test('groups says that there may be some which a token does not show', async () => {
+  test('groups mentions that a token may hide some groups', async () => {
     const { url } = await serve(temporaryFolder())
     const { out } = await run(['groups', '--url', url], { env: { TENURE_TOKEN: 'a.b.c' } })
-    expect(out).toBe('There is no group that you may see.\n')
+    expect(out).toBe('There are no groups that you may see.\n')
   })
 
-  test('they print the answers of the HTTP API as they are, as lines of JSON', async () => {
+  test('the commands print the answers of the HTTP API unchanged, as lines of JSON', async () => {
     const { url } = await serve(temporaryFolder())
     const env = { TENURE_URL: url, TENURE_JSON: 'true' }
     const say = async (...args: string[]) => linesOf((await run(args, { env })).out)
@@ -127,7 +127,7 @@ describe('the commands for a service', () => {
     expect(await say('resign', 'jobs')).toMatchObject([{ ok: true, leader: { term: 1 } }])
   })
 
-  test('resign ends the term that runs, whichever one the environment of a command names', async () => {
+  test('resign ends the current term, whatever term the environment of a command names', async () => {
     const { url } = await serve(temporaryFolder())
     await campaign(url, 'jobs', 'a')
     const env = { TENURE_URL: url, TENURE_IDENTITY: 'a', TENURE_TERM: '99' }
@@ -136,10 +136,10 @@ describe('the commands for a service', () => {
       out: 'a no longer leads jobs: term 1 has ended.\n',
     })
     const beyond = await run(['resign', 'jobs', '--term', '4294967296'], { env })
-    expect(beyond).toMatchObject({ code: 1, out: 'a does not lead jobs: nobody does.\n' })
+    expect(beyond).toMatchObject({ code: 1, out: 'a does not lead jobs: nobody leads it.\n' })
   })
 
-  test('campaign waits in line, and its lease counts from a renewal that it sends then', async () => {
+  test('campaign --wait waits in the queue, and counts its lease from a renewal that it sends at the end', async () => {
     const { url } = await serve(temporaryFolder())
     await campaign(url, 'jobs', 'a')
     const waiting = tenure(['campaign', 'jobs', '--url', url, '--identity', 'b', '--wait', '1m', '--json'])
@@ -154,10 +154,10 @@ describe('the commands for a service', () => {
       leader: { version: (answer['leader'] as { version: string }).version },
     })
     const late = await run(['campaign', 'jobs', '--url', url, '--identity', 'c', '--wait', '1ms'])
-    expect(late).toMatchObject({ code: 1, out: expect.stringContaining('c does not lead jobs: b does') as string })
+    expect(late).toMatchObject({ code: 1, out: expect.stringContaining('c does not lead jobs: b leads it') as string })
   })
 
-  test('groups come in pages, and all are printed', async () => {
+  test('groups prints all pages of a listing', async () => {
     const { url } = await serve(temporaryFolder())
     const ids = Array.from({ length: 1_005 }, (_, index) => `g${String(index).padStart(4, '0')}`)
     for (let from = 0; from < ids.length; from += 50) {

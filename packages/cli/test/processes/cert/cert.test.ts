@@ -15,7 +15,7 @@ async function makeIn(folder: string, hosts: string, ...args: string[]) {
   return { cert: read('service.pem'), key: read('service.key') }
 }
 
-test('a certificate is for these names and addresses, for a server only, and can sign no other', async () => {
+test('a certificate is valid for the given names and addresses, is for servers only, and cannot sign others', async () => {
   const folder = temporaryFolder()
   const { cert, key } = await makeIn(folder, 'one.example,10.0.0.7,[2001:db8::17]', '--lifetime', '90d')
   const found = new X509Certificate(cert)
@@ -34,27 +34,27 @@ test('a certificate is for these names and addresses, for a server only, and can
   expect(modes).toEqual(['600', '644'])
 })
 
-test('nothing is overwritten, so that a service keeps its key', async () => {
+test('tenure cert overwrites nothing, so a service keeps its key', async () => {
   const folder = temporaryFolder()
   const { key } = await makeIn(folder, 'localhost')
   const again = await run(['cert', '--host', 'localhost', '--out', folder])
-  expect(again).toMatchObject({ code: 1, error: expect.stringContaining('nothing is ever overwritten') })
+  expect(again).toMatchObject({ code: 1, error: expect.stringContaining('is never overwritten') })
   expect(readFileSync(join(folder, 'service.key'), 'utf8')).toBe(key)
 })
 
 test.each([
   [[], ['--host is missing', '--out is missing']],
-  [['--host', 'a b', '--out', '.'], ['--host must be a host name or address']],
-  [['--host', 'https://one.example', '--out', '.'], ['--host must be a host name or address']],
-  [['--host', 'one.example,', '--out', '.'], ['--host must be a host name or address']],
+  [['--host', 'a b', '--out', '.'], ['--host must be a host name or an IP address']],
+  [['--host', 'https://one.example', '--out', '.'], ['--host must be a host name or an IP address']],
+  [['--host', 'one.example,', '--out', '.'], ['--host must be a host name or an IP address']],
   [['--host', 'one.example', '--out', '.', '--lifetime', '4000d'], ['--lifetime must be from 1m to 3650d']],
-])('tenure cert %j is refused', async (args, messages) => {
+])('tenure cert rejects %j', async (args, messages) => {
   const { code, error } = await run(['cert', ...args], { cwd: temporaryFolder() })
   expect(code).toBe(2)
   for (const message of messages) expect(error).toContain(message)
 })
 
-test('clients that trust an old certificate and a new one in one file reach a service with either', async () => {
+test('clients that trust both the old and the new certificate reach a service with either', async () => {
   const folder = temporaryFolder()
   const old = await makeIn(join(folder, 'old'), '127.0.0.1')
   const next = await makeIn(join(folder, 'new'), '127.0.0.1')

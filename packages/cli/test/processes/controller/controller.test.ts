@@ -9,13 +9,13 @@ test.for([
   [['--cluster', 'a/b', '--store', 'memory:'], /--cluster must be a name/],
   [['--cluster', 'east', '--store', 'memory:', '--namespace', 'No'], /--namespace must be the name of a namespace/],
   [['--cluster', 'east'], /--store is missing/],
-] as const)('tenure controller %j is a wrong command', async ([args, message]) => {
+] as const)('tenure controller rejects %j', async ([args, message]) => {
   const { code, error } = await run(['controller', ...args, '--listen', '127.0.0.1:0'])
   expect(error).toMatch(message)
   expect(code).toBe(2)
 })
 
-test('a kubeconfig that cannot be used is named', async () => {
+test('the error of tenure controller names a kubeconfig that cannot be used', async () => {
   const path = join(temporaryFolder(), 'config')
   writeFileSync(path, 'not: [a kubeconfig')
   const env = { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' }

@@ -16,7 +16,7 @@ function startDemo(folder: string, ...args: string[]) {
   return { child, output }
 }
 
-test('without a terminal the demo shows a take-over for each harm, with rising terms, and ends by itself', async () => {
+test('without a terminal the demo shows a takeover for each fault, with rising terms, and exits', async () => {
   const folder = temporaryFolder()
   const { child, output } = startDemo(folder, '--end-after', '13s', '--harm-every', '500ms')
   const [code] = await once(child, 'close')
@@ -34,15 +34,16 @@ test('without a terminal the demo shows a take-over for each harm, with rising t
   const tookMs = (harm: string) => takeovers.filter(([, how]) => how === harm).map((groups) => Number(groups[6]))
   for (const harm of ['killed', 'paused', 'cut off', 'stopped'])
     expect(tookMs(harm), `${harm}\n${text}`).not.toEqual([])
-  // A death and a release are noticed; a pause or a cut looks like neither, so the lease has to run out. Of each only
-  // the first: after that so many have been harmed that nobody may be there to take over.
+  // Other candidates notice a death and a release at once. A pause and a cut look like neither, so the lease has to
+  // expire. Only the first takeover of each kind is checked: later on, so many candidates have a fault that nobody may
+  // be left to take over.
   for (const harm of ['killed', 'stopped']) expect(tookMs(harm)[0], text).toBeLessThan(leaseDurationMs / 2)
   for (const ms of [...tookMs('paused'), ...tookMs('cut off')]) expect(ms).toBeGreaterThan(leaseDurationMs / 4)
-  expect(text).toMatch(/node-. knows that it lost term \d+ \(expired\)/)
+  expect(text).toMatch(/node-. noticed that it lost term \d+ \(expired\)/)
   expectNothingLeft(folder, pidsIn(text))
 })
 
-test('a demo that is told to end takes its processes and its folder with it', async () => {
+test('the demo removes its processes and its folder when a signal ends it', async () => {
   const folder = temporaryFolder()
   const { child, output } = startDemo(folder)
   await vi.waitFor(() => expect(output.text).toContain('leads term 1'), { timeout: 10_000 })
@@ -52,7 +53,7 @@ test('a demo that is told to end takes its processes and its folder with it', as
   expectNothingLeft(folder, pidsIn(output.text))
 })
 
-test('the demo says how it is called when it is called wrongly', async () => {
+test('the demo prints its usage when it is called with invalid options', async () => {
   const { child, output } = startDemo(temporaryFolder(), '--end-after', 'soon')
   const [code] = await once(child, 'close')
   expect(code).toBe(2)

@@ -7,7 +7,7 @@ import { linesOf, run, serve, temporaryFolder } from '../../tenure.ts'
 
 const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
 
-/** A folder in which `election` is held. */
+/** Creates a folder in which `election` is held. */
 async function holdIn(directory: string, election: string) {
   const store = fileStore({ directory })
   onTestFinished(() => store.close?.())
@@ -23,7 +23,7 @@ function versionOf({ term, version }: LeaseRecord) {
 }
 
 describe('tenure forget', () => {
-  test('removes a released record, and keeps its term', async () => {
+  test('tenure forget removes a released record and keeps its term', async () => {
     const directory = temporaryFolder()
     const { release, store } = await holdIn(directory, 'import')
     await release()
@@ -41,7 +41,7 @@ describe('tenure forget', () => {
     })
   })
 
-  test('removes the highest term too where that is asked for', async () => {
+  test('tenure forget --with-term also removes the highest term', async () => {
     const directory = temporaryFolder()
     await (await holdIn(directory, 'import')).release()
     const url = pathToFileURL(directory).href
@@ -53,7 +53,7 @@ describe('tenure forget', () => {
     expect(readdirSync(directory)).toEqual(['import.json.lock'])
   })
 
-  test('refuses a held election, and leaves it as it is', async () => {
+  test('tenure forget refuses a held election and leaves it unchanged', async () => {
     const directory = temporaryFolder()
     const { store } = await holdIn(directory, 'import')
     const before = await store.read('import', call)
@@ -63,7 +63,7 @@ describe('tenure forget', () => {
     expect(await store.read('import', call)).toEqual(before)
   })
 
-  test('says so where the store cannot forget', async () => {
+  test('tenure forget reports that the store cannot forget', async () => {
     const { url } = await serve(temporaryFolder())
     const answer = await run(['forget', 'import', '--store', url])
     expect(answer).toMatchObject({ code: 1, out: '' })
@@ -71,7 +71,7 @@ describe('tenure forget', () => {
   })
 })
 
-test('tenure doctor leaves nothing but a lock file in a folder', async () => {
+test('tenure doctor leaves only a lock file in a folder', async () => {
   const directory = temporaryFolder()
   const url = pathToFileURL(directory).href
   const { code, error } = await run(['doctor', '--store', url, '--calls', '2'])

@@ -7,7 +7,7 @@ import { linesOf, run, temporaryFolder } from '../../tenure.ts'
 
 const folder = () => join(temporaryFolder(), 'leases')
 
-test('shows what became of jobs that were run in code and by the command, and no other election', async () => {
+test('tenure jobs shows the results of jobs run in code and by the command, and no other election', async () => {
   const directory = folder()
   const store = fileStore({ directory })
   const jobs = createJobs({ store, identity: 'node-17' })
@@ -45,13 +45,13 @@ test('shows what became of jobs that were run in code and by the command, and no
   await store.close?.()
 })
 
-test('shows a finished one-time job and a schedule that no process has anymore as what they are', async () => {
+test('tenure jobs marks a finished one-time job, and a schedule that no process has any more', async () => {
   const directory = folder()
   const store = fileStore({ directory })
   const jobs = createJobs({ store })
   await jobs.once('migrate', () => undefined)
   const call = { signal: new AbortController().signal }
-  // As its last process left it, hours ago.
+  // The state in which its last process left it hours ago.
   const nextRun = new Date(Date.now() - 3_600_000).toISOString()
   const carry = JSON.stringify({ lastRun: '2026-01-01T00:00:00.000Z', nextRun, schedule: 'every hour', runs: [] })
   const lease = { election: 'removed', holder: 'm1', attempt: 'a', leaseDurationMs: 15_000 }
@@ -74,11 +74,11 @@ test('shows a finished one-time job and a schedule that no process has anymore a
   await store.close?.()
 })
 
-test('says that there is none, and what is wrong', async () => {
+test('tenure jobs reports that there are no jobs, and reports records that it cannot read', async () => {
   const directory = folder()
   const empty = await run(['jobs', '--store', `file://${directory}`])
-  expect(empty).toMatchObject({ code: 0, out: 'There is no job.\n' })
-  expect(empty.error).toContain('There is no folder')
+  expect(empty).toMatchObject({ code: 0, out: 'There are no jobs.\n' })
+  expect(empty.error).toContain('does not exist yet')
   expect(await run(['jobs'])).toMatchObject({ code: 2, error: expect.stringContaining('--store is missing') })
   expect(await run(['jobs', '--store', 'http://127.0.0.1:1'])).toMatchObject({ code: 69 })
 })

@@ -8,7 +8,7 @@ import { campaign, linesOf, run, serve, temporaryFolder } from '../../tenure.ts'
 
 const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
 
-/** A lease in a folder, held until the test ends. */
+/** Holds a lease in a folder until the test ends. */
 async function holdIn(directory: string, leaseDurationMs = 60_000) {
   const store = fileStore({ directory })
   onTestFinished(() => store.close?.())
@@ -20,7 +20,7 @@ async function holdIn(directory: string, leaseDurationMs = 60_000) {
 }
 
 describe('tenure leader', () => {
-  test('shows who leads in a folder, for people and for programs', async () => {
+  test('tenure leader shows the leader in a folder, as a table and as JSON', async () => {
     const directory = temporaryFolder()
     const { store, record } = await holdIn(directory)
     const url = pathToFileURL(directory).href
@@ -37,20 +37,20 @@ describe('tenure leader', () => {
     await store.release({ election: 'jobs', holder, attempt, term, version, leaseDurationMs }, call)
     expect(await run(['leader', 'jobs', '--store', url])).toMatchObject({
       code: 1,
-      out: 'Nobody leads "jobs". node-a did last, in term 1.\n',
+      out: 'Nobody leads "jobs". node-a led last, in term 1.\n',
     })
     expect(linesOf((await run(['leader', 'jobs', '--store', url, '--json'])).out)).toEqual([
       { election: 'jobs', leader: null, previousLeader: shown },
     ])
   })
 
-  test('shows who leads in a service, which a token in a file lets in', async () => {
+  test('tenure leader shows the leader in a service that requires a token', async () => {
     const { url } = await serve(temporaryFolder())
     expect(await run(['leader', 'jobs', '--store', url])).toMatchObject({ code: 1, out: 'Nobody leads "jobs".\n' })
     await campaign(url, 'jobs', 'node-b')
     const token = join(temporaryFolder(), 'token')
     writeFileSync(token, 'a.b.c')
-    // Without authentication the service takes any.
+    // A service without authentication accepts any identity.
     const { code, out } = await run(['leader', 'jobs', '--store', url, '--token-file', token, '--json'], {
       env: { TENURE_TOKEN: 'not this one' },
     })
@@ -58,22 +58,22 @@ describe('tenure leader', () => {
     expect(linesOf(out)).toMatchObject([{ election: 'jobs', leader: { holder: 'node-b', term: 1 } }])
   })
 
-  test('says that a lease has run out which nobody renewed', async () => {
+  test('tenure leader shows that a lease expired because nobody renewed it', async () => {
     const directory = temporaryFolder()
     const { store, record } = await holdIn(directory, 100)
     const ended = record.renewedAt + record.leaseDurationMs
     await expect.poll(() => Date.now() > ended).toBe(true)
     const { code, out } = await run(['leader', 'jobs', '--store', pathToFileURL(directory).href])
-    expect({ code, out }).toEqual({ code: 1, out: 'Nobody leads "jobs". node-a did last, in term 1.\n' })
+    expect({ code, out }).toEqual({ code: 1, out: 'Nobody leads "jobs". node-a led last, in term 1.\n' })
     await store.close?.()
   })
 })
 
 describe('tenure groups', () => {
-  test('lists the elections of a folder, for people and for programs, and names what cannot be read', async () => {
+  test('tenure groups lists the elections of a folder, as a table and as JSON, and reports unreadable records', async () => {
     const directory = temporaryFolder()
     const url = pathToFileURL(directory).href
-    expect(await run(['groups', '--store', url])).toEqual({ code: 0, out: 'There is no election.\n', error: '' })
+    expect(await run(['groups', '--store', url])).toEqual({ code: 0, out: 'There are no elections.\n', error: '' })
     const { store, record } = await holdIn(directory)
     const other = await store.acquire({ ...claimOf(record), election: 'Odd name/ü', attempt: 'a.2' }, call)
     if (!other.ok) throw new Error('It was refused.')
@@ -94,8 +94,8 @@ describe('tenure groups', () => {
     ])
   })
 
-  test('of a store that nobody has used is empty, and one that cannot be asked is an error', async () => {
-    expect(await run(['groups', '--store', 'memory:'])).toMatchObject({ code: 0, out: 'There is no election.\n' })
+  test('tenure groups prints nothing for an unused store, and fails when the store is unavailable', async () => {
+    expect(await run(['groups', '--store', 'memory:'])).toMatchObject({ code: 0, out: 'There are no elections.\n' })
     expect(await run(['groups', '--store', 'http://127.0.0.1:1'])).toMatchObject({ code: 69, out: '' })
   })
 })

@@ -1,4 +1,4 @@
-/** `tenure page`: what a browser asks of it, and who gets no answer. */
+/** `tenure page`: what it answers to a browser, and whom it refuses. */
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -37,7 +37,7 @@ async function scene() {
   }
 }
 
-test('the elections of a store are listed, searched and shown, whatever their names', async () => {
+test('tenure page lists, searches and shows the elections of a store, whatever their names', async () => {
   const { json, lead } = await scene()
   const names = ['alpha', 'beta, with <b>', 'übung/7']
   for (const name of names) await lead(name, `node of ${name}`)
@@ -61,7 +61,7 @@ test('the elections of a store are listed, searched and shown, whatever their na
   expect(await json('/v1/replicas')).toMatchObject({ storage: { kind: 'file', healthy: true }, replicas: null })
 })
 
-test('a stream tells how elections stand, and what becomes of them, which is kept for the next page', async () => {
+test('a stream of tenure page sends the state and the changes of elections, and keeps the changes for the next page', async () => {
   const { get, json, lead } = await scene()
   const leader = await lead('one, two', 'a')
   const list = encodeURIComponent('one, two')
@@ -94,7 +94,7 @@ test('a stream tells how elections stand, and what becomes of them, which is kep
   void reading
 })
 
-test('nobody reads without the secret, under another name, or anything but the page; and nothing is written', async () => {
+test('tenure page refuses requests without the secret, under another host name, or to other routes, and never writes', async () => {
   const { origin, token, get } = await scene()
   const page = await fetch(`${origin}/`, { headers: { accept: 'text/html' } })
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")
@@ -104,7 +104,7 @@ test('nobody reads without the secret, under another name, or anything but the p
       expect((await get(path, { authorization })).status, path).toBe(401)
     }
   }
-  // A web page whose name leads to this machine (DNS rebinding) is refused even the page.
+  // A web page whose name resolves to this machine (DNS rebinding) does not even get the page.
   for (const host of ['evil.example', 'localhost.evil.example', `evil.example:${new URL(origin).port}`]) {
     const sent = request(`${origin}/v1/groups`, { headers: { host, authorization: `Bearer ${token}` } }).end()
     const [response] = (await once(sent, 'response')) as [IncomingMessage]
@@ -120,10 +120,10 @@ test('nobody reads without the secret, under another name, or anything but the p
   }
 })
 
-test('it shows nothing beyond this machine, and says at once when a store cannot be asked', async () => {
+test('tenure page refuses other than loopback addresses, and fails at once when the store is unavailable', async () => {
   const open = tenure(['page', '--store', 'memory:', '--listen', ':7080'])
   expect(await open.ended).toBe(2)
-  expect(open.output.error).toContain('--listen must be an address of this machine alone')
+  expect(open.output.error).toContain('--listen must be a loopback address')
   const gone = tenure(['page', '--store', 'http://127.0.0.1:1'])
   expect(await gone.ended).toBe(69)
 })

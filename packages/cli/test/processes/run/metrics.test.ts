@@ -3,16 +3,16 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { scene, type Wrapper } from '../../run/scene.ts'
 
-/** Where a run shows its metrics. */
+/** Waits for the address of a run's metrics. */
 function shownBy({ output }: Wrapper): Promise<string> {
-  const found = () => /shows metrics on (\S+)/.exec(output.error)?.[1]
+  const found = () => /metrics are at (\S+)/.exec(output.error)?.[1]
   return vi.waitUntil(found, { timeout: 20_000, interval: 20 })
 }
 
 const text = async (url: string) => (await fetch(url)).text()
 const patience = { timeout: 20_000, interval: 20 }
 
-test('a run shows who leads, the term and its calls, on this machine alone', async () => {
+test('tenure run serves the leader, the term and its calls as metrics, on loopback only', async () => {
   const on = scene()
   const first = on.work(['--ttl', '4s', '--metrics', '0'])
   const url = await shownBy(first)
@@ -35,7 +35,7 @@ test('a run shows who leads, the term and its calls, on this machine alone', asy
   expect(await text(other)).toContain('\ntenure_term{election="jobs"} 2\n')
 })
 
-test('scrapers that hang cost a run neither its lease nor its end, and others are answered', async () => {
+test('scrapers that hang neither cost a run its lease nor delay its end, and others get answers', async () => {
   const on = scene()
   const one = on.work(['--ttl', '3s', '--metrics', '0'])
   const url = await shownBy(one)
@@ -44,7 +44,7 @@ test('scrapers that hang cost a run neither its lease nor its end, and others ar
     const socket = connect(port, '127.0.0.1').on('error', () => {})
     onTestFinished(() => void socket.destroy())
     socket.pause()
-    // One third sends nothing, one third half of a request, the rest asks and never reads.
+    // One third sends nothing, one third sends half of a request, and the rest sends a request and never reads.
     if (index % 3 === 1) socket.write('GET /metrics HTTP/1.1\r\nhost: localhost\r\nx: ')
     if (index % 3 === 2) socket.write('GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(500))
     return socket
@@ -60,7 +60,7 @@ test('scrapers that hang cost a run neither its lease nor its end, and others ar
   await Promise.all(open.map((socket) => once(socket.resume(), 'close')))
 })
 
-test('a port that is taken is reported before anything runs', async () => {
+test('a port that is in use is reported before anything runs', async () => {
   const taken = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void taken.close())
   await once(taken, 'listening')
@@ -68,16 +68,16 @@ test('a port that is taken is reported before anything runs', async () => {
   const { ended, output } = scene().run(['--metrics', String(port), '--once', '--', 'sh', '-c', 'echo ran'])
   expect(await ended).toBe(69)
   expect(output.error).toContain(
-    `cannot listen on 127.0.0.1:${port}: another program listens there. Choose another port with --metrics`,
+    `cannot listen on 127.0.0.1:${port}: another program is listening there. Choose another port with --metrics`,
   )
   expect(output.out).toBe('')
 })
 
-test('the command does not get the address, so that it may be tenure again', async () => {
+test('the command does not inherit TENURE_METRICS, so that it can be tenure again', async () => {
   const { ended, output } = scene().run(['--once', '--', 'sh', '-c', 'echo "[$TENURE_METRICS]"'], {
     env: { TENURE_METRICS: '127.0.0.1:0' },
   })
   expect(await ended).toBe(0)
   expect(output.out).toBe('[]\n')
-  expect(output.error).toContain('shows metrics on http://127.0.0.1:')
+  expect(output.error).toContain('metrics are at http://127.0.0.1:')
 })

@@ -13,8 +13,8 @@ import { program, serve, temporaryFolder, tenure } from '../../tenure.ts'
 const sh = (script: string) => ['--', 'sh', '-c', script]
 const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('tenure-run-'))
 
-describe('what the command is given', () => {
-  test('the term, the election, the identity and a file that tells of the lease', async () => {
+describe('what the command gets', () => {
+  test('the command gets the term, the election, the identity and a file that describes the lease', async () => {
     const on = scene()
     const script = 'echo $TENURE_TERM $TENURE_ELECTION $TENURE_IDENTITY; cat $TENURE_FENCE_FILE'
     const { ended, output } = on.run(['--once', '--identity', 'node-17', ...sh(script)])
@@ -30,7 +30,7 @@ describe('what the command is given', () => {
     expect(Math.abs(writtenAtMs - Date.now())).toBeLessThan(60_000)
   })
 
-  test('and others see its metadata while it leads', async () => {
+  test('other candidates see the metadata of the leader', async () => {
     const on = scene()
     const { ended, output } = on.run(
       ['--metadata', 'zone=az-a', '--once', ...sh(`'${process.execPath}' '${program}' leader jobs --json`)],
@@ -43,13 +43,13 @@ describe('what the command is given', () => {
     expect(large.output.error).toMatch(/^tenure: --metadata .*must be a plain JSON object of at most \d+ bytes/)
   })
 
-  test('an identity with the name of the host and the id of the process, if nobody chose one', async () => {
+  test('the default identity contains the host name and the process id', async () => {
     const { child, ended, output } = scene().run(['--once', ...sh('echo $TENURE_IDENTITY')])
     expect(await ended).toBe(0)
     expect(output.out.startsWith(`${hostname()}-${child.pid}-`)).toBe(true)
   })
 
-  test('that file is replaced at each renewal, and goes with the run', async () => {
+  test('TENURE_FENCE_FILE is replaced at each renewal and removed after the run', async () => {
     const on = scene()
     const script = `echo $TENURE_FENCE_FILE; while :; do cat $TENURE_FENCE_FILE >> ${on.file}; sleep 0.05; done`
     const { child, ended, output } = on.run(['--ttl', '4s', ...sh(script)])
@@ -63,7 +63,7 @@ describe('what the command is given', () => {
     expect(folders()).not.toContain(folder)
   })
 
-  test('a folder for it that is there, although temporary ones were swept away while it waited', async () => {
+  test('the folder of TENURE_FENCE_FILE exists even when temporary folders were removed while tenure waited', async () => {
     const on = scene()
     const temporary = temporaryFolder()
     const first = on.work(['--identity', 'first'])
@@ -77,7 +77,7 @@ describe('what the command is given', () => {
     expect(readdirSync(temporary)).toEqual([])
   })
 
-  test('our streams: 100 MB in and out again, intact', async () => {
+  test('the command shares our streams: 100 MB pass through unchanged', async () => {
     const { store } = scene()
     const args = [program, 'run', 'jobs', '--store', store, '--once', '--', 'cat']
     const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -99,8 +99,8 @@ describe('what the command is given', () => {
     expect(got.digest('hex')).toBe(sent.digest('hex'))
   })
 
-  test('streams that block, although tenure tells something meanwhile', async () => {
-    // Non-blocking output makes programs fail with EAGAIN as soon as a pipe is full.
+  test('the streams of the command stay blocking while tenure reports something', async () => {
+    // With non-blocking output, programs fail with EAGAIN as soon as a pipe is full.
     const { store } = scene()
     const script = 'head -c 10000000 /dev/zero'
     const args = [program, 'run', 'jobs', '--store', store, '--ttl', '10s', '--once', ...sh(script)]
@@ -122,11 +122,11 @@ describe('the exit code', () => {
     ['its own', 'exit 42', 42],
     ['128 + n after signal n', 'kill -9 $$', 137],
     ['128 + n after its own SIGTERM', 'kill -15 $$', 143],
-  ])('is %s', async (_, script, code) => {
+  ])('the exit code is %s', async (_, script, code) => {
     expect(await scene().run(['--restart', 'never', ...sh(script)]).ended).toBe(code)
   })
 
-  test('is 127 for a command that is not there, whatever the rules for restarts', async () => {
+  test('the exit code is 127 when the command is not found, whatever the restart policy', async () => {
     const { ended, output } = scene().run(['--', 'no-such-command'])
     expect(await ended).toBe(127)
     expect(output).toMatchObject({
@@ -136,7 +136,7 @@ describe('the exit code', () => {
     expect(output.error).not.toContain('ENOENT')
   })
 
-  test('is 126 for one that cannot be executed', async () => {
+  test('the exit code is 126 when the command cannot be executed', async () => {
     const on = scene()
     writeFileSync(on.file, 'true', { mode: 0o600 })
     const { ended, output } = on.run(['--', on.file])
@@ -144,7 +144,7 @@ describe('the exit code', () => {
     expect(output.error).toContain(`permission denied: ${on.file}`)
   })
 
-  test('is 75 if leadership was lost with --once', async () => {
+  test('the exit code is 75 when leadership is lost with --once', async () => {
     const data = temporaryFolder()
     const served = await serve(data)
     const on = scene(served.url)
@@ -157,15 +157,15 @@ describe('the exit code', () => {
     expect(output.error).toContain('was not renewed in time')
   })
 
-  test('is 69 if nothing answers', async () => {
+  test('the exit code is 69 when the store does not answer', async () => {
     const on = scene('http://127.0.0.1:9')
     const { ended, output } = on.work(['--ttl', '1s', '--store-timeout', '1s'])
     expect(await ended).toBe(69)
-    expect(output.error).toMatch(/never answered.*ECONNREFUSED/)
+    expect(output.error).toMatch(/has not answered within.*ECONNREFUSED/)
     expect(on.lines()).toEqual([])
   })
 
-  test('is 69 at once if no waiting would help', async () => {
+  test('the exit code is 69 at once when retrying cannot help', async () => {
     const on = scene()
     mkdirSync(join(on.folder, 'leases'))
     writeFileSync(join(on.folder, 'leases/jobs.json'), 'no record')
@@ -175,14 +175,14 @@ describe('the exit code', () => {
   })
 })
 
-describe('what is refused before anything is started, with exit code 2', () => {
+describe('what tenure run rejects with exit code 2 before it starts anything', () => {
   const url = 'file:///nowhere'
   test.each([
     ['no store', ['jobs', '--', 'true'], /--store is missing/],
-    ['no command', ['jobs', '--store', url], /COMMAND is missing after --/],
-    ['no command after --', ['jobs', '--store', url, '--'], /COMMAND is missing after --/],
-    ['no election', ['--store', url, '--', 'echo', 'hi'], /ELECTION is missing before --/],
-    ['a command without --', ['jobs', '--store', url, 'echo', 'hi'], /the command must come after --.*-- echo hi/],
+    ['no command', ['jobs', '--store', url], /COMMAND is missing\. Put it after --/],
+    ['no command after --', ['jobs', '--store', url, '--'], /COMMAND is missing\. Put it after --/],
+    ['no election', ['--store', url, '--', 'echo', 'hi'], /ELECTION is missing\. Put it before --/],
+    ['a command without --', ['jobs', '--store', url, 'echo', 'hi'], /The command must come after --.*-- echo hi/],
     ['half a command before --', ['jobs', 'echo', '--store', url, '--', 'hi'], /"echo" is before --/],
     ['a zone without times', ['jobs', '--store', url, '--timezone', 'UTC', '--', 'true'], /--timezone.*--every/],
     ['missed times without times', ['jobs', '--store', url, '--missed', 'skip', '--', 'true'], /--missed.*--every/],
@@ -192,14 +192,18 @@ describe('what is refused before anything is started, with exit code 2', () => {
     ['too long a grace', ['jobs', '--store', url, '--grace', '4s', '--', 'true'], /--grace 3s or less, or --ttl 20s/],
     ['too short a lease', ['jobs', '--store', url, '--ttl', '400ms', '--', 'true'], /266ms.*80ms.*100ms.*446ms.*392ms/],
     ['a name of an election', ['a\nb', '--store', url, '--', 'true'], /ELECTION must be/],
-    ['rules that contradict', ['jobs', '--store', url, '--once', '--restart', 'always', '--', 'true'], /--once ends/],
+    ['rules that contradict', ['jobs', '--store', url, '--once', '--restart', 'always', '--', 'true'], /--once exits/],
     ['an unknown rule', ['jobs', '--store', url, '--restart', 'allways', '--', 'true'], /"always"/],
     ['a limit without a job', ['jobs', '--store', url, '--max-runtime', '1s', '--', 'true'], /--max-runtime.*--every/],
-    ['two schedules', ['jobs', '--store', url, '--every', '@hourly', '--at-most-once-per', '1h', '--', 'a'], /one/],
+    [
+      'two schedules',
+      ['jobs', '--store', url, '--every', '@hourly', '--at-most-once-per', '1h', '--', 'a'],
+      /exclusive/,
+    ],
     ['no cron', ['jobs', '--store', url, '--every', '61 * * * *', '--', 'true'], /--every must be.*minute: 61/],
     ['a time that never comes', ['jobs', '--store', url, '--every', '0 0 31 2 *', '--', 'true'], /some day/],
     ['no zone', ['jobs', '--store', url, '--every', '@daily', '--timezone', 'Mars', '--', 'true'], /--timezone must/],
-  ])('%s', async (_, args, message) => {
+  ])('tenure run rejects %s', async (_, args, message) => {
     const { ended, output } = tenure(['run', ...args])
     expect(await ended).toBe(2)
     expect(output.out).toBe('')
@@ -208,7 +212,7 @@ describe('what is refused before anything is started, with exit code 2', () => {
 })
 
 describe('when the command exits', () => {
-  test('the lease is released at once, and the next one leads', async () => {
+  test('the lease is released as soon as the command exits, and the next machine leads', async () => {
     const on = scene()
     const first = on.work(['--ttl', '60s', '--restart', 'never'], ['--exit', '3', '--after', '300'])
     await on.wrote('begin')
@@ -218,48 +222,46 @@ describe('when the command exits', () => {
     expect(expectNoOverlap(on.lines())).toEqual([1, 2])
   })
 
-  test('it is started again by default, after pauses that grow, each time in a new term', async () => {
+  test('the command is restarted by default, after growing delays, each time in a new term', async () => {
     const on = scene()
     const { output } = on.work(['--restart-delay', '100ms'], ['--exit', '0'])
     await on.wrote('begin', 4)
     expect(expectNoOverlap(on.lines()).slice(0, 4)).toEqual([1, 2, 3, 4])
-    expect([...output.error.matchAll(/again in (\w+)/g)].map(([, delay]) => delay).slice(0, 3)).toEqual([
-      '100ms',
-      '200ms',
-      '400ms',
-    ])
+    expect(
+      [...output.error.matchAll(/restarting the command in (\w+)/g)].map(([, delay]) => delay).slice(0, 3),
+    ).toEqual(['100ms', '200ms', '400ms'])
   })
 
-  test('with --hold it stays in its term', async () => {
+  test('with --hold the command is restarted in the same term', async () => {
     const on = scene()
     on.work(['--restart-delay', '50ms', '--hold'], ['--exit', '1'])
     await vi.waitUntil(() => on.lines().filter(({ what }) => what === 'begin').length >= 3, { timeout: 20_000 })
     expect(new Set(on.lines().map(({ term }) => term))).toEqual(new Set([1]))
   })
 
-  test('with --hold a signal during the pause ends it with 0', async () => {
+  test('with --hold a signal during the restart delay ends tenure with 0', async () => {
     const { child, ended, output } = scene().work(['--restart-delay', '1m', '--hold'], ['--exit', '3'])
-    await vi.waitUntil(() => output.error.includes('starts it again'), { timeout: 20_000 })
+    await vi.waitUntil(() => output.error.includes('restarting the command'), { timeout: 20_000 })
     child.kill('SIGTERM')
     expect(await ended).toBe(0)
   })
 
-  test('a file for the command that cannot be written is told once, and not taken for a trouble of the store', async () => {
+  test('a failed write of TENURE_FENCE_FILE is reported once, and not as a problem of the store', async () => {
     const on = scene()
     const temporary = temporaryFolder()
     const { output } = on.work(['--ttl', '4s'], [], { env: { TMPDIR: temporary } })
     await on.wrote('begin')
     rmSync(temporary, { recursive: true })
-    const told = 'The file for the command cannot be written'
+    const told = 'Cannot write TENURE_FENCE_FILE'
     await vi.waitUntil(() => output.error.includes(told), { timeout: 20_000 })
     const renewals = new Set<string>()
     const record = join(on.folder, 'leases/jobs.json')
     await vi.waitUntil(() => renewals.add(readFileSync(record, 'utf8')).size > 3, { timeout: 20_000, interval: 10 })
     expect(output.error.split(told)).toHaveLength(2)
-    expect(output.error).not.toMatch(/The file for the command.*\n.*the store answers again/)
+    expect(output.error).not.toMatch(/Cannot write TENURE_FENCE_FILE.*\n.*the store answers again/)
   })
 
-  test('with --quiet it tells only what goes wrong', async () => {
+  test('with --quiet only problems are reported', async () => {
     const on = scene()
     const good = on.work(['--quiet', '--once'], ['--exit', '0'])
     expect([await good.ended, good.output.error]).toEqual([0, ''])
@@ -267,12 +269,12 @@ describe('when the command exits', () => {
     expect([await bad.ended, bad.output.error]).toEqual([3, 'tenure: the command exited with 3\n'])
   })
 
-  test('with --hold and nothing more to do the lease is kept until it is told to stop', async () => {
+  test('with --hold the lease is kept until tenure is stopped, even when the command is not restarted', async () => {
     const on = scene()
     const { child, ended, output } = on.work(['--hold', '--restart', 'never', '--ttl', '3s'], ['--exit', '7'])
     await vi.waitUntil(() => output.error.includes('exited with 7'), { timeout: 20_000 })
     const other = on.work(['--ttl', '3s'])
-    await vi.waitUntil(() => other.output.error.includes('waits'), { timeout: 20_000 })
+    await vi.waitUntil(() => other.output.error.includes('waiting'), { timeout: 20_000 })
     await new Promise((resolve) => setTimeout(resolve, 4_000))
     expect(new Set(on.lines().map(({ term }) => term))).toEqual(new Set([1]))
     child.kill('SIGTERM')
@@ -280,17 +282,17 @@ describe('when the command exits', () => {
     await on.wrote('begin', 2)
   })
 
-  test('with --once it is not tried again, whatever its exit code: a deploy that fails used to hang', async () => {
+  test('with --once a failed command is not retried, so a failing deploy does not hang', async () => {
     const on = scene()
     const { ended, output } = on.run(['--once', ...sh(`echo x >> ${on.file}; exit 3`)])
     expect(await ended).toBe(3)
     expect(readFileSync(on.file, 'utf8')).toBe('x\n')
-    expect(output.error).not.toContain('again')
+    expect(output.error).not.toContain('restarting')
     const killed = on.run(['--once', ...sh('kill -9 $$')])
     expect(await killed.ended).toBe(137)
   })
 
-  test('with --once and --restart on-failure it is tried again until it succeeds', async () => {
+  test('with --once and --restart on-failure the command is retried until it succeeds', async () => {
     const on = scene()
     const script = `echo x >> ${on.file}; test $(wc -l < ${on.file}) = 3`
     const { ended } = on.run(['--once', '--restart', 'on-failure', '--restart-delay', '50ms', ...sh(script)])
@@ -298,7 +300,7 @@ describe('when the command exits', () => {
     expect(readFileSync(on.file, 'utf8')).toBe('x\nx\nx\n')
   })
 
-  test('what it leaves behind is ended before anybody else leads', async () => {
+  test('processes that the command leaves behind end before another machine leads', async () => {
     const on = scene()
     const first = on.work(
       ['--ttl', '15s', '--grace', '600ms', '--restart', 'never'],
@@ -326,16 +328,19 @@ describe('a signal to tenure', () => {
   }
   const heard = (on: Scene) => on.lines().flatMap(({ what }) => (what.startsWith('SIG') ? [what] : []))
 
-  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s reaches the command once, and ends both', async (name) => {
-    const { on, child, ended } = await working()
-    child.kill(name)
-    expect(await ended).toBe({ SIGTERM: 143, SIGINT: 130, SIGHUP: 129 }[name])
-    expect(heard(on)).toEqual([name])
-    const next = on.work(['--ttl', '60s', '--once'], ['--exit', '0'])
-    expect(await next.ended).toBe(0)
-  })
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    '%s to tenure reaches the command once and ends both',
+    async (name) => {
+      const { on, child, ended } = await working()
+      child.kill(name)
+      expect(await ended).toBe({ SIGTERM: 143, SIGINT: 130, SIGHUP: 129 }[name])
+      expect(heard(on)).toEqual([name])
+      const next = on.work(['--ttl', '60s', '--once'], ['--exit', '0'])
+      expect(await next.ended).toBe(0)
+    },
+  )
 
-  test('a command that takes its time keeps its lease meanwhile', async () => {
+  test('a command that drains slowly keeps its lease meanwhile', async () => {
     const { on, child, ended } = await working(['--slow', '4500'], ['--ttl', '3s'])
     child.kill('SIGTERM')
     await on.wrote('SIGTERM')
@@ -346,7 +351,7 @@ describe('a signal to tenure', () => {
     expect(expectNoOverlap(on.lines())).toEqual([1, 2])
   })
 
-  test('the second one kills', async () => {
+  test('a second signal kills the command', async () => {
     const { on, pid, child, ended } = await working(['--stubborn'])
     child.kill('SIGTERM')
     await on.wrote('SIGTERM')
@@ -357,7 +362,7 @@ describe('a signal to tenure', () => {
     expect(heard(on)).toEqual(['SIGTERM'])
   })
 
-  test('two at once count as one, as npx passes on what the terminal sent to both', async () => {
+  test('two signals at once count as one, because npx forwards what the terminal sent to both', async () => {
     const { on, child, ended } = await working(['--slow', '500'])
     child.kill('SIGINT')
     child.kill('SIGINT')
@@ -365,46 +370,48 @@ describe('a signal to tenure', () => {
     expect(heard(on)).toEqual(['SIGINT'])
   })
 
-  test('a stubborn command is killed after the drain timeout', async () => {
+  test('a command that ignores SIGTERM is killed after the drain timeout', async () => {
     const { child, ended } = await working(['--stubborn'], ['--drain-timeout', '300ms'])
     child.kill('SIGTERM')
     expect(await ended).toBe(137)
   })
 
-  test('what it does about the command is told', async () => {
+  test('tenure reports that it waits for the command, and that it kills it', async () => {
     const { child, ended, output } = await working(['--stubborn'], ['--drain-timeout', '1m'])
     child.kill('SIGTERM')
-    await vi.waitUntil(() => output.error.includes('got SIGTERM: the command has 1m to end'), { timeout: 20_000 })
+    await vi.waitUntil(() => output.error.includes('got SIGTERM: the command has 1m to exit'), { timeout: 20_000 })
     await new Promise((resolve) => setTimeout(resolve, 300))
     child.kill('SIGTERM')
     expect(await ended).toBe(137)
-    expect(output.error).toContain('got SIGTERM again: kills the command')
+    expect(output.error).toContain('got SIGTERM again: killing the command')
   })
 
-  test('while it waits for its turn ends it with 0', async () => {
+  test('SIGTERM ends a standby with 0', async () => {
     const { on } = await working()
     const standby = on.work([])
-    await vi.waitUntil(() => standby.output.error.includes('waits'), { timeout: 20_000 })
+    await vi.waitUntil(() => standby.output.error.includes('waiting'), { timeout: 20_000 })
     standby.child.kill('SIGTERM')
     expect(await standby.ended).toBe(0)
   })
 
-  test('one that waits for another of its own name says so', async () => {
+  test('a standby reports that the leader has the same identity', async () => {
     const on = scene()
     on.work(['--identity', 'twin'])
     await on.wrote('begin')
     const { output } = on.work(['--identity', 'twin'])
-    await vi.waitUntil(() => /twin leads "jobs".*Give each its own --identity/.test(output.error), { timeout: 20_000 })
+    await vi.waitUntil(() => /twin leads "jobs".*Give each process its own --identity/.test(output.error), {
+      timeout: 20_000,
+    })
   })
 
   test.each([
     ['--once', 'SIGTERM', 143],
     ['--once', 'SIGINT', 130],
     ['--at-most-once-per=1h', 'SIGTERM', 143],
-  ] as const)('while it waits with %s is no success: %s', async (task, name, code) => {
+  ] as const)('a standby with %s does not exit with 0 after %s', async (task, name, code) => {
     const { on } = await working()
     const standby = on.work([task])
-    await vi.waitUntil(() => standby.output.error.includes('waits'), { timeout: 20_000 })
+    await vi.waitUntil(() => standby.output.error.includes('waiting'), { timeout: 20_000 })
     standby.child.kill(name)
     expect(await standby.ended).toBe(code)
   })
@@ -412,14 +419,14 @@ describe('a signal to tenure', () => {
   test.each([
     ['SIGTERM', 0],
     ['SIGINT', 130],
-  ] as const)('%s between two times of a schedule', async (name, code) => {
+  ] as const)('%s between two scheduled times ends tenure with %d', async (name, code) => {
     const { child, ended, output } = scene().work(['--every', '0 0 1 1 *'])
     await vi.waitUntil(() => output.error.includes('the next run is at'), { timeout: 20_000 })
     child.kill(name)
     expect(await ended).toBe(code)
   })
 
-  test('a second one that is SIGHUP does not kill', async () => {
+  test('a second signal that is SIGHUP does not kill the command', async () => {
     const { on, child, ended } = await working(['--slow', '1000'])
     child.kill('SIGHUP')
     await on.wrote('SIGHUP')
@@ -428,7 +435,7 @@ describe('a signal to tenure', () => {
     expect(await ended).toBe(0)
   })
 
-  test.each(['SIGUSR1', 'SIGUSR2'] as const)('%s to the supervisor means nothing', async (name) => {
+  test.each(['SIGUSR1', 'SIGUSR2'] as const)('the supervisor ignores %s', async (name) => {
     const { on, child, pid, supervisor, ended } = await working()
     signal(supervisor(), name)
     const count = on.lines().length
@@ -438,15 +445,18 @@ describe('a signal to tenure', () => {
     expect(await ended).toBe(143)
   })
 
-  test.each(['SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const)('%s is passed on, and nothing else happens', async (name) => {
-    const { on, pid, child } = await working()
-    child.kill(name)
-    await on.wrote(name)
-    expect(runs(pid)).toBe(true)
-    expect(heard(on)).toEqual([name])
-  })
+  test.each(['SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const)(
+    '%s is forwarded to the command, and nothing else happens',
+    async (name) => {
+      const { on, pid, child } = await working()
+      child.kill(name)
+      await on.wrote(name)
+      expect(runs(pid)).toBe(true)
+      expect(heard(on)).toEqual([name])
+    },
+  )
 
-  test('SIGTERM to all processes of a unit, as a service manager sends it, ends them in good order', async () => {
+  test('SIGTERM to all processes of a unit, as a service manager sends it, ends them gracefully', async () => {
     const { on, pid, child, supervisor, ended } = await working(['--slow', '300'])
     const parent = supervisor()
     for (const each of [parent, pid, child.pid ?? 0]) signal(each, 'SIGTERM')
@@ -455,7 +465,7 @@ describe('a signal to tenure', () => {
     expect(await on.work(['--once', '--ttl', '60s'], ['--exit', '0']).ended).toBe(0)
   })
 
-  test('SIGTSTP stops the command too, SIGCONT lets both go on', async () => {
+  test('SIGTSTP also stops the command, and SIGCONT continues both', async () => {
     const { on, child, pid } = await working()
     child.kill('SIGTSTP')
     await vi.waitUntil(() => stateOf(pid) === 'T' && stateOf(child.pid ?? 0) === 'T', { timeout: 10_000 })

@@ -8,7 +8,7 @@ import { ask, campaign, serve, temporaryFolder, tenure, type Served } from '../.
 const tokenBy = (key: KeyObject, more: Record<string, unknown> = {}) =>
   signed({ alg: 'ES256' }, claimsOf('a', { tenure: { groups: ['*'] }, ...more }), key)
 
-/** A file with a key, and the flags that name it. */
+/** Writes a key to a file, and returns the flags that name it. */
 function keysIn(folder: string) {
   const file = join(folder, 'keys.pem')
   const write = (key: KeyObject) => writeFileSync(file, key.export({ type: 'spki', format: 'pem' }))
@@ -36,7 +36,7 @@ async function finish({ child, ended, output }: Served): Promise<string> {
 test.each([
   ['JSON', []],
   ['text', ['--no-json']],
-])('as %s, no token and no metadata ever appear, also at the level trace', async (_kind, args) => {
+])('a log as %s contains no token and no metadata, even at level trace', async (_kind, args) => {
   const folder = temporaryFolder()
   const { flags, privateKey } = keysIn(folder)
   const address = '127.0.0.1:0'
@@ -74,7 +74,7 @@ test.each([
   expect(said).not.toContain(secret)
 })
 
-test('each term that begins or ends has a line, and renewals have none', async () => {
+test('the service logs each start and end of a term, and no renewals', async () => {
   const served = await serve(temporaryFolder(), ['--log-level', 'trace'])
   const { url, lines } = served
   await campaign(url, 'jobs', 'a')
@@ -91,7 +91,7 @@ test('each term that begins or ends has a line, and renewals have none', async (
   expect(lines().length).toBeLessThan(10)
 })
 
-test('who is refused is told with the name of the request, and a flood of them is not', async () => {
+test('serve logs a refused request with its request id and rate-limits these log lines', async () => {
   const { served, privateKey } = await serveWithKeys()
   const { url, lines } = served
   const forged = bearer(tokenBy(ecKeys().privateKey))
@@ -117,10 +117,10 @@ test('who is refused is told with the name of the request, and a flood of them i
   expect(refused.length).toBe(20)
 })
 
-test('for people a line has a time, a level, what happened, and the rest as key=value', async () => {
+test('a log line for people has a time, a level, a message, and the fields as key=value', async () => {
   const folder = temporaryFolder()
   const { output, child, ended } = tenure(['serve', '--data', folder, '--listen', '127.0.0.1:0'])
-  const url = await vi.waitUntil(() => /listens url=(\S+)/.exec(output.error)?.[1], { timeout: 20_000 })
+  const url = await vi.waitUntil(() => /is listening url=(\S+)/.exec(output.error)?.[1], { timeout: 20_000 })
   await campaign(url, 'jobs', 'a node')
   child.kill('SIGTERM')
   await ended
@@ -128,7 +128,7 @@ test('for people a line has a time, a level, what happened, and the rest as key=
   for (const line of output.error.trim().split('\n')) expect(line).toMatch(/^\S+Z (INFO|WARN) {2}\S/)
 })
 
-test('SIGHUP reads keys again, and what cannot be read leaves all as it was', async () => {
+test('SIGHUP reloads keys, and a file that cannot be read leaves everything unchanged', async () => {
   const { served, privateKey, file, write } = await serveWithKeys()
   const { url, child, lines } = served
   const path = `${url}/v1/groups/jobs/leader`
@@ -137,12 +137,12 @@ test('SIGHUP reads keys again, and what cannot be read leaves all as it was', as
   expect([await status(privateKey), await status(next.privateKey)]).toEqual([200, 401])
   write(next.publicKey)
   child.kill('SIGHUP')
-  await vi.waitUntil(() => lines().some(({ msg }) => msg === 'keys, certificates and rights were read again'))
+  await vi.waitUntil(() => lines().some(({ msg }) => msg === 'reloaded keys, certificates and rights'))
   expect([await status(privateKey), await status(next.privateKey)]).toEqual([401, 200])
   writeFileSync(file, 'no key')
   child.kill('SIGHUP')
   const told = await vi.waitUntil(() => lines().find(({ level }) => level === 'error'))
-  expect(told).toMatchObject({ msg: 'keys, certificates and rights stay as they were' })
+  expect(told).toMatchObject({ msg: 'cannot reload keys, certificates and rights; the old ones stay in use' })
   expect(JSON.stringify(told)).toContain('keysFile')
   expect(await status(next.privateKey)).toBe(200)
 })

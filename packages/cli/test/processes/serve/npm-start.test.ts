@@ -5,7 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { childrenOf, runs, signal } from '../../run/scene.ts'
 import { temporaryFolder } from '../../tenure.ts'
 
-/** A process with its children and theirs. */
+/** Returns a process with its children and theirs. */
 function family(pid: number): number[] {
   return [pid, ...childrenOf(pid).flatMap((child) => family(child))]
 }
@@ -22,7 +22,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => (said += text))
     }
-    // Of the process: the streams stay open for as long as anybody who inherited them runs.
+    // Wait for the exit of the process, because its streams stay open while any process that inherited them runs.
     const exited = once(child, 'exit')
     await vi.waitUntil(() => /curl http:\S+\/watch/.test(said), { timeout: 25_000 })
     const all = family(child.pid ?? 0)
@@ -31,7 +31,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     child.kill(name)
     await exited
     expect(all.filter((pid) => runs(pid))).toEqual([])
-    // What it said last may be read after its end.
+    // Its last output may arrive after its exit.
     await expect.poll(() => said, { timeout: 10_000 }).toContain('stopped')
     await expect(fetch(/http:\/\/[\d.:]+/.exec(said)?.[0] ?? '')).rejects.toThrow('fetch failed')
   },

@@ -10,13 +10,13 @@ import { ask, campaign, program, serve, temporaryFolder, tenure } from '../../te
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../../../../..')
 
-test('the three lines of curl that npm start prints work as they stand, in this order', async () => {
+test('the three curl commands that npm start prints work as they are, in this order', async () => {
   const folder = temporaryFolder()
-  // What comes after the build, which the tests have done.
+  // Skip the build, which the tests have already done.
   const child = spawn('npm', ['start', '--ignore-scripts', '--', '--data', folder, '--listen', '127.0.0.1:0'], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    // npm leaves it to the group to end what it started.
+    // npm ends its children only by signaling the process group.
     detached: true,
   })
   onTestFinished(async () => {
@@ -44,20 +44,20 @@ test('the three lines of curl that npm start prints work as they stand, in this 
   ])
 })
 
-test('nothing but what was asked for goes to standard output', async () => {
+test('tenure serve prints only its welcome to standard output', async () => {
   const { output, child, ended } = await serve(temporaryFolder())
   child.kill('SIGTERM')
   await ended
   expect(output.out).toBe('')
 })
 
-test('where the calls would need more, a welcome does not show them', async () => {
+test('the welcome omits the curl commands when they would not work as they are', async () => {
   const { output } = await serve(temporaryFolder(), ['--welcome', '--explicit-groups'])
   await vi.waitUntil(() => output.out.includes('\n'), { timeout: 10_000 })
-  expect(output.out).toMatch(/^Tenure serves elections on http:.*\n$/)
+  expect(output.out).toMatch(/^Tenure is serving elections on http:.*\n$/)
 })
 
-test('flags, environment and file reach the service', async () => {
+test('settings from flags, environment and file reach the service', async () => {
   const folder = temporaryFolder()
   const config = join(folder, 'tenure.json')
   writeFileSync(config, JSON.stringify({ minTtl: '2s', maxTtl: '20s', explicitGroups: true }))
@@ -71,7 +71,7 @@ test('flags, environment and file reach the service', async () => {
   })
 })
 
-test('a second process on one data directory says so, and exits with 69', async () => {
+test('a second process on the same data directory fails with 69 and says why', async () => {
   const folder = temporaryFolder()
   const first = await serve(folder)
   const second = tenure(['serve', '--data', folder, '--listen', '127.0.0.1:0'])
@@ -80,7 +80,7 @@ test('a second process on one data directory says so, and exits with 69', async 
   expect(await campaign(first.url, 'jobs', 'a')).toMatchObject({ body: { is_leader: true } })
 })
 
-test('an address that is taken is told, with exit code 69, and leaves the data free', async () => {
+test('an address that is in use fails with 69 and leaves the data directory free', async () => {
   const folder = temporaryFolder()
   const server = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
@@ -88,11 +88,11 @@ test('an address that is taken is told, with exit code 69, and leaves the data f
   const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
   const { ended, output } = tenure(['serve', '--data', folder, '--listen', address])
   expect(await ended).toBe(69)
-  expect(output.error).toContain(`cannot listen on ${address}: another program listens there.`)
+  expect(output.error).toContain(`cannot listen on ${address}: another program is listening there.`)
   await serve(folder)
 })
 
-test('a data directory that cannot be made is told, with exit code 69', async () => {
+test('a data directory that cannot be created fails with 69', async () => {
   const file = join(temporaryFolder(), 'file')
   writeFileSync(file, '')
   const { ended, output } = tenure(['serve', '--data', join(file, 'data'), '--listen', '127.0.0.1:0'])
@@ -100,7 +100,7 @@ test('a data directory that cannot be made is told, with exit code 69', async ()
   expect(output.error).toMatch(/^tenure: The data directory .*file\/data cannot be used: .*ENOTDIR/)
 })
 
-test('keys that are none are told by the name of their flag, with exit code 2', async () => {
+test('invalid keys fail with 2, and the message names the flag', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'keys.json'), '{}')
   const keys = ['--jwt-keys', 'keys.json', '--jwt-issuer', 'us', '--jwt-audience', 'tenure']
@@ -109,18 +109,20 @@ test('keys that are none are told by the name of their flag, with exit code 2', 
   expect(output.error).toMatch(/^tenure: --jwt-keys: it must be a JWKS/)
 })
 
-test('without authentication it says so when it starts', async () => {
+test('tenure serve warns at its start when authentication is off', async () => {
   const { lines } = await serve(temporaryFolder())
-  await vi.waitUntil(() => lines().some(({ level, msg }) => level === 'warn' && /no authentication/.test(String(msg))))
+  await vi.waitUntil(() =>
+    lines().some(({ level, msg }) => level === 'warn' && /authentication is off/.test(String(msg))),
+  )
 })
 
-test.each(['127.0.0.1:0', '[::1]:0', 'localhost:0'])('it listens on %s', async (address) => {
+test.each(['127.0.0.1:0', '[::1]:0', 'localhost:0'])('tenure serve listens on %s', async (address) => {
   const { url } = await serve(temporaryFolder(), ['--listen', address])
   expect(await ask(`${url}/readyz`)).toMatchObject({ status: 200 })
 })
 
-test('help is shown in not much more time than Node itself needs to start', () => {
-  // Time of the processor, which a busy machine does not stretch as it does time on the wall.
+test('help takes little longer than the start of Node itself', () => {
+  // CPU time, which a busy machine does not stretch as it does wall-clock time.
   const cpuSeconds = (args: string) => {
     const times = execFileSync('sh', ['-c', `for i in 1 2 3 4 5 6; do "$NODE" ${args} >/dev/null; done; times`], {
       env: { ...process.env, NODE: process.execPath, PROGRAM: program },

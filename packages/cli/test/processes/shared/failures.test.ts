@@ -18,7 +18,7 @@ async function listening(server: Server): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-describe('what is wrong is told with exit code 2, before anything connects', () => {
+describe('invalid usage is reported with exit code 2 before anything connects', () => {
   test.for([
     [['leader', 'jobs', '--stroe', 'x'], /unknown option '--stroe'\n\(Did you mean --store\?\)/],
     [['campain', 'jobs'], /unknown command 'campain'\n\(Did you mean campaign\?\)/],
@@ -65,7 +65,7 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     [['serve', '--log-level', 'warning'], /--log-level must be one of .* Did you mean "warn"\?/],
     [['groups'], /--store is missing, and TENURE_STORE is not set/],
     [['members', 'jobs', '--url', 'file:///leases'], /--url must be the address of an election service/],
-    [['groups', '--url', 'http://HOST', '--ca-file', 'no.pem'], /--ca-file must be a file that can be read/],
+    [['groups', '--url', 'http://HOST', '--ca-file', 'no.pem'], /--ca-file must be a readable file/],
     [['resign', 'jobs', '--url', 'http://HOST', '--term', 'one'], /--term must be a whole number/],
     [['campaign', 'jobs', '--url', 'http://HOST', '--identity', ''], /--identity must be text/],
     [
@@ -79,7 +79,7 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     ],
     [['leader', 'jobs', '--store', ' '], /--store must be a URL/],
     [['sidecar', 'jobs', '--store', 'http://HOST', '--timeout', '5s'], /unknown option '--timeout'/],
-  ] as const)('%j', async ([args, message]) => {
+  ] as const)('tenure rejects %j', async ([args, message]) => {
     let connections = 0
     const host = await listening(createServer((socket) => void ((connections += 1), socket.destroy())))
     const filled = args.map((arg) => arg.replace('HOST', host))
@@ -100,14 +100,14 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     ['0 0 0 1 JANN *', /its field 5 \(JANN\) is not understood/],
     ['@dayly', /must be one of @.*, or a cron expression of five fields.* Did you mean "@daily"\?/],
     ['@reboot', /must be one of @.*, or a cron expression of five fields/],
-  ] as const)('--every %j', async ([every, message]) => {
+  ] as const)('the error for --every %j says what is wrong', async ([every, message]) => {
     const { code, error } = await run(['run', 'jobs', '--store', 'memory:', '--every', every, '--', 'true'])
     expect(error).toMatch(message)
     expect(error).not.toMatch(/seven|entry|parts|some day/)
     expect(code).toBe(2)
   })
 
-  test('a token in the environment that no header could carry', async () => {
+  test('a token that cannot be sent in a header is rejected', async () => {
     const options = { env: { TENURE_TOKEN: 'hunter2\nhunter2' } }
     const { code, error } = await run(['leader', 'jobs', '--store', 'http://127.0.0.1:1'], options)
     expect({ code, error }).toEqual({
@@ -116,7 +116,7 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
     })
   })
 
-  test('a token over a network in the clear', async () => {
+  test('a token is not sent over a network without TLS', async () => {
     const options = { env: { TENURE_TOKEN: 'hunter2' } }
     const { code, error } = await run(['leader', 'jobs', '--store', 'http://elections.example.com'], options)
     expect({ code, error }).toEqual({
@@ -127,35 +127,35 @@ describe('what is wrong is told with exit code 2, before anything connects', () 
   })
 })
 
-describe('why a store cannot be asked: what happened, to what, and what to do', () => {
+describe('a failed call is reported with what happened, to what, and what to do', () => {
   const ask = async (store: string, args: string[] = [], env: Record<string, string> = {}) => {
     const { code, out, error } = await run(['leader', 'jobs', '--store', store, ...args], { env })
     expect({ code, out }).toEqual({ code: 69, out: '' })
     return error
   }
 
-  test('nothing listens there', async () => {
+  test('the error says that nothing is listening at the address', async () => {
     const server = createServer()
     const host = await listening(server)
     server.close()
     await once(server, 'close')
     expect(await ask(`http://${host}`)).toBe(
-      `tenure: The election service at http://${host} cannot be reached: connect ECONNREFUSED ${host}. Nothing listens there: start it, or correct the host or the port.\n`,
+      `tenure: The election service at http://${host} cannot be reached: connect ECONNREFUSED ${host}. Nothing is listening there. Start the server, or correct the host or the port.\n`,
     )
   })
 
-  test('nobody knows the name', async () => {
+  test('the error says that the host name cannot be resolved', async () => {
     expect(await ask('https://elections.invalid')).toMatch(
-      /at https:\/\/elections\.invalid cannot be reached: getaddrinfo (ENOTFOUND|EAI_AGAIN) .*(correct it|try again), or check /,
+      /at https:\/\/elections\.invalid cannot be reached: getaddrinfo (ENOTFOUND|EAI_AGAIN) .*(Correct it|Try again), or check /,
     )
   })
 
-  test('it does not answer', async () => {
+  test('the error says that the store does not answer', async () => {
     const host = await listening(createServer(() => {}))
     expect(await ask(`http://${host}`, ['--timeout', '200ms'])).toMatch(/ answered .*within 200 ?ms\..*--timeout/)
   })
 
-  test('it does not answer who campaigns, whose patience follows from the lease', async () => {
+  test('the error of a candidate whose store does not answer comes after a timeout that follows from the lease', async () => {
     const host = await listening(createServer(() => {}))
     const { child, output, ended } = tenure(['run', 'jobs', '--store', `http://${host}`, '--ttl', '1s', '--', 'true'])
     await expect.poll(() => output.error, { timeout: 20_000 }).toMatch(/did not answer/)
@@ -164,7 +164,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     expect(output.error).not.toContain('--timeout')
   })
 
-  test('its certificate is not trusted, is for another name, or has run out', async () => {
+  test('the error says that the certificate is untrusted, for another name, or expired', async () => {
     const folder = temporaryFolder()
     const served = async (certificate: { cert: string; key: string }, name: string) => {
       const [cert, key] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)]
@@ -174,41 +174,45 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
       return { url, cert }
     }
     const good = await served(makeCertificate(), 'good')
-    expect(await ask(good.url)).toMatch(/self-signed certificate.*not trusted here\. Name the authority with --ca-file/)
+    expect(await ask(good.url)).toMatch(
+      /self-signed certificate.*not trusted here\. Name the CA certificate with --ca-file/,
+    )
     const { code } = await run(['leader', 'jobs', '--store', good.url, '--ca-file', good.cert])
     expect(code).toBe(1)
-    expect(await ask(good.url.replace('https', 'http'))).toMatch(/The other side hung up: is it https: instead/)
+    expect(await ask(good.url.replace('https', 'http'))).toMatch(
+      /The server closed the connection\. Does it expect TLS/,
+    )
     expect(await ask(good.url.replace('https', 'redis'))).toMatch(/rediss:/)
     const other = await served(makeCertificate({ names: ['elections.example.com'] }), 'other')
-    expect(await ask(other.url, ['--ca-file', other.cert])).toMatch(/for another name: call it by that name/)
+    expect(await ask(other.url, ['--ca-file', other.cert])).toMatch(/for another name\. Use that name in the URL/)
     const old = await served(makeCertificate({ endsMs: Date.now() - 60_000 }), 'old')
     expect(await ask(old.url, ['--ca-file', old.cert])).toMatch(/Its certificate has expired/)
   })
 
-  test('it does not speak TLS', async () => {
+  test('the error says that the server does not use TLS', async () => {
     const { url } = await serve(temporaryFolder())
-    expect(await ask(url.replace('http', 'https'))).toMatch(/is it http: instead of https:/)
+    expect(await ask(url.replace('http', 'https'))).toMatch(/Should it be http: instead of https:/)
   })
 
-  test('it is something else than an election service', async () => {
+  test('the error says that the server is not an election service', async () => {
     const host = await listening(createHttpServer((_, response) => response.end('<html>')))
     expect(await ask(`http://${host}`)).toContain(`The election service at http://${host} sent a malformed response`)
   })
 
-  test('it does not know who asks, and the token stands nowhere', async () => {
+  test('the error says that the caller is not authenticated, and contains no token', async () => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'keys.json'), JSON.stringify(jwkOf(ecKeys().publicKey)))
     const jwt = ['--jwt-keys', join(folder, 'keys.json'), '--jwt-issuer', issuer, '--jwt-audience', audience]
     const { url, output } = await serve(join(folder, 'data'), jwt)
     expect(await ask(url)).toMatch(
-      /could not authenticate the caller \(401\)\..*Give one with --token-file, TENURE_TOKEN or --cert/,
+      /could not authenticate the caller \(401\)\..*Authenticate with --token-file, TENURE_TOKEN or --cert/,
     )
     const error = await ask(url, [], { TENURE_TOKEN: 'hunter2.hunter2.hunter2' })
     expect(error).toMatch(/could not authenticate the caller \(401\)/)
     expect(error + output.error).not.toContain('hunter2')
   })
 
-  test('the token names another node than --identity does', async () => {
+  test('the error says that the token is for another node than --identity', async () => {
     const folder = temporaryFolder()
     const { publicKey, privateKey } = ecKeys()
     writeFileSync(join(folder, 'keys.json'), JSON.stringify(jwkOf(publicKey)))
@@ -218,7 +222,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     const args = ['--url', url, '--identity', 'vm', '--token-file', join(folder, 'token')]
     const { code, error } = await run(['campaign', 'payments-eu', ...args])
     expect(error).toMatch(
-      /speaks for another node than "vm"\. Choose --identity as the token or the certificate names this node\.\n$/,
+      /speaks for another node than "vm"\. Set --identity to the node that the token or the certificate names\.\n$/,
     )
     expect(code).toBe(69)
   })
@@ -227,7 +231,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     ['', /^tenure: --token-file \S+token is empty\.\n$/],
     ['hunter2 hunter2\n', /^tenure: The token in \S+token contains spaces, line breaks or non-ASCII characters\.\n$/],
     ['hunter2\nhunter2\n', /^tenure: The token in \S+token contains spaces, line breaks or non-ASCII characters\.\n$/],
-  ] as const)('a file with %j instead of a token', async ([text, message]) => {
+  ] as const)('the error for a token file with %j says what is wrong', async ([text, message]) => {
     const file = join(temporaryFolder(), 'token')
     writeFileSync(file, text, { mode: 0o600 })
     const error = await ask('http://127.0.0.1:1', ['--token-file', file])
@@ -235,13 +239,13 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     expect(error).not.toContain('hunter2')
   })
 
-  test('a folder instead of a token', async () => {
+  test('the error says that the token file is a folder', async () => {
     expect(await ask('http://127.0.0.1:1', ['--token-file', temporaryFolder()])).toMatch(
       /^tenure: --token-file \S+ cannot be read: EISDIR: .*\.\n$/,
     )
   })
 
-  test('a folder that may not be used', async () => {
+  test('the error says that the folder may not be used', async () => {
     const file = join(temporaryFolder(), 'file')
     writeFileSync(file, '')
     expect(await ask(pathToFileURL(join(file, 'leases')).href)).toMatch(
@@ -249,14 +253,14 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     )
   })
 
-  test('there is no kubeconfig', async () => {
+  test('the error says that there is no kubeconfig', async () => {
     const env = { KUBECONFIG: join(temporaryFolder(), 'none'), KUBERNETES_SERVICE_HOST: '' }
     expect(await ask('kubernetes://jobs', [], env)).toMatch(
-      /^tenure: The kubeconfig .*none does not exist\. Set KUBECONFIG to the path of one\.\n$/,
+      /^tenure: The kubeconfig .*none does not exist\. Set KUBECONFIG to the path of a kubeconfig\.\n$/,
     )
   })
 
-  test('the current context of a kubeconfig is not there', async () => {
+  test('the error says that the current context of the kubeconfig does not exist', async () => {
     const path = join(temporaryFolder(), 'config')
     writeFileSync(path, 'current-context: b\ncontexts:\n- name: c\n  context: {}\n')
     expect(await ask('kubernetes://jobs', [], { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' })).toBe(
@@ -264,7 +268,7 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
     )
   })
 
-  test('a kubeconfig has what is not read here', async () => {
+  test('the error says that the kubeconfig uses an unsupported feature', async () => {
     const path = join(temporaryFolder(), 'config')
     writeFileSync(
       path,
@@ -276,13 +280,13 @@ describe('why a store cannot be asked: what happened, to what, and what to do', 
       ].join('\n'),
     )
     expect(await ask('kubernetes://jobs', [], { KUBECONFIG: path, KUBERNETES_SERVICE_HOST: '' })).toMatch(
-      /has "exec", which is not supported here\. Use a kubeconfig without it, with a token or a client certificate\.\n$/,
+      /has "exec", which is not supported here\. Use a kubeconfig with a token or a client certificate instead\.\n$/,
     )
   })
 })
 
-test('a package that a store needs and that is not installed is named, with how to install it', () => {
-  // As it would be installed without its optional dependency.
+test('the error names a missing package that a store needs, and how to install it', () => {
+  // Copies the command as it would be installed without its optional dependency.
   const folder = temporaryFolder()
   const packages = join(import.meta.dirname, '../../../..')
   const modules = join(folder, 'node_modules')
@@ -304,7 +308,7 @@ test('a package that a store needs and that is not installed is named, with how 
   expect(status).toBe(69)
 })
 
-test('no command but serve loads what the service needs', async () => {
+test('only serve loads the dependencies of the service', async () => {
   const { child, ended } = tenure(['leader', 'jobs', '--store', 'memory:'], { env: { NODE_DEBUG: 'esm' } })
   let loaded = ''
   child.stderr?.on('data', (text: string) => (loaded += text))
@@ -313,15 +317,15 @@ test('no command but serve loads what the service needs', async () => {
   expect(loaded).not.toMatch(/fastify|lmdb|stores\/(kubernetes|file|service)\.js/)
 })
 
-test('a password on the command line is warned of, and not shown; in the environment it is not', async () => {
+test('a password on the command line causes a warning that does not show it, and one in the environment does not', async () => {
   const urls = {
     shown: ['postgres://me:hunter2@127.0.0.1:1/app', 'redis://127.0.0.1:1/0?sentinel=x&sentinelPassword=hunter2'],
     plain: ['postgres://me@127.0.0.1:1/app', 'file:///nowhere'],
   }
-  const warning = 'can be read by every user of this machine'
+  const warning = 'Every user of this machine can read the password in'
   for (const url of urls.shown) {
     const { error } = await run(['leader', 'jobs', '--store', url, '--timeout', '1s'])
-    expect(error).toContain(`The password in --store ${warning}`)
+    expect(error).toContain(`${warning} --store`)
     expect(error).not.toContain('hunter2')
     const quiet = await run(['leader', 'jobs', '--timeout', '1s'], { env: { TENURE_STORE: url } })
     expect(quiet.error).not.toContain(warning)

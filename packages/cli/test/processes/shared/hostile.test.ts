@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { linesOf, program, run, temporaryFolder, tenure } from '../../tenure.ts'
 import { strange } from '../../strange-service.ts'
 
-// What would set a title, clear the screen, color and turn what follows, as eight bits and as seven.
+// Sequences that set a title, clear the screen, change the color and reverse the text, in their 8-bit and 7-bit forms.
 const escapes = '\u001b]0;title\u0007\u001b[2J\u009b31m\u202e'
 // oxlint-disable-next-line no-control-regex
 const unprintable = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/
@@ -27,7 +27,7 @@ function leader(more: object = {}) {
   }
 }
 
-describe('what others wrote does nothing to a terminal', () => {
+describe('text from others does not control the terminal', () => {
   const led = () => strange((_, answer) => answer({ is_leader: false, leader: leader(), highest_term: 3 }))
 
   test.for([
@@ -35,39 +35,42 @@ describe('what others wrote does nothing to a terminal', () => {
     [['leader', 'jobs', '--json', '--store']],
     [['campaign', 'jobs', '--url']],
     [['doctor', '--store']],
-  ])('%j', async ([args = []]) => {
+  ])('%j prints text from others without control characters', async ([args = []]) => {
     const { out, error } = await run([...args, await led()])
     expect(`${out}${error}`).toContain('title')
     expect(`${out}${error}`).not.toMatch(unprintable)
   })
 
-  test('nor who led last', async () => {
+  test('the name of the last leader does not control the terminal', async () => {
     const url = await strange((_, answer) => answer({ leader: null, previous_leader: leader(), highest_term: 3 }))
     const { out } = await run(['leader', 'jobs', '--store', url])
-    expect(out).toMatch(/^Nobody leads "jobs"\. x.*title.* did last, in term 3\.\n$/)
+    expect(out).toMatch(/^Nobody leads "jobs"\. x.*title.* led last, in term 3\.\n$/)
     expect(out).not.toMatch(unprintable)
   })
 
-  test('nor a leader that tenure run waits for', async () => {
+  test('the name of a leader that tenure run waits for does not control the terminal', async () => {
     const { child, output, ended } = tenure(['run', 'jobs', '--store', await led(), '--', 'true'])
-    await expect.poll(() => output.error, { timeout: 20_000 }).toContain('waits')
+    await expect.poll(() => output.error, { timeout: 20_000 }).toContain('waiting')
     child.kill()
     await ended
     expect(output.error).toContain('title')
     expect(output.error).not.toMatch(unprintable)
   })
 
-  test('and JSON has it all the same', async () => {
+  test('JSON output contains the text of others, escaped', async () => {
     const { out } = await run(['leader', 'jobs', '--json', '--store', await led()])
     expect(linesOf(out)).toMatchObject([{ leader: { holder: `x${escapes}`, metadata: { note: escapes } } }])
   })
 })
 
-describe('answers that make no sense end a command with 69', () => {
-  test('pages without end', async () => {
+describe('malformed answers end a command with 69', () => {
+  test('a listing that repeats a page ends with 69', async () => {
     const url = await strange((_, answer) => answer({ groups: [], next: 'again' }))
     const { code, error } = await run(['groups', '--url', url, '--json'])
-    expect({ code, error }).toMatchObject({ code: 69, error: expect.stringContaining('have no end') as string })
+    expect({ code, error }).toMatchObject({
+      code: 69,
+      error: expect.stringContaining('repeats the same page') as string,
+    })
   })
 
   test.for([
@@ -75,21 +78,21 @@ describe('answers that make no sense end a command with 69', () => {
     [['groups'], { groups: [{ group_id: 'jobs', leader: 'x' }] }],
     [['campaign', 'jobs'], { is_leader: true, leader: { node_id: 'x', term: 'one', lease_remaining_ms: 1 } }],
     [['resign', 'jobs', '--term', '1'], { ok: false, current_leader: 7 }],
-  ] as const)('%j', async ([args, body]) => {
+  ] as const)('%j ends with 69 after the malformed answer %j', async ([args, body]) => {
     const { code, out, error } = await run([...args, '--url', await strange((_, answer) => answer(body))])
     expect({ code, out }).toEqual({ code: 69, out: '' })
-    expect(error).toMatch(/^tenure: The answer of the service is not understood: .*\.\n$/)
+    expect(error).toMatch(/^tenure: The service sent a malformed answer: .*\.\n$/)
   })
 })
 
-test('what is left of a lease is what the service says, whatever its time of day is', async () => {
+test('the remaining lease time is the one that the service reports, whatever its time of day', async () => {
   const hourAgo = { node_id: 'a', acquired_at_ms: Date.now() - 3_600_000, renewed_at_ms: Date.now() - 3_600_000 }
   const url = await strange((_, answer) => answer({ leader: leader(hourAgo), highest_term: 3 }))
   const { out } = await run(['leader', 'jobs', '--store', url, '--json'])
   expect(linesOf(out)).toMatchObject([{ leader: { holder: 'a', remainingMs: 9_000 } }])
 })
 
-test('a service that lets nobody wait in line is not asked without end', async () => {
+test('campaign --wait does not flood a service that never lets it wait', async () => {
   let asked = 0
   const url = await strange((_, answer) => {
     asked += 1
@@ -99,7 +102,7 @@ test('a service that lets nobody wait in line is not asked without end', async (
   expect(asked).toBeLessThanOrEqual(3)
 })
 
-describe('who asked is gone', () => {
+describe('when the reader of the output is gone', () => {
   const commands = [
     [['--help'], 0],
     [['completion', 'bash'], 0],
@@ -107,14 +110,14 @@ describe('who asked is gone', () => {
     [['doctor', '--store', 'FOLDER', '--calls', '1'], 0],
   ] as const
 
-  test.for(commands)('%j ends as it would have', async ([args, code]) => {
+  test.for(commands)('%j ends as usual when its reader is gone', async ([args, code]) => {
     const folder = pathToFileURL(temporaryFolder()).href
     const { child, ended, output } = tenure(args.map((arg) => arg.replace('FOLDER', folder)))
     child.stdout?.destroy()
     expect({ code: await ended, error: output.error }).toEqual({ code, error: '' })
   })
 
-  test.runIf(process.platform === 'linux').for(commands)('%j says that a disk is full', async ([args]) => {
+  test.runIf(process.platform === 'linux').for(commands)('%j reports a full disk', async ([args]) => {
     const folder = pathToFileURL(temporaryFolder()).href
     const words = [program, ...args.map((arg) => arg.replace('FOLDER', folder))]
     const child = spawn(process.execPath, words, { stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'] })
@@ -122,6 +125,6 @@ describe('who asked is gone', () => {
     child.stderr?.setEncoding('utf8').on('data', (text: string) => (error += text))
     const [code] = (await once(child, 'close')) as [number]
     expect(code).toBe(1)
-    expect(error).toMatch(/^tenure: Standard output cannot be written: .*ENOSPC.*\n$/)
+    expect(error).toMatch(/^tenure: Cannot write to standard output: .*ENOSPC.*\n$/)
   })
 })

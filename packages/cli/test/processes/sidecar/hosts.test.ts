@@ -1,4 +1,4 @@
-/** A web page whose name leads to this machine (DNS rebinding) reads nothing from a sidecar. */
+/** A web page whose name resolves to this machine (DNS rebinding) cannot read from a sidecar. */
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers'
 import { expect, test, vi } from 'vitest'
 import { linesOf, tenure } from '../../tenure.ts'
 
-/** The port of a sidecar that answers. */
+/** Starts a sidecar and returns its port once it answers. */
 async function sidecar(listen: string, ...more: string[]): Promise<number> {
   const { output } = tenure(['sidecar', 'jobs', '--store', 'memory:', '--listen', listen, '--json', ...more])
   const started = () => linesOf(output.error).find(({ url }) => url !== undefined)
@@ -21,7 +21,7 @@ async function ask(port: number, host: string, address = '127.0.0.1'): Promise<{
   return { status: response.statusCode ?? 0, body: JSON.parse(await text(response)) as object }
 }
 
-test('it answers to localhost, its address and names that were allowed, with or without a port, and to no other', async () => {
+test('a sidecar accepts only localhost, its address and allowed host names, with or without a port', async () => {
   const port = await sidecar('127.0.0.1:0', '--allowed-host', 'leader.internal', '--allowed-host', '[fd00::7]')
   const names = ['localhost', 'LOCALHOST', '127.0.0.1', '[::1]', 'leader.internal', 'Leader.Internal', '[fd00::7]']
   for (const host of names.flatMap((name) => [name, `${name}:${port}`, `${name}:80`])) {
@@ -36,7 +36,7 @@ test('it answers to localhost, its address and names that were allowed, with or 
   }
 })
 
-test('where it listens on every address, each of them may be called, and no name', async () => {
+test('a sidecar on every address accepts each of its addresses, but no other name', async () => {
   const port = await sidecar('0.0.0.0:0')
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
   const addresses = all.filter(({ family }) => family === 'IPv4').map(({ address }) => address)
@@ -47,7 +47,7 @@ test('where it listens on every address, each of them may be called, and no name
   }
 })
 
-test('where it listens on loopback, a kubelet that calls another address of the pod does not reach it', async () => {
+test('a sidecar on loopback is not reachable by a kubelet that calls another address of the pod', async () => {
   const port = await sidecar('127.0.0.1:0')
   expect((await ask(port, 'localhost')).status).toBe(200)
   await expect(ask(port, '127.0.0.2', '127.0.0.2')).rejects.toThrow('ECONNREFUSED')
@@ -55,7 +55,7 @@ test('where it listens on loopback, a kubelet that calls another address of the 
   expect((await ask(open, '127.0.0.2', '127.0.0.2')).status).toBe(200)
 })
 
-test('a health check that speaks HTTP/1.0 needs to name no host', async () => {
+test('a health check with HTTP/1.0 does not need to send a host', async () => {
   const port = await sidecar('127.0.0.1:0')
   const socket = connect(port, '127.0.0.1')
   socket.write('GET /healthz HTTP/1.0\r\n\r\n')

@@ -13,7 +13,7 @@ interface Sidecar extends Spawned {
   ask(path: string): Promise<Answer>
 }
 
-/** Runs a sidecar until it answers. */
+/** Starts a sidecar and waits until it answers. */
 async function sidecar(store: string, identity: string, ...more: string[]): Promise<Sidecar> {
   const args = ['sidecar', 'jobs', '--store', store, '--listen', '127.0.0.1:0', '--json', '--identity', identity]
   const spawned = tenure([...args, ...more])
@@ -26,7 +26,7 @@ async function sidecar(store: string, identity: string, ...more: string[]): Prom
 const leads = (one: Sidecar) => expect.poll(async () => (await one.ask('/is-leader')).status, patience).toBe(200)
 const patience = { timeout: 20_000, interval: 20 }
 
-/** The status of an answer on a Unix socket. */
+/** Returns the status of an answer on a Unix socket. */
 async function statusOn(socketPath: string, path: string): Promise<number | undefined> {
   const [answer] = (await once(get({ socketPath, path, agent: false }), 'response')) as [IncomingMessage]
   answer.resume()
@@ -47,7 +47,7 @@ const held = {
 }
 
 describe('tenure sidecar', () => {
-  test('answers whether it leads, who does, and that it is well; the next one takes over', async () => {
+  test('a sidecar answers whether it leads, who leads and that it is healthy, and the next one takes over', async () => {
     const store = pathToFileURL(temporaryFolder()).href
     const first = await sidecar(store, 'pod-a', '--ttl', '3s', '--metadata', 'ip=10.0.0.1')
     await leads(first)
@@ -85,7 +85,7 @@ describe('tenure sidecar', () => {
   })
 
   test.skipIf(process.platform === 'win32')(
-    'answers on a Unix socket for its own user alone, and replaces one that a killed sidecar left behind',
+    'a sidecar answers its own user on a Unix socket, and replaces one that a killed sidecar left behind',
     async () => {
       const store = pathToFileURL(temporaryFolder()).href
       const path = join(temporaryFolder(), 'jobs.sock')
@@ -96,7 +96,7 @@ describe('tenure sidecar', () => {
       const beside = run(['sidecar', 'other', '--store', store, '--listen', `unix:${path}`])
       expect(await beside).toMatchObject({
         code: 69,
-        error: expect.stringContaining('another program listens there') as string,
+        error: expect.stringContaining('another program is listening there') as string,
       })
       expect(await statusOn(path, '/healthz')).toBe(200)
       first.child.kill('SIGKILL')
@@ -111,7 +111,7 @@ describe('tenure sidecar', () => {
     },
   )
 
-  test('shows its metrics at an address of their own too, where nothing else is answered', async () => {
+  test('a sidecar with --metrics serves its metrics on that address and nothing else', async () => {
     const one = await sidecar(pathToFileURL(temporaryFolder()).href, 'pod-a', '--metrics', '0')
     await leads(one)
     const [line] = linesOf(one.output.error).filter(({ metrics }) => metrics !== undefined)
@@ -126,7 +126,7 @@ describe('tenure sidecar', () => {
     expect(await one.ended).toBe(0)
   })
 
-  test('gives the lease back only when what it has told has run out', async () => {
+  test('a sidecar releases the lease only after its last answer has expired', async () => {
     const directory = temporaryFolder()
     const one = await sidecar(pathToFileURL(directory).href, 'pod-a', '--ttl', '3s')
     await leads(one)
@@ -145,17 +145,17 @@ describe('tenure sidecar', () => {
     expect(await one.ended).toBe(0)
   })
 
-  test('a second signal ends it at once', async () => {
+  test('a second signal ends a sidecar at once', async () => {
     const one = await sidecar(pathToFileURL(temporaryFolder()).href, 'pod-a', '--ttl', '10m')
     await leads(one)
     await one.ask('/leader')
     one.child.kill('SIGTERM')
-    await vi.waitUntil(() => one.output.error.includes('stops on SIGTERM'), patience)
+    await vi.waitUntil(() => one.output.error.includes('stopping on SIGTERM'), patience)
     one.child.kill('SIGTERM')
     expect(await one.ended).toBe(143)
   })
 
-  test('campaigns in a service, and goes on when that is not there yet', async () => {
+  test('a sidecar campaigns in a service, and keeps trying while the service is not up yet', async () => {
     const folder = temporaryFolder()
     const first = await serve(folder)
     first.child.kill('SIGTERM')
@@ -167,7 +167,7 @@ describe('tenure sidecar', () => {
     await leads(one)
   })
 
-  test('tells the same trouble once a minute, and anew once the store has answered', async () => {
+  test('a sidecar logs the same error once a minute, and again after the store has answered', async () => {
     let asked = 0
     let isOpen = false
     const store = createHttpServer((_, response) => {
@@ -197,14 +197,14 @@ describe('tenure sidecar', () => {
     expect(answers()).toBe(1)
     isOpen = false
     await vi.waitUntil(() => troubles() >= 2, patience)
-    // First its watch ends, then it asks, and that fails too.
+    // First its watch ends, then it polls, and that fails too.
     await askedMore(5)
     isOpen = true
-    // The same leader as before, so that nothing else is told.
+    // The leader is unchanged, so nothing else is logged.
     await vi.waitUntil(() => answers() === 2, patience)
   })
 
-  test('an address that is taken ends it with 69', async () => {
+  test('a sidecar exits with 69 when its address is in use', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     onTestFinished(() => void server.close())
     await once(server, 'listening')
@@ -212,11 +212,11 @@ describe('tenure sidecar', () => {
     const args = ['sidecar', 'jobs', '--store', pathToFileURL(temporaryFolder()).href, '--listen', address]
     expect(await run(args)).toMatchObject({
       code: 69,
-      error: expect.stringContaining(`cannot listen on ${address}: another program listens there.`) as string,
+      error: expect.stringContaining(`cannot listen on ${address}: another program is listening there.`) as string,
     })
   })
 
-  test('timings that cannot be safe end it with 2', async () => {
+  test('a sidecar exits with 2 when its timings cannot be safe', async () => {
     const { code, error } = await run(['sidecar', 'jobs', '--store', 'memory:', '--ttl', '50ms'])
     expect(code).toBe(2)
     expect(error).toMatch(/^tenure: --ttl must be 100ms or more, not 50ms\.\n$/)

@@ -39,7 +39,7 @@ test('status shows the one replica of a service on a directory, in words and as 
   expect(linesOf(json.out)).toEqual([body])
 })
 
-test('status shows who follows, how far behind, and who is not connected', async () => {
+test('status shows which replicas follow, how far behind they are, and which are not connected', async () => {
   const url = await strange((_, answer) => answer(three))
   const { code, out } = await run(['status', '--url', url])
   expect(code).toBe(0)
@@ -65,19 +65,19 @@ test.for([
     { ...three, storage: { kind: 'etcd', healthy: false } },
     /^a is active .* does not answer/m,
   ],
-] as const)('the exit code is 1 where %s', async ([, answered, said]) => {
+] as const)('status exits with 1 when %s', async ([, answered, said]) => {
   const url = await strange((_, answer) => answer(answered))
   const { code, out } = await run(['status', '--url', url])
   expect(code).toBe(1)
   expect(out).toMatch(said)
 })
 
-test('an answer that makes no sense is refused, and so is a service that cannot be asked', async () => {
+test('status fails when the answer is malformed or the service is unavailable', async () => {
   for (const wrong of [{}, { ...three, replicas: 'a' }, { ...three, storage: null }]) {
     const url = await strange((_, answer) => answer(wrong))
     expect(await run(['status', '--url', url])).toMatchObject({
       code: 69,
-      error: expect.stringContaining('is not understood') as string,
+      error: expect.stringContaining('a malformed answer') as string,
     })
   }
   expect(await run(['status', '--url', 'http://127.0.0.1:9'])).toMatchObject({ code: 69, out: '' })

@@ -16,7 +16,7 @@ import { program, run, serve, temporaryFolder } from '../../tenure.ts'
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
-/** A folder with a key, and how to sign with it. */
+/** Creates a folder with a key, and returns how to sign with it. */
 async function withKey() {
   const folder = temporaryFolder()
   const made = await run(['token', 'key', '--out', 'tenure.key'], { cwd: folder })
@@ -26,7 +26,7 @@ async function withKey() {
 }
 
 describe('what tenure token writes', () => {
-  test('is for its owner alone where it is a secret, whatever the umask is', async () => {
+  test('secrets of tenure token are readable by their owner only, whatever the umask', async () => {
     const folder = temporaryFolder()
     const script = ['umask 0', '"$@" token key --out tenure.key', 'umask 277', '"$@" token key --out other.key'].join(
       '\n',
@@ -39,7 +39,7 @@ describe('what tenure token writes', () => {
     expect(modes).toEqual(['600', '644', '600', '644'])
   })
 
-  test('is never printed, and the id by which a token is revoked is', async () => {
+  test('tenure token never prints a secret, but prints the id of a token', async () => {
     const { sign, path } = await withKey()
     const signed = await sign('--node', 'm-2', '--groups', 'my-job', '--out', 'm-2.token')
     const token = readFileSync(path('m-2.token'), 'utf8').trim()
@@ -54,7 +54,7 @@ describe('what tenure token writes', () => {
     expect(asJson.out).not.toContain(readFileSync(path('m-3.token'), 'utf8').trim())
   })
 
-  test('replaces nothing, follows no link, and leaves nothing behind where one of two cannot be written', async () => {
+  test('tenure token replaces no file, follows no link, and leaves no file behind when the second write fails', async () => {
     const folder = temporaryFolder()
     const make = (out: string) => run(['token', 'key', '--out', out], { cwd: folder })
     writeFileSync(join(folder, 'mine'), 'mine')
@@ -63,7 +63,7 @@ describe('what tenure token writes', () => {
     for (const name of ['mine', 'link', 'half']) {
       const { code, error } = await make(name)
       expect(code).toBe(1)
-      expect(error).toMatch(/^tenure: There is something at .* already, and nothing is ever overwritten/)
+      expect(error).toMatch(/^tenure: .* already exists and is never overwritten/)
     }
     expect(readFileSync(join(folder, 'mine'), 'utf8')).toBe('mine')
     expect(lstatSync(join(folder, 'link')).isSymbolicLink()).toBe(true)
@@ -75,7 +75,7 @@ describe('what tenure token writes', () => {
 })
 
 describe('tenure token sign', () => {
-  test('refuses a key that others can read or write, and says what to do', async () => {
+  test('tenure token sign refuses a key that others can read or write, and says what to do', async () => {
     const { sign, path } = await withKey()
     for (const mode of [0o640, 0o604, 0o620]) {
       chmodSync(path('tenure.key'), mode)
@@ -86,7 +86,7 @@ describe('tenure token sign', () => {
     }
   })
 
-  test('names everything that is missing at once', async () => {
+  test('tenure token sign reports all missing options at once', async () => {
     const { code, error } = await run(['token', 'sign', '--admin'])
     expect({ code, error }).toEqual({
       code: 2,
@@ -99,14 +99,14 @@ describe('tenure token sign', () => {
     [['--node', 'm', '--groups', 'a b'], '--groups: groups must be'],
     [['--node', 'm', '--admin', '--lifetime', '367d'], '--lifetime must be from 1m to 366d'],
     [['--node', 'm', '--admin', '--lifetime', '30s'], '--lifetime must be from 1m to 366d'],
-  ])('refuses %j', async (args, message) => {
+  ])('tenure token sign rejects %j', async (args, message) => {
     const { sign, path } = await withKey()
     const { code, error } = await sign(...args, '--out', 'm.token')
     expect({ code, error }).toMatchObject({ code: 2, error: expect.stringContaining(message) })
     expect(existsSync(path('m.token'))).toBe(false)
   })
 
-  test('shows nothing of a key or a token that was given instead of the name of its file', async () => {
+  test('tenure token sign does not print a key or a token that was given instead of a file name', async () => {
     const { folder, path, sign } = await withKey()
     await sign('--node', 'm', '--admin', '--out', 'm.token')
     const key = readFileSync(path('tenure.key'), 'utf8')
@@ -116,19 +116,19 @@ describe('tenure token sign', () => {
       const { code, error } = await run(args, { cwd: folder, env })
       expect({ code, error }).toEqual({
         code: 2,
-        error: 'tenure: TENURE_KEY must be a file that can be read, not what looks like a secret.\n',
+        error: 'tenure: TENURE_KEY must be a readable file, not a value that looks like a secret.\n',
       })
     }
   })
 })
 
-test('tenure token show tells whom a token is for, and nothing by which it could be used', async () => {
+test('tenure token show prints the node of a token, but nothing that would let anyone use it', async () => {
   const { folder, sign, path } = await withKey()
   const signed = await sign('--node', 'm-2', '--groups', 'a,b-*', '--reader', '--out', 'm-2.token', '--json')
   const { id, expires_at_ms } = JSON.parse(signed.out) as { id: string; expires_at_ms: number }
   const shown = await run(['token', 'show', 'm-2.token'], { cwd: folder })
   const until = new Date(expires_at_ms).toISOString()
-  const text = `m-2.token is for m-2, until ${until}: reader, groups a, b-*. Its id is ${id}\n`
+  const text = `m-2.token is for m-2, until ${until}: reader, elections a, b-*. Its id is ${id}\n`
   expect(shown).toEqual({ code: 0, out: text, error: '' })
   const json = await run(['token', 'show', 'm-2.token', '--json'], { cwd: folder })
   expect(JSON.parse(json.out)).toEqual({ id, node: 'm-2', expires_at_ms, groups: ['a', 'b-*'], reader: true })
@@ -138,7 +138,7 @@ test('tenure token show tells whom a token is for, and nothing by which it could
   expect(await run(['token', 'show', 'nothing'], { cwd: folder })).toMatchObject({ code: 69, out: '' })
 })
 
-test('a machine with its token and the certificate of the service takes part over TLS, and nobody else does', async () => {
+test("a machine with a token and the service's certificate takes part over TLS, and no other machine does", async () => {
   const { folder, sign, path } = await withKey()
   expect((await run(['cert', '--host', '127.0.0.1', '--out', '.'], { cwd: folder })).code).toBe(0)
   await sign('--node', 'm-2', '--groups', 'my-job', '--out', 'm-2.token')
@@ -152,7 +152,7 @@ test('a machine with its token and the certificate of the service takes part ove
   expect(await campaign(...trust, ...token)).toMatchObject({ code: 0, out: expect.stringContaining('m-2 leads') })
   expect((await campaign(...trust)).error).toContain('401')
   expect((await campaign(...token)).error).toMatch(/certificate/)
-  // Another service under the same address: its certificate is another one.
+  // Another service at the same address has another certificate.
   await run(['cert', '--host', '127.0.0.1', '--out', 'other'], { cwd: folder })
   expect((await campaign('--ca-file', 'other/service.pem', ...token)).error).toMatch(/certificate/)
 
@@ -163,17 +163,17 @@ test('a machine with its token and the certificate of the service takes part ove
   const revoke = (id: string, ...args: string[]) =>
     run(['token', 'revoke', id, '--url', url, ...trust, ...args], { cwd: folder })
   expect((await revoke(adminId, ...token)).error).toContain('403')
-  const done = { code: 0, out: `The token ${jti} is revoked, on every replica.\n`, error: '' }
+  const done = { code: 0, out: `The token ${jti} is revoked on every replica.\n`, error: '' }
   expect(await revoke(jti, '--token-file', 'admin.token')).toEqual(done)
   expect((await campaign(...trust, ...token)).error).toContain('What was shown has been revoked.')
   const secret = readFileSync(path('m-2.token'), 'utf8').trim()
-  // Not the id, but the token itself.
+  // The token itself instead of its id.
   const mistaken = await revoke(secret, '--token-file', 'admin.token')
-  expect(mistaken).toMatchObject({ code: 2, error: expect.stringContaining('not what looks like a secret') })
+  expect(mistaken).toMatchObject({ code: 2, error: expect.stringContaining('not a value that looks like a secret') })
   expect(output.error).not.toContain(secret.split('.')[2])
 })
 
-test('a command takes part as the node of its token, unless --identity is set', async () => {
+test('a command takes part as the node of its token unless --identity is set', async () => {
   const { folder, sign, path } = await withKey()
   expect((await run(['cert', '--host', '127.0.0.1', '--out', '.'], { cwd: folder })).code).toBe(0)
   await sign('--node', 'm-2', '--groups', 'my-job', '--out', 'm-2.token')

@@ -8,7 +8,7 @@ import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { openTerminal } from '../../terminal.ts'
 import { program, run, temporaryFolder } from '../../tenure.ts'
 
-/** A folder to stand in, with the script of a shell, the command itself, and two files. */
+/** Creates a working folder with the script of a shell, the command itself, and two files. */
 function prepare(shell: string) {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'tenure'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`, { mode: 0o755 })
@@ -18,7 +18,7 @@ function prepare(shell: string) {
   return { folder, path: `${folder}:${process.env['PATH'] ?? ''}` }
 }
 
-/** What bash would offer for a line, by the function that it would call. */
+/** Returns what bash offers for a line, by calling its completion function. */
 function offeredByBash(line: string): string[] {
   const { folder } = prepare('bash')
   const words = line.split(' ')
@@ -51,7 +51,7 @@ test.each([
   expect(offeredByBash(line)).toEqual(offered)
 })
 
-test('bash is offered every command, and every option that its help shows', async () => {
+test('bash offers every command, and every option that its help shows', async () => {
   const { out: help } = await run(['--help'])
   const commands = [...help.matchAll(/^ {2}([a-z]+) .*/gm)].map(([, name]) => name)
   expect(commands).toEqual(expect.arrayContaining(['run', 'leader', 'completion']))
@@ -61,7 +61,7 @@ test('bash is offered every command, and every option that its help shows', asyn
   expect(offeredByBash('tenure sidecar --').toSorted()).toEqual(flags.toSorted())
 })
 
-test('a shell that is not known is told, with the nearest one', async () => {
+test('an unknown shell is rejected with a suggestion', async () => {
   expect(await run(['completion', 'zhs'])).toEqual({
     code: 2,
     out: '',
@@ -69,17 +69,17 @@ test('a shell that is not known is told, with the nearest one', async () => {
   })
 })
 
-/** Types into a real shell, and sees what it makes of the tab key. */
+/** Types into a real shell and presses the tab key. */
 async function typeInto(command: string, shell: string, setUp: string) {
   const { folder, path } = prepare(shell)
-  // A shell that ends writes its history, also into a folder that is being removed.
+  // A shell writes its history when it exits, even into a folder that is being removed.
   const env = { PATH: path, HOME: folder, HISTFILE: '/dev/null' }
   const terminal = openTerminal(`cd '${folder}' && exec ${command}`, { env })
   await terminal.shown(/\S/)
   const type = (text: string) => terminal.press(text)
   type(setUp)
   type('Enter')
-  // Split, so that the line that is typed does not look like its answer.
+  // Split, so that the typed line does not match the expected output.
   type('echo re""ady')
   type('Enter')
   await terminal.shown(/^ready$/m)
@@ -95,19 +95,19 @@ async function typeInto(command: string, shell: string, setUp: string) {
 }
 
 describeWithPrograms([programs.tmux], 'a real bash', () => {
-  test('completes what is typed', async () => {
+  test('a real bash completes what is typed', async () => {
     await typeInto('bash --norc --noprofile -i', 'bash', 'source ./script')
   })
 })
 
 describeWithPrograms([programs.tmux, programs.zsh], 'a real zsh', () => {
-  test('completes what is typed', async () => {
+  test('a real zsh completes what is typed', async () => {
     await typeInto(`${pathOf(programs.zsh)} -f -i`, 'zsh', 'autoload -U compinit; compinit -u; source ./script')
   })
 })
 
 describeWithPrograms([programs.fish], 'a real fish', () => {
-  test('completes what is typed', () => {
+  test('a real fish completes what is typed', () => {
     const { folder, path } = prepare('fish')
     const offered = (line: string) =>
       execFileSync(pathOf(programs.fish), ['--no-config', '-c', `source ./script; complete -C '${line}'`], {

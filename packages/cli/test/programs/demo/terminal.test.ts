@@ -6,7 +6,7 @@ import { program } from '../../tenure.ts'
 import { temporaryFolder, pidsIn, expectNothingLeft } from '../../demo-scene.ts'
 
 describeWithPrograms([programs.tmux], 'the demo in a terminal', () => {
-  test('in a terminal the view shows a take-over when k is pressed, and q gives the terminal back', async () => {
+  test('the demo shows a takeover when k is pressed, and restores the terminal when q is pressed', async () => {
     const folder = temporaryFolder()
     const command = `'${process.execPath}' '${program}' demo --harm-every 1m; echo "exit code $?"; stty -a; cat`
     const terminal = openTerminal(command, { env: { TMPDIR: folder } })
@@ -22,7 +22,7 @@ describeWithPrograms([programs.tmux], 'the demo in a terminal', () => {
     await shown(/(starts as process[^]*){4}/)
     terminal.press('c')
     await shown(/node-. +\d+ +cut off +2 /)
-    await shown(/node-.: hears nothing, and does not lead/)
+    await shown(/node-.: cut off, does not lead/)
     await shown(/cut off (node-.) \(term 2\) -> node-. leads term 3 after \d+ ms/)
     await shown(/node-. reaches its store again after 4\.5 s/)
     terminal.press('p')
@@ -36,15 +36,15 @@ describeWithPrograms([programs.tmux], 'the demo in a terminal', () => {
     expectNothingLeft(folder, pids)
   })
 
-  test('a terminal of 80 columns and 24 rows shows every line to its end', async () => {
+  test('the demo shows every line in full on a terminal of 80 columns and 24 rows', async () => {
     const command = `'${process.execPath}' '${program}' demo --harm-every 2s`
     const terminal = openTerminal(command, { columns: 80, rows: 24, env: { TMPDIR: temporaryFolder() } })
     await terminal.shown(/^Tenure: .* no server runs\)$/m)
     await terminal.shown(/^node-.: leads term 1: \d\.\d s unless renewed$/m)
     await terminal.shown(/^node-.: waits for node-., term 1: \d\.\d s unless renewed$/m)
-    await terminal.shown(/by itself: kill in \d\.\d s$/m)
+    await terminal.shown(/automatic: kill in \d\.\d s$/m)
     await terminal.shown(/killed node-. \(term 1\) -> node-. leads term 2 after \d+ ms$/m)
-    await terminal.shown(/paused node-., the leader of term 2: its lease must run out$/m)
+    await terminal.shown(/paused node-., the leader of term 2: its lease must expire first$/m)
     expect(terminal.screen().split('\n')[0]).toMatch(/^Tenure: /)
     terminal.press('q')
   })

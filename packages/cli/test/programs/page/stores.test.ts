@@ -1,4 +1,6 @@
-/** `tenure page` on stores with a server of their own: what is seen of an election from its first leader to the next. */
+/**
+ * Tests `tenure page` on stores with their own servers: what it shows of an election from its first leader to the next.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -17,7 +19,7 @@ interface Event {
 
 const patient = { timeout: 30_000 }
 
-/** Shows a store while one leads, resigns, and another takes over. */
+/** Shows a store while a node leads, resigns, and another node takes over. */
 async function seen(store: string, env: Record<string, string> = {}): Promise<void> {
   const candidate = (identity: string) =>
     tenure(['sidecar', 'nightly', '--store', store, '--identity', identity, '--ttl', '5s', '--listen', '127.0.0.1:0'], {
@@ -64,19 +66,19 @@ async function seen(store: string, env: Record<string, string> = {}): Promise<vo
 }
 
 describeWith(etcd, 'The page of etcd', (server) => {
-  test('shows who leads, as it changes', () => seen(server().url.replace('http:', 'etcd:')))
+  test('tenure page on etcd shows the leader as it changes', () => seen(server().url.replace('http:', 'etcd:')))
 })
 
 describeWith(postgres, 'The page of PostgreSQL', (server) => {
-  test('shows who leads, as it changes', () => seen(server().url))
+  test('tenure page on PostgreSQL shows the leader as it changes', () => seen(server().url))
 })
 
 describeWith(redis, 'The page of Redis', (server) => {
-  test('shows who leads, as it changes', () => seen(server().url))
+  test('tenure page on Redis shows the leader as it changes', () => seen(server().url))
 })
 
 describeWithCluster('The page of Leases', (cluster) => {
-  test('shows who leads, as it changes', () => {
+  test('tenure page on Leases shows the leader as it changes', () => {
     const config = join(temporaryFolder(), 'config')
     writeFileSync(config, kubeConfigOf(cluster()))
     return seen(`kubernetes://${cluster().namespace}`, { KUBECONFIG: config, KUBERNETES_SERVICE_HOST: '' })

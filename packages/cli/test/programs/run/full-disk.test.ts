@@ -1,4 +1,4 @@
-/** A disk that is full can be read, and ends `tenure run`, which used to wait for ever (G9). Needs `mount`. */
+/** A full disk can still be read, and ends `tenure run`. Before, it waited forever (G9). Needs `mount`. */
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { mayMount, smallDisk } from '../../../../../test/servers/small-disk.ts'
@@ -8,7 +8,7 @@ import { serve } from '../../tenure.ts'
 const short = ['--ttl', '1s', '--store-timeout', '1500ms']
 
 describe.skipIf(!mayMount)(`a full disk${mayMount ? '' : ' (skipped: nothing can be mounted here)'}`, () => {
-  test('under a folder of leases ends it with 69, and says what to do', async () => {
+  test('a full disk under a folder of leases ends tenure run with 69 and advice', async () => {
     const disk = smallDisk()
     const on = scene(`file://${join(disk.directory, 'leases')}`)
     expect(await on.run(['--once', '--', 'true']).ended).toBe(0)
@@ -20,7 +20,7 @@ describe.skipIf(!mayMount)(`a full disk${mayMount ? '' : ' (skipped: nothing can
     )
   })
 
-  test('under one that leads ends its command, and then tenure', async () => {
+  test('a full disk under the folder of a leader ends its command, and then tenure', async () => {
     const disk = smallDisk()
     const on = scene(`file://${join(disk.directory, 'leases')}`)
     const { ended, output } = on.work(short)
@@ -30,7 +30,7 @@ describe.skipIf(!mayMount)(`a full disk${mayMount ? '' : ' (skipped: nothing can
     expect(output.error).toMatch(/The command gets SIGTERM.*ENOSPC/s)
   })
 
-  test('that has space again in time costs no more than the term', async () => {
+  test('a full disk that has space again in time costs no more than the term', async () => {
     const disk = smallDisk()
     const on = scene(`file://${join(disk.directory, 'leases')}`)
     const { output, isOver } = on.work(['--ttl', '1s'])
@@ -42,7 +42,7 @@ describe.skipIf(!mayMount)(`a full disk${mayMount ? '' : ' (skipped: nothing can
     expect(isOver()).toBe(false)
   })
 
-  test('under a service ends who asks for a lease, and not who waits for a leader', async () => {
+  test('a full disk under a service ends a candidate that needs a lease, but not a standby', async () => {
     const disk = smallDisk()
     const { url } = await serve(join(disk.directory, 'data'))
     const on = scene(url)
@@ -59,15 +59,15 @@ describe.skipIf(!mayMount)(`a full disk${mayMount ? '' : ' (skipped: nothing can
       'other',
     )
     expect(await ended).toBe(69)
-    expect(output.error).toMatch(/nothing could be written to it for 4s\. .*The data directory cannot be written/)
+    expect(output.error).toMatch(/no write has succeeded for 4s\. .*The data directory cannot be written/)
     expect([standby.isOver(), leader.isOver()]).toEqual([false, false])
   })
 })
 
-/** Too large for what is free within the data. */
+/** Too large for the free space inside the data files. */
 const filler = 'x'.repeat(3_000)
 
-/** A service has some room left on a full disk, so that leaders can resign. */
+/** Fills the reserve that a service keeps on a full disk so that leaders can resign. */
 async function useUpReserve(url: string): Promise<void> {
   const body = JSON.stringify({ node_id: 'a', lease_ttl_ms: 60_000, metadata: { filler } })
   const headers = { 'content-type': 'application/json' }

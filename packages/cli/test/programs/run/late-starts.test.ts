@@ -12,7 +12,7 @@ async function stopped({ child }: Wrapper): Promise<void> {
   await vi.waitUntil(() => stateOf(child.pid ?? 0) === 'T', { timeout: 20_000, interval: 10 })
 }
 
-describeWithPrograms([programs.cc], 'a job of the fleet whose leader was stopped for longer than its lease', () => {
+describeWithPrograms([programs.cc], 'a fleet whose leader was stopped for longer than its lease', () => {
   const points = `--import=${pathToFileURL(join(import.meta.dirname, '../../run/stop-at.mjs')).href}`
   const stopAt = (point: string, start: FaultyStart) => ({
     env: { ...start.env, STOP_AT: point, NODE_OPTIONS: points },
@@ -20,9 +20,9 @@ describeWithPrograms([programs.cc], 'a job of the fleet whose leader was stopped
   const begun = (on: Scene) => on.lines().filter(({ what }) => what === 'begin')
 
   test.each([
-    ['when it had just won is run by the next one alone', 'elected', [2]],
-    ['when it was about to note the run is run by the next one alone', 'decides', [2]],
-    ['when it had noted the run is not run by anybody: the note counts', 'noted', []],
+    ['only the next leader runs the job when the first was stopped right after its election', 'elected', [2]],
+    ['only the next leader runs the job when the first was stopped before it recorded the run', 'decides', [2]],
+    ['nobody runs the job when the first leader was stopped after it recorded the run', 'noted', []],
   ] as const)('%s', async (_, point, terms) => {
     const on = scene()
     const args = [...lease, '--at-most-once-per', '1h']
@@ -36,7 +36,7 @@ describeWithPrograms([programs.cc], 'a job of the fleet whose leader was stopped
     expect(begun(on).map(({ term }) => term)).toEqual(terms)
   })
 
-  test.each(['decides', 'noted'])('does not run a time of a schedule again: %s', async (point) => {
+  test.each(['decides', 'noted'])('a leader that was stopped at %s does not repeat a scheduled time', async (point) => {
     const on = scene()
     const args = [...lease, '--every', '* * * * * *']
     const start = faultyStart()
@@ -57,7 +57,7 @@ describeWithPrograms([programs.cc], 'a job of the fleet whose leader was stopped
 })
 
 describeWithPrograms([programs.cc], 'an order to start', () => {
-  test('that is read after its time starts nothing', async () => {
+  test('the supervisor starts nothing when it reads an order after its deadline', async () => {
     const on = scene((await serve(temporaryFolder())).url)
     const start = faultyStart()
     const holder = on.work([...lease, '--identity', 'holder'])
@@ -68,7 +68,7 @@ describeWithPrograms([programs.cc], 'an order to start', () => {
     signal(supervisor, 'SIGSTOP')
     holder.child.kill('SIGTERM')
     await tells(first, 'in term 2')
-    // Until the order was sent, which nobody sees.
+    // Wait until the order has been sent, which cannot be observed.
     await new Promise((resolve) => setTimeout(resolve, 500))
     first.child.kill('SIGSTOP')
     on.work([...lease, '--identity', 'second'])

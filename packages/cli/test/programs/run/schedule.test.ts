@@ -15,17 +15,17 @@ describeWithPrograms([programs.faketime], '--every', () => {
     return { env: faketimeEnvironment(pathOf(programs.faketime), file) }
   }
 
-  test('runs each slot once, on machines whose clocks are seconds apart', { timeout: 90_000 }, async () => {
+  test('--every runs each time once on machines whose clocks are seconds apart', { timeout: 90_000 }, async () => {
     const on = scene()
     const args = ['--ttl', '2s', '--every', '*/2 * * * * *']
     const fast = on.work(args, quick, ahead(on, 'fast', '+3'))
     await expectRuns(on, 2)
     const slow = on.work(args, quick, ahead(on, 'slow', '-1'))
-    await vi.waitUntil(() => slow.output.error.includes('waits'), { timeout: 20_000 })
+    await vi.waitUntil(() => slow.output.error.includes('waiting'), { timeout: 20_000 })
     fast.child.kill('SIGTERM')
     await fast.ended
     const before = begun(on).length
-    // It waits until its own clock has come to where the other one was.
+    // The machine waits until its own clock reaches the time of the other one.
     await expectRuns(on, before + 2)
     on.work(args, quick, ahead(on, 'third', '+2'))
     slow.child.kill('SIGKILL')

@@ -11,11 +11,11 @@ interface Hanging {
   readonly on: Scene
   readonly start: FaultyStart
   readonly first: Wrapper
-  /** It was forked for the command, and executes nothing yet. */
+  /** The process id of the child that was forked for the command and executes nothing yet. */
   readonly pid: number
 }
 
-/** A wrapper that leads, and whose command hangs in its start. */
+/** Starts a wrapper that leads and whose command hangs in its start. */
 async function hanging(args: readonly string[], store?: string): Promise<Hanging> {
   const on = scene(store)
   const start = faultyStart()
@@ -32,7 +32,7 @@ async function standby(on: Scene, args: readonly string[]): Promise<Wrapper> {
   return second
 }
 
-/** The second leads, and what hung was gone before and does not come back. */
+/** Expects that the second wrapper leads, and that the hanging process was gone before and does not come back. */
 async function expectNeverRun({ on, start, pid }: Hanging): Promise<void> {
   await on.wrote('begin', 2)
   expect(runs(pid)).toBe(false)
@@ -44,7 +44,7 @@ async function expectNeverRun({ on, start, pid }: Hanging): Promise<void> {
 }
 
 describeWithPrograms([programs.cc], 'a start that hangs', () => {
-  test('is given up at the deadline of its lease, before another machine leads', async () => {
+  test('a hanging start is given up at the deadline of the lease, before another machine leads', async () => {
     const served = await serve(temporaryFolder())
     const proxy = await startProxy(Number(new URL(served.url).port))
     onTestFinished(() => proxy.stop())
@@ -56,14 +56,14 @@ describeWithPrograms([programs.cc], 'a start that hangs', () => {
     expect(at.first.isOver()).toBe(false)
   })
 
-  test('is given up after a while although the lease is renewed, and only then is that released', async () => {
+  test('a hanging start is given up after a while even when the lease is renewed, and the lease is released only then', async () => {
     const at = await hanging(['--ttl', '60s'])
     await standby(at.on, ['--ttl', '60s'])
     await expectNeverRun(at)
     expect(at.first.isOver()).toBe(false)
   })
 
-  test('is given up when tenure is told to stop, and only then is the lease released', async () => {
+  test('a hanging start is given up when tenure is asked to stop, and the lease is released only then', async () => {
     const at = await hanging(['--ttl', '60s', '--drain-timeout', '300ms'])
     await standby(at.on, ['--ttl', '60s'])
     at.first.child.kill('SIGTERM')
@@ -72,14 +72,14 @@ describeWithPrograms([programs.cc], 'a start that hangs', () => {
     expect(at.first.output.error).toContain('the supervisor died or did not answer')
   })
 
-  test('is given up when the supervisor dies in it', async () => {
+  test('a hanging start is given up when the supervisor dies during it', async () => {
     const at = await hanging(['--ttl', '60s'])
     await standby(at.on, ['--ttl', '60s'])
     signal(at.first.supervisor(), 'SIGKILL')
     await expectNeverRun(at)
   })
 
-  test('is waited for while the lease is renewed, past the deadline that it began with', async () => {
+  test('tenure waits for a hanging start while the lease is renewed, past the first deadline', async () => {
     const { on, start, first, pid } = await hanging(['--ttl', '3s'])
     await new Promise((resolve) => setTimeout(resolve, 2_500))
     start.unset('hang')
@@ -90,7 +90,7 @@ describeWithPrograms([programs.cc], 'a start that hangs', () => {
     expect(first.output.error).not.toContain('the command')
   })
 
-  test('past its lease ends what it started at once, also while tenure is stopped', async () => {
+  test('a hanging start past its lease is ended as soon as it continues, even while tenure is stopped', async () => {
     const { on, start, first, pid } = await hanging(['--ttl', '1500ms'])
     const supervisor = first.supervisor()
     await stopBetweenRenewals(on, first)
@@ -100,7 +100,7 @@ describeWithPrograms([programs.cc], 'a start that hangs', () => {
     await vi.waitUntil(() => !runs(pid), { timeout: 20_000 })
     expect(on.lines().filter(({ what, term }) => what === 'SIGTERM' && term === 1)).toEqual([])
     first.child.kill('SIGCONT')
-    // What the supervisor told meanwhile is read before it counts as lost.
+    // tenure reads what the supervisor reported in the meantime before it counts the supervisor as lost.
     await vi.waitUntil(() => first.output.error.includes('second leads'), { timeout: 20_000 })
     expect(first.output.error).toContain('the command was ended by SIGKILL')
     expect(runs(supervisor)).toBe(true)
@@ -108,13 +108,13 @@ describeWithPrograms([programs.cc], 'a start that hangs', () => {
 })
 
 describeWithPrograms([programs.cc], 'where nobody can fork', () => {
-  test('tenure says that its supervisor cannot be started, and never leads', async () => {
+  test('tenure reports that it cannot start its supervisor, and never leads', async () => {
     const on = scene()
     const start = faultyStart()
     start.set('no-fork')
     const { ended, output } = on.work([], [], { env: start.env })
     expect(await ended).toBe(1)
-    expect(output.error).toMatch(/^tenure: The supervisor cannot be started: spawn .*EAGAIN\n$/)
+    expect(output.error).toMatch(/^tenure: Cannot start the supervisor process: spawn .*EAGAIN\n$/)
   })
 
   test.each(['file', 'service'] as const)(
@@ -134,7 +134,7 @@ describeWithPrograms([programs.cc], 'where nobody can fork', () => {
     },
   )
 
-  test('a run fails, and is tried again by the rules until it can be', async () => {
+  test('a run that cannot fork fails and is retried by the restart policy until it succeeds', async () => {
     const on = scene()
     const start = faultyStart()
     const holder = on.work(['--identity', 'holder'])
@@ -143,13 +143,13 @@ describeWithPrograms([programs.cc], 'where nobody can fork', () => {
     await vi.waitUntil(() => first.output.error.includes('holder leads'), { timeout: 20_000 })
     start.set('no-fork')
     holder.child.kill('SIGTERM')
-    await vi.waitUntil(() => first.output.error.includes('starts it again in 200ms'), { timeout: 20_000 })
+    await vi.waitUntil(() => first.output.error.includes('restarting the command in 200ms'), { timeout: 20_000 })
     expect(first.output.error).toMatch(/the command did not start: spawn .*EAGAIN/)
     start.unset('no-fork')
     await vi.waitUntil(() => expectNoOverlap(on.lines()).length > 1, { timeout: 20_000 })
   })
 
-  test('a run that is not to be tried again ends tenure with 126, and the lease is released', async () => {
+  test('a run that cannot fork and is not retried ends tenure with 126 and releases the lease', async () => {
     const on = scene()
     const start = faultyStart()
     const holder = on.work(['--identity', 'holder'])
@@ -164,7 +164,7 @@ describeWithPrograms([programs.cc], 'where nobody can fork', () => {
   })
 })
 
-/** Why this user may mount nothing, or nothing. */
+/** Why this user cannot mount; undefined if it can. */
 const mountFailure = (() => {
   try {
     execFileSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'none', '/proc'], { stdio: 'ignore' })
@@ -177,13 +177,13 @@ const mountFailure = (() => {
 describeWithRight(mountFailure, 'where there is no /proc', () => {
   const within = ['unshare', '--mount', 'sh', '-c', 'mount -t tmpfs none /proc && exec "$@"', 'sh']
 
-  test('a command that runs is not taken for gone', async () => {
+  test('without /proc a running command is not mistaken for gone', async () => {
     const on = scene()
     const first = on.work(['--ttl', '5s', '--identity', 'first'], [], { within })
     const { pid } = await on.wrote('begin', 1)
     onTestFinished(() => signal(pid, 'SIGKILL'))
     await standby(on, ['--ttl', '5s'])
-    // Longer than it takes to give a supervisor up that does not say that its command is gone.
+    // Longer than tenure waits for a supervisor that does not report that its command is gone.
     await new Promise((resolve) => setTimeout(resolve, 4_500))
     expect(expectNoOverlap(on.lines())).toEqual([1])
     first.child.kill('SIGTERM')
@@ -192,7 +192,7 @@ describeWithRight(mountFailure, 'where there is no /proc', () => {
     expect(expectNoOverlap(on.lines())).toEqual([1, 2])
   })
 
-  test('a supervisor that is stopped, and does not bury its command, does not keep tenure from ending', async () => {
+  test('without /proc a stopped supervisor that does not reap its command does not keep tenure from exiting', async () => {
     const on = scene()
     const first = on.work(['--ttl', '5s', '--drain-timeout', '2s'], [], { within })
     await on.wrote('begin', 1)

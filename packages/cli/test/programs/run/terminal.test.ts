@@ -8,7 +8,7 @@ import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { runs, scene } from '../../run/scene.ts'
 import { program } from '../../tenure.ts'
 
-/** A terminal with a shell in it. */
+/** Opens a terminal with a shell. */
 function terminal() {
   const path = pathOf(programs.tmux)
   const on = scene()
@@ -19,7 +19,7 @@ function terminal() {
     try {
       call('kill-server')
     } catch {
-      // It ended with its last window.
+      // The server ended with its last window.
     }
   })
   const type = (...keys: string[]) => call('send-keys', ...keys)
@@ -43,7 +43,7 @@ function terminal() {
 }
 
 describeWithPrograms([programs.tmux], 'in a terminal', () => {
-  test('the command reads what is typed, and writes to the screen', async () => {
+  test('in a terminal the command reads what is typed and writes to the screen', async () => {
     const at = terminal()
     at.type(at.wrapper('--once', `sh -c 'echo ready; read line; echo "got <$line>"; tty'`), 'Enter')
     await at.shows(/^ready/m)
@@ -52,7 +52,7 @@ describeWithPrograms([programs.tmux], 'in a terminal', () => {
     await at.shows(/\/dev\/pts\/\d+/)
   })
 
-  test('Ctrl-C reaches it once', async () => {
+  test('Ctrl-C reaches the command once', async () => {
     const at = terminal()
     at.type(`${at.work()}; echo code $?`, 'Enter')
     await at.on.wrote('begin')
@@ -61,7 +61,7 @@ describeWithPrograms([programs.tmux], 'in a terminal', () => {
     expect(at.on.lines().filter(({ what }) => what.startsWith('SIG'))).toMatchObject([{ what: 'SIGINT' }])
   })
 
-  test('Ctrl-\\ reaches it too', async () => {
+  test('Ctrl-\\ reaches the command once', async () => {
     const at = terminal()
     at.type(`${at.wrapper('', `sh -c 'trap "echo quits; exit 9" QUIT; while :; do sleep 0.1; done'`)}; echo code $?`)
     at.type('Enter')
@@ -71,7 +71,7 @@ describeWithPrograms([programs.tmux], 'in a terminal', () => {
     await at.shows('code 9')
   })
 
-  test('it learns the size of the window, also when that changes', async () => {
+  test('the command learns the window size, even when it changes', async () => {
     const at = terminal()
     at.type(at.wrapper('', `sh -c 'trap "stty size" WINCH; stty size; while :; do sleep 0.1; done'`), 'Enter')
     await at.shows(/^30 100/m)
@@ -79,7 +79,7 @@ describeWithPrograms([programs.tmux], 'in a terminal', () => {
     await at.shows(/^25 90/m)
   })
 
-  test('Ctrl-Z stops it, and fg goes on with both', async () => {
+  test('Ctrl-Z stops tenure and its command, and fg continues both', async () => {
     const at = terminal()
     at.type('set -m', 'Enter')
     at.type(at.work(), 'Enter')
@@ -92,7 +92,7 @@ describeWithPrograms([programs.tmux], 'in a terminal', () => {
     await vi.waitUntil(() => at.on.lines().length > count + 5, { timeout: 10_000 })
   })
 
-  test('in the background it does not take what is typed for the shell', async () => {
+  test('a command in the background does not read what is typed for the shell', async () => {
     const at = terminal()
     at.type('set -m', 'Enter')
     at.type(`${at.wrapper('--once', `sh -c 'if read line; then echo "took <$line>"; else echo none; fi'`)} &`, 'Enter')
@@ -101,13 +101,13 @@ describeWithPrograms([programs.tmux], 'in a terminal', () => {
     await at.shows(/^still my shell/m)
   })
 
-  test('a closed window ends the command, and the lease is free', async () => {
+  test('closing the window ends the command and releases the lease', async () => {
     const at = terminal()
     at.type(at.work('--ttl 60s'), 'Enter')
     const { pid } = await at.on.wrote('begin')
     at.call('kill-server')
     await vi.waitUntil(() => !runs(pid), { timeout: 20_000 })
-    // The kernel lets those go on that it hangs up on.
+    // The kernel continues the processes that it hangs up on.
     const heard = at.on.lines().filter(({ what }) => what.startsWith('SIG') && what !== 'SIGCONT')
     expect(heard).toMatchObject([{ what: 'SIGHUP' }])
     expect(existsSync(at.on.file)).toBe(true)

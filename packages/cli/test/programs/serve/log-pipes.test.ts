@@ -1,4 +1,4 @@
-/** A log into a pipe that nobody reads, or no longer, stops neither elections nor the end of the service. */
+/** A log into a pipe that nobody reads stops neither elections nor the shutdown of the service. */
 import { execFileSync } from 'node:child_process'
 import { constants, readSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,14 +6,14 @@ import { expect, test, vi } from 'vitest'
 import { closeOnce, lostLines, makeLines, openFor, serveInto } from '../../log-scene.ts'
 import { temporaryFolder } from '../../tenure.ts'
 
-/** A pipe with a name, so that this test can hold both ends. */
+/** Creates a named pipe, so that the test can hold both ends. */
 function newPipe(): string {
   const path = join(temporaryFolder(), 'pipe')
   execFileSync('mkfifo', [path])
   return path
 }
 
-/** What can be read now. */
+/** Reads what is available now. */
 function readAll(descriptor: number): string {
   const buffer = Buffer.alloc(2 ** 20)
   let text = ''
@@ -29,17 +29,17 @@ function readAll(descriptor: number): string {
   }
 }
 
-/** Reads a pipe in the background of a wait. */
+/** Reads a pipe in the background until `isEnough`. */
 function reading(descriptor: number, isEnough: (text: string) => boolean): Promise<string> {
   let text = ''
   return vi.waitUntil(() => (isEnough((text += readAll(descriptor))) ? text : undefined), { timeout: 20_000 })
 }
 
-test('a reader that has gone is not missed, and one that comes back is told how much it missed', async () => {
+test('the service ignores a log reader that is gone, and tells one that comes back how many lines it missed', async () => {
   const path = newPipe()
   const reader = openFor(path, constants.O_RDONLY)
   const { url, child, ended } = await serveInto(openFor(path, constants.O_WRONLY))
-  await reading(reader, (text) => text.includes('the service listens'))
+  await reading(reader, (text) => text.includes('the service is listening'))
   closeOnce(reader)
   await makeLines(url, 20)
   await expect.poll(() => lostLines(url), { timeout: 20_000 }).toBeGreaterThanOrEqual(40)
@@ -50,13 +50,13 @@ test('a reader that has gone is not missed, and one that comes back is told how 
   expect(await ended).toBe(0)
 })
 
-test('a reader that never reads gets what fits, and stops nothing', async () => {
+test('a log reader that never reads gets what fits into the pipe, and does not block the service', async () => {
   const path = newPipe()
   const both = openFor(path, constants.O_RDWR)
   const { url, child, ended } = await serveInto(openFor(path, constants.O_WRONLY))
-  // Some hundred bytes for each line, and a pipe takes 64 KB.
+  // Each line has a few hundred bytes, and a pipe holds 64 KB.
   await makeLines(url, 150)
   child.kill('SIGTERM')
   expect(await ended).toBe(0)
-  expect(readAll(both)).toMatch(/^\{.*the service listens.*\}\n/)
+  expect(readAll(both)).toMatch(/^\{.*the service is listening.*\}\n/)
 })

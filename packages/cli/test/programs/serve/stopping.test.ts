@@ -8,7 +8,7 @@ import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { serve, temporaryFolder } from '../../tenure.ts'
 
 describeWithPrograms([programs.cc], 'a service whose disk hangs', () => {
-  test('ends by itself when it is asked to, so that it can be started again', async () => {
+  test('a service whose disk hangs exits on request, so that it can be restarted', async () => {
     const { child, ended, url } = await serve(join(temporaryFolder(), 'data'), [], {
       env: faultyDisk(),
       more: ['pipe'],

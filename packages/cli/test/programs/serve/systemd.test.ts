@@ -11,9 +11,9 @@ const folder = join(import.meta.dirname, '../../../../../deploy/systemd')
 const unit = readFileSync(join(folder, 'tenure.service'), 'utf8')
 
 describeWithPrograms([programs.systemd], 'systemd', () => {
-  test('finds nothing wrong with the unit, and little that it could still be denied', () => {
+  test('systemd-analyze finds no errors in the unit, and rates its exposure as low', () => {
     const path = join(temporaryFolder(), 'tenure.service')
-    // It looks for the program, which is not installed here.
+    // systemd checks that the program exists, and it is not installed here.
     writeFileSync(path, unit.replace('/usr/bin/tenure', process.execPath))
     const { status, stderr } = spawnSync(pathOf(programs.systemd), ['verify', path], { encoding: 'utf8' })
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })

@@ -8,7 +8,7 @@ import { describeWithPrograms } from '../../../../../test/servers/suite.ts'
 import { program, temporaryFolder } from '../../tenure.ts'
 
 describeWithPrograms([programs.tmux], 'a service in a window', () => {
-  test('is ended by closing the window, although SIGHUP is there to reload', async () => {
+  test('closing the window ends the service, although SIGHUP usually reloads it', async () => {
     const folder = temporaryFolder()
     const log = join(folder, 'log')
     const command = `exec '${process.execPath}' '${program}' serve --data '${folder}/data' --listen 127.0.0.1:0 2> '${log}'`

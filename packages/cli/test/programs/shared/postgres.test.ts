@@ -6,7 +6,7 @@ import { describeWith } from '../../../../../test/servers/suite.ts'
 import { linesOf, run, temporaryFolder, tenure } from '../../tenure.ts'
 
 describeWith(postgres, 'The command on PostgreSQL', (server) => {
-  test('runs a job on one of two machines, shows who leads, and fails over', async () => {
+  test('tenure run on PostgreSQL runs a job on one of two machines and fails over, and tenure leader shows it', async () => {
     const folder = temporaryFolder()
     const store = ['--store', server().url]
     const job = (name: string) =>
@@ -55,7 +55,7 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
     await watch.ended
   })
 
-  test('answers through a sidecar', async () => {
+  test('tenure sidecar works on PostgreSQL', async () => {
     const port = await freePort()
     const url = `http://127.0.0.1:${port}`
     tenure(['sidecar', 'payments', '--store', server().url, '--listen', `127.0.0.1:${port}`, '--identity', 'pod-a'])
@@ -67,10 +67,10 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
     await vi.waitUntil(async () => (await answer()).includes('pod-a'), { timeout: 20_000, interval: 50 })
   })
 
-  test('has its settings examined by the doctor', async () => {
+  test('tenure doctor checks the settings of PostgreSQL', async () => {
     const { code, out, error } = await run(['doctor', '--store', server().url, '--ttl', '10m', '--calls', '5'])
     expect({ code, error }).toEqual({ code: 0, error: '' })
-    expect(out).toMatch(/^settings nothing is wrong with those of the server$/m)
+    expect(out).toMatch(/^settings no problems with the settings of the server$/m)
     expect(out).toMatch(/^watch +shows a change after /m)
     const unsafe = await run(['doctor', '--ttl', '10m', '--calls', '5'], {
       env: { TENURE_STORE: `${server().url}?options=-c%20synchronous_commit%3Doff` },
@@ -78,7 +78,7 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
     expect(unsafe).toMatchObject({ code: 69, error: expect.stringContaining('synchronous_commit is off') })
   })
 
-  test('looks without creating anything', async () => {
+  test('commands that read PostgreSQL create nothing', async () => {
     const store = `${server().url}?table=unseen`
     expect(await run(['leader', 'nightly', '--store', store])).toMatchObject({ code: 1, error: '' })
     expect(await run(['groups', '--store', store])).toMatchObject({ code: 0, error: '' })
@@ -87,7 +87,7 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
     expect((await pool.query("select relname from pg_class where relname like 'unseen%'")).rows).toEqual([])
   })
 
-  test('says that the command is killed at once where its record is gone', async () => {
+  test('tenure run reports that it kills the command at once when its record in PostgreSQL is gone', async () => {
     const store = `${server().url}?table=emptied`
     const command = ['--', 'sh', '-c', 'trap "echo trapped" TERM; sleep 60 & wait']
     const job = tenure(['run', 'emptied', '--store', store, '--ttl', '3s', ...command])
@@ -102,7 +102,7 @@ describeWith(postgres, 'The command on PostgreSQL', (server) => {
     await job.ended
   })
 
-  test('says what is wrong in words', async () => {
+  test('errors of PostgreSQL are reported in words', async () => {
     const nowhere = await run(['leader', 'nightly', '--store', `${server().url.replace(/\/postgres$/, '/nowhere')}`])
     expect(nowhere).toMatchObject({ code: 69, error: expect.stringContaining('has no such database') })
     for (const command of [['doctor'], ['run', 'nightly', '--', 'true']]) {

@@ -6,7 +6,7 @@ import { describeWith } from '../../../../../test/servers/suite.ts'
 import { linesOf, run, temporaryFolder, tenure } from '../../tenure.ts'
 
 describeWith(redis, 'The command on Redis', (server) => {
-  test('runs a job on one of two machines, shows who leads, and hands over', async () => {
+  test('tenure run on Redis runs a job on one of two machines and hands over, and tenure leader shows it', async () => {
     const folder = temporaryFolder()
     const store = ['--store', server().url]
     const job = (name: string) => {
@@ -35,7 +35,7 @@ describeWith(redis, 'The command on Redis', (server) => {
     await watch.ended
   })
 
-  test('answers through a sidecar', async () => {
+  test('tenure sidecar works on Redis', async () => {
     const port = await freePort()
     tenure(['sidecar', 'payments', '--store', server().url, '--listen', `127.0.0.1:${port}`, '--identity', 'pod-a'])
     const answer = () =>
@@ -46,18 +46,18 @@ describeWith(redis, 'The command on Redis', (server) => {
     await vi.waitUntil(async () => (await answer()).includes('pod-a'), { timeout: 20_000, interval: 50 })
   })
 
-  test('has its settings examined by the doctor', async () => {
+  test('tenure doctor checks the settings of Redis', async () => {
     const flags = ['--store', server().url, '--ttl', '10m', '--calls', '5']
     const { code, out, error } = await run(['doctor', ...flags])
     expect({ code, error }).toEqual({ code: 0, error: '' })
-    expect(out).toMatch(/^settings nothing is wrong with those of the server$/m)
+    expect(out).toMatch(/^settings no problems with the settings of the server$/m)
     expect(out).toMatch(/^watch +shows a change after /m)
   })
 
   test.each([
     ['maxmemory-policy', 'allkeys-lru', 69, /maxmemory-policy of this Redis is allkeys-lru/],
     ['appendonly', 'no', 1, /^Not safe.*\nappendonly is off: a restart of Redis loses everything/m],
-  ])('has the doctor say what is unsafe: %s %s', async (name, value, code, words) => {
+  ])('tenure doctor reports the unsafe Redis setting %s %s', async (name, value, code, words) => {
     const unsafe = await start(redisWith({ [name]: value }))
     onTestFinished(() => unsafe.stop())
     const told = await run(['doctor', '--store', unsafe.url, '--ttl', '10m', '--calls', '1'])
@@ -65,7 +65,7 @@ describeWith(redis, 'The command on Redis', (server) => {
     expect(told.out + told.error).toMatch(words)
   })
 
-  test('says what is wrong in words', async () => {
+  test('errors of Redis are reported in words', async () => {
     const wrong = await run(['leader', 'nightly', '--store', server().url.replace('//', '//nobody:wrong@')])
     expect(wrong).toMatchObject({ code: 69, error: expect.stringContaining('rejected the user name or the password') })
     const refused = await run(['leader', 'nightly', '--store', `redis://127.0.0.1:${await freePort()}`])

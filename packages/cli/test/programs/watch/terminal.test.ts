@@ -9,7 +9,7 @@ import { openTerminal } from '../../terminal.ts'
 import { ask, campaign, program, serve, temporaryFolder } from '../../tenure.ts'
 
 describeWithPrograms([programs.tmux], 'tenure watch', () => {
-  test('shows a live view on a terminal, and q gives the terminal back', async () => {
+  test('tenure watch shows a live view on a terminal, and q restores the terminal', async () => {
     const directory = temporaryFolder()
     const url = pathToFileURL(directory).href
     const command = `'${process.execPath}' '${program}' watch jobs --store '${url}'; echo "exit code $?"; stty -a; cat`
@@ -19,7 +19,7 @@ describeWithPrograms([programs.tmux], 'tenure watch', () => {
     const elector = await leadIn(directory, 'node-a', 30_000)
     await terminal.shown(/^leader {2}node-a\nterm {4}1\nlease {3}█+░* \d+\.\ds of 30\.0s$/m)
     await elector.stop()
-    await terminal.shown(/^leader {2}nobody\n {8}node-a did last, in term 1$/m)
+    await terminal.shown(/^leader {2}nobody\n {8}node-a led last, in term 1$/m)
     await terminal.shown(/What happened[^]*node-a was elected[^]*node-a no longer leads jobs: term 1 has ended$/m)
     terminal.press('q')
     await terminal.shown(/exit code 0[^]*\bicanon\b/)
@@ -27,7 +27,7 @@ describeWithPrograms([programs.tmux], 'tenure watch', () => {
     expect(terminal.modes()).toBe('101')
   })
 
-  test('fits into a small window', async () => {
+  test('tenure watch fits into a small window', async () => {
     const directory = temporaryFolder()
     await leadIn(directory, 'node-a', 30_000)
     const command = `'${process.execPath}' '${program}' watch jobs --store '${pathToFileURL(directory).href}'; cat`
@@ -35,7 +35,7 @@ describeWithPrograms([programs.tmux], 'tenure watch', () => {
     await terminal.shown(/^Tenure: who leads jobs\n[^]*^leader {2}node-a$[^]*node-a leads jobs[^]*^q quit$/m)
   })
 
-  test('counts renewals as people do', async () => {
+  test('tenure watch says "1 time" and "2 times"', async () => {
     const { url } = await serve(temporaryFolder())
     await campaign(url, 'jobs', 'node-a')
     const terminal = openTerminal(`'${process.execPath}' '${program}' watch jobs --store '${url}'; cat`)
@@ -47,7 +47,7 @@ describeWithPrograms([programs.tmux], 'tenure watch', () => {
     await terminal.shown(/renewed 2 times since/)
   })
 
-  test('gives the terminal back when a signal ends it', async () => {
+  test('tenure watch restores the terminal when a signal ends it', async () => {
     const folder = temporaryFolder()
     const pidFile = join(folder, 'pid')
     const watch = `exec "${process.execPath}" "${program}" watch jobs --store "${pathToFileURL(folder).href}"`

@@ -32,7 +32,7 @@ describe('durations', () => {
     ['5m', 300_000],
     ['1h', 3_600_000],
     ['596h', 2_145_600_000],
-  ])('%s is %d ms', (text, ms) => {
+  ])('parseDuration reads %s as %d ms', (text, ms) => {
     expect(parseDuration(text)).toBe(ms)
   })
 
@@ -46,23 +46,26 @@ describe('durations', () => {
     ['1.5 days', '36h'],
     ['1w', '168h'],
     ['1 hr', '1h'],
-    // More than a timer can take.
+    // More than a timer accepts.
     ['25d', undefined],
     ['3 fortnights', undefined],
-  ])('%s is refused, with %s as what was meant', (text, meant) => {
+  ])('parseDuration rejects "%s" and suggests %s', (text, meant) => {
     expect(() => parseDuration(text)).toThrow(expect.objectContaining({ meant }))
   })
 
   test.each(['', 's', '-1s', '1e3s', '0s', '0.0001ms', '597h', '99999999999s', 'NaN', 'Infinity', '1s1s', '１s'])(
-    '"%s" is refused',
+    'parseDuration rejects "%s"',
     (text) => {
       expect(() => parseDuration(text)).toThrow(/must be a duration/)
     },
   )
 
-  test.each([1, 999, 1_000, 90_000, 3_600_000])('%d ms are written as they are read', (ms) => {
-    expect(parseDuration(formatDuration(ms))).toBe(ms)
-  })
+  test.each([1, 999, 1_000, 90_000, 3_600_000])(
+    'formatDuration writes %d ms so that parseDuration reads it back',
+    (ms) => {
+      expect(parseDuration(formatDuration(ms))).toBe(ms)
+    },
+  )
 })
 
 describe('addresses', () => {
@@ -72,7 +75,7 @@ describe('addresses', () => {
     [':7070', '::', 7070],
     ['localhost:0', 'localhost', 0],
     ['0.0.0.0:65535', '0.0.0.0', 65_535],
-  ])('%s is host %s and port %d', (text, host, port) => {
+  ])('parseAddress reads %s as host %s and port %d', (text, host, port) => {
     expect(parseAddress(text)).toEqual({ host, port })
   })
 
@@ -86,13 +89,13 @@ describe('addresses', () => {
     ['a b:80', undefined],
     ['user@host:80', undefined],
     ['', undefined],
-  ])('"%s" is refused, with %s as what was meant', (text, meant) => {
+  ])('parseAddress rejects "%s" and suggests %s', (text, meant) => {
     expect(() => parseAddress(text)).toThrow(expect.objectContaining({ name: 'Refusal', meant }))
   })
 })
 
-describe('what was chosen', () => {
-  test('a flag comes before the environment, that before the file, and that before the default', () => {
+describe('the sources of settings', () => {
+  test('a flag overrides the environment, which overrides the file, which overrides the default', () => {
     const environment = { TENURE_MIN_TTL: '2s' }
     expect(chosen({}).minTtl).toBe(1_000)
     expect(chosen({ file: file({ minTtl: '3s' }) }).minTtl).toBe(3_000)
@@ -101,16 +104,16 @@ describe('what was chosen', () => {
     expect(chosen({ environment: { TENURE_JSON: 'true' }, flags: { json: false } }).json).toBe(false)
   })
 
-  test('an empty variable is not set', () => {
+  test('an empty variable counts as not set', () => {
     expect(chosen({ environment: { TENURE_MIN_TTL: '' } }).minTtl).toBe(1_000)
   })
 
-  test('a list is a list in a file, and has commas in the environment', () => {
+  test('a list setting is an array in the file and comma-separated in the environment', () => {
     expect(chosen({ file: file({ allowedHost: ['a.example', 'b.example'] }) }).allowedHost).toHaveLength(2)
     expect(chosen({ environment: { TENURE_ALLOWED_HOST: 'a.example, b.example' } }).allowedHost).toHaveLength(2)
   })
 
-  test('relative paths begin at the file that has them, or where the command runs', () => {
+  test('relative paths are relative to the file that contains them, or to the working directory', () => {
     const folder = temporaryFolder()
     const path = join(folder, 'tenure.json')
     writeFileSync(path, '{ "data": "elections" }')
@@ -119,7 +122,7 @@ describe('what was chosen', () => {
     expect(defaultData).toBe(resolve('tenure-data'))
   })
 
-  test('all that is wrong is told at once, each with its place, its value and what is allowed', () => {
+  test('choose reports all problems at once, each with its source, its value and the rule', () => {
     const wrong = {
       flags: { minTtl: '15sec' },
       environment: { TENURE_MAX_GROUPS: '-1', TENURE_LOG_LEVEL: 'wran' },
@@ -129,10 +132,10 @@ describe('what was chosen', () => {
       expect.objectContaining({
         exitCode: 2,
         message: [
-          'There is no setting "mintTtl", which tenure.json has. Did you mean "minTtl"?',
-          `There is no setting "colour", which tenure.json has. Known are ${Object.keys(serveSettings).join(', ')}.`,
-          '"listen" in tenure.json must be a text, a number, true or false, not {}.',
-          '"data" in tenure.json must be one value, not a list.',
+          'Unknown setting "mintTtl" in tenure.json. Did you mean "minTtl"?',
+          `Unknown setting "colour" in tenure.json. Known settings: ${Object.keys(serveSettings).join(', ')}.`,
+          '"listen" in tenure.json must be a string, a number, true or false, not {}.',
+          '"data" in tenure.json must be a single value, not a list.',
           '--min-ttl must be a duration with a unit of ms, s, m or h, not "15sec". Did you mean "15s"?',
           'TENURE_MAX_GROUPS must be a whole number from 1 to 2147483647, not "-1".',
           'TENURE_LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "wran". Did you mean "warn"?',
@@ -142,29 +145,29 @@ describe('what was chosen', () => {
     )
   })
 
-  test.each(['__proto__', 'constructor', 'toString'])('a file cannot set "%s"', (key) => {
+  test.each(['__proto__', 'constructor', 'toString'])('a configuration file cannot set "%s"', (key) => {
     const values = JSON.parse(`{ "${key}": "1" }`) as Record<string, unknown>
-    expect(() => chosen({ file: file(values) })).toThrow(/There is no setting/)
+    expect(() => chosen({ file: file(values) })).toThrow(/Unknown setting/)
   })
 
-  test('a variable that is a letter off is told, and one that Kubernetes sets is not', () => {
+  test('mistypedVariables reports a variable that is one letter off, but not one that Kubernetes sets', () => {
     const environment = { TENURE_MIN_TLL: '1s', TENURE_PORT: 'tcp://10.0.0.1:7070', TENURE_SERVICE_HOST: '10.0.0.1' }
     expect(mistypedVariables(serveSettings, environment)).toEqual([
-      'TENURE_MIN_TLL is not known. Did you mean "TENURE_MIN_TTL"?',
+      'Unknown environment variable TENURE_MIN_TLL. Did you mean "TENURE_MIN_TTL"?',
     ])
   })
 
   test.each([
     ['run', runSettings],
     ['serve', serveSettings],
-  ])('%s warns neither of the token nor of what "tenure run" hands on', (_, table) => {
+  ])('%s does not warn about the token or the variables that "tenure run" sets', (_, table) => {
     const handedOn = { TENURE_TERM: '7', TENURE_ELECTION: 'jobs', TENURE_FENCE_FILE: '/f', TENURE_SCHEDULED_AT: '0' }
     expect(mistypedVariables(table, { TENURE_TOKEN: 'hunter2', TENURE_IDENTITY: 'a', ...handedOn })).toEqual([])
   })
 })
 
-describe('the table', () => {
-  test('gives every setting a flag, a variable and a key that differ in their spelling only', () => {
+describe('the table of settings', () => {
+  test('every setting has a flag, a variable and a key that differ only in spelling', () => {
     expect([flagOf('tlsClientCa'), variableOf('tlsClientCa')]).toEqual(['--tls-client-ca', 'TENURE_TLS_CLIENT_CA'])
     const command = new Command()
     addFlags(command, serveSettings)
@@ -176,7 +179,7 @@ describe('the table', () => {
     }
   })
 
-  test('shows the defaults that the service has', () => {
+  test('the table shows the defaults of the service', () => {
     const { headersTimeoutMs, requestTimeoutMs, answerTimeoutMs, unidentifiedTimeoutMs, maxGroupBytes, ...counts } =
       limitsFrom(undefined, true)
     const shown = (key: string) => (serveSettings as Record<string, { shownDefault?: string }>)[key]?.shownDefault
@@ -193,7 +196,7 @@ describe('the table', () => {
   })
 })
 
-test('the README lists every setting as the table has it, and no other', () => {
+test('the README lists exactly the settings of the table', () => {
   const rows = Object.entries(serveSettings).map(([key, { help, placeholder, shownDefault, withoutFlag }]) => {
     const value = placeholder === undefined ? '' : ` ${placeholder.toUpperCase()}`
     const flag = withoutFlag ? '' : ` \`${flagOf(key)}${value}\``
@@ -204,6 +207,6 @@ test('the README lists every setting as the table has it, and no other', () => {
   expect(readme.split('\n').filter((line) => /^\| `[a-z]\w*` \|.*TENURE_/.test(line))).toEqual(rows)
 })
 
-test('a long word costs nothing to look for', () => {
+test('nearest ignores a very long word', () => {
   expect(nearest('x'.repeat(1e6), ['listen'])).toBeUndefined()
 })

@@ -19,16 +19,16 @@ test.for<[readonly string[], object]>([
   [['empty='], { empty: '' }],
   [['{"zone":"a","rack":7}'], { zone: 'a', rack: 7 }],
   [['{"zone":"a"}', 'zone=b'], { zone: 'b' }],
-])('%j', ([flags, expected]) => {
+])('--metadata %j is read as %j', ([flags, expected]) => {
   expect(chosen(flags)).toEqual(expected)
 })
 
-test('a variable holds one pair or one JSON object, with the commas that are in it', () => {
+test('TENURE_METADATA holds one pair or one JSON object, which may contain commas', () => {
   expect(chosen(undefined, '{"a":"x , y","b":1}')).toEqual({ a: 'x , y', b: 1 })
   expect(chosen(undefined, 'zone=a,b')).toEqual({ zone: 'a,b' })
   expect(chosen(undefined)).toBeUndefined()
 })
 
-test.each(['zone', '=a', '[1]', '7', '{"zone"', '"a"', 'null'])('%s is refused', (text) => {
+test.each(['zone', '=a', '[1]', '7', '{"zone"', '"a"', 'null'])('--metadata rejects %s', (text) => {
   expect(() => chosen([text])).toThrow(/^--metadata must be key=value or a JSON object, .*, not /)
 })

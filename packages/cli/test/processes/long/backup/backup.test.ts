@@ -1,4 +1,4 @@
-/** `tenure backup` and `tenure restore`, on the data of `tenure serve`. */
+/** Tests `tenure backup` and `tenure restore` on the data of `tenure serve`. */
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -16,7 +16,7 @@ async function campaign(url: string, node: string): Promise<unknown> {
   return answer.json()
 }
 
-test('a backup of a service that runs is served elsewhere once it was restored', async () => {
+test('a backup of a running service can be served elsewhere after a restore', async () => {
   const folder = temporaryFolder()
   const data = join(folder, 'data')
   const to = join(folder, 'backup')
@@ -25,7 +25,7 @@ test('a backup of a service that runs is served elsewhere once it was restored',
 
   expect(await run('backup', '--data', data, '--to', to)).toMatchObject({
     code: 0,
-    out: `The data in ${data} were copied to ${to}. To serve them, run "tenure restore --data ${to}" first.\n`,
+    out: `Backed up ${data} to ${to}. Run "tenure restore --data ${to}" before a service uses the backup.\n`,
   })
   expect(await run('backup', '--data', data, '--to', to)).toMatchObject({
     code: 69,
@@ -40,10 +40,10 @@ test('a backup of a service that runs is served elsewhere once it was restored',
 
   expect(await run('restore', '--data', to)).toMatchObject({
     code: 0,
-    out: `A million terms are skipped in every group of ${to}. A service can take it now.\n`,
+    out: `Skipped a million terms in every election of ${to}. A service can use it now.\n`,
   })
   const restored = await serve(to)
-  // What led in the backup may still believe so.
+  // The leader at the time of the backup may still believe that it leads.
   expect(await campaign(restored.url, 'b')).toMatchObject({ is_leader: false, highest_term: 1_000_001 })
   const wait = String.raw`, and nobody may for another \d+\.\ds\.`
   expect(await run('campaign', 'jobs', '--url', restored.url, '--identity', 'b')).toMatchObject({
@@ -52,16 +52,16 @@ test('a backup of a service that runs is served elsewhere once it was restored',
   })
   expect(await run('leader', 'jobs', '--url', restored.url)).toMatchObject({
     code: 1,
-    out: expect.stringMatching(new RegExp(`^Nobody leads "jobs"${wait} a did last, in term 1\\.\n$`)),
+    out: expect.stringMatching(new RegExp(`^Nobody leads "jobs"${wait} a led last, in term 1\\.\n$`)),
   })
   const { out } = await run('leader', 'jobs', '--url', restored.url, '--json')
   const { freeInMs } = JSON.parse(out) as { freeInMs: number }
   expect(freeInMs).toBeGreaterThan(1_000)
-  // The longest lease that may still run, and what clocks may differ by.
+  // The longest lease that may still be running, plus clock drift.
   expect(freeInMs).toBeLessThan(2 * 60_000)
 }, 60_000)
 
-test('what is missing or not there is told', async () => {
+test('missing options and missing directories are reported', async () => {
   const folder = temporaryFolder()
   expect(await run('backup', '--data', folder)).toMatchObject({ code: 2, error: expect.stringContaining('--to') })
   for (const command of [['restore'], ['backup', '--to', join(folder, 'to')]]) {
@@ -72,7 +72,7 @@ test('what is missing or not there is told', async () => {
   }
 })
 
-test('the option from before skips terms once for one directory, and says what replaces it', async () => {
+test('the deprecated --after-restore skips terms once per directory, and names its replacement', async () => {
   const data = join(temporaryFolder(), 'data')
   const said = async (...args: string[]) => {
     const service = await serve(data, args)

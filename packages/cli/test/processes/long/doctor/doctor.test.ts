@@ -12,23 +12,23 @@ import { ask, linesOf, run, serve, temporaryFolder, tenure } from '../../../tenu
 const call = { signal: new AbortController().signal, timeoutMs: 10_000 }
 
 describe('tenure doctor', () => {
-  test('finds a folder safe, says why, and leaves its election free', async () => {
+  test('tenure doctor reports a folder as safe with its measurements, and releases its election', async () => {
     const directory = temporaryFolder()
     const url = pathToFileURL(directory).href
-    // A lease so long that no busy machine makes it tight.
+    // A lease so long that it is safe even on a busy machine.
     const { code, out, error } = await run(['doctor', '--store', url, '--ttl', '10m', '--election', 'ward'])
     expect({ code, error }).toEqual({ code: 0, error: '' })
-    expect(out).toMatch(/^store +file:.*: the store judges that a lease ran out; terms last$/m)
+    expect(out).toMatch(/^store +file:.*: the store judges lease expiry; terms are durable$/m)
     expect(out).toMatch(/^latency +renew median \S+, p99 \S+ \(30 calls\); read median \S+, p99 \S+ \(30 calls\)$/m)
     expect(out).toMatch(/^watch +shows a change after /m)
     expect(out).toMatch(/^timings +lease 10m: renewed every 200\.0s|^timings +lease 10m: renewed every 3\.3m/m)
-    expect(out).toMatch(/\n\nSafe: leases of 10m hold with this store, from here\.\n$/)
+    expect(out).toMatch(/\n\nSafe: leases of 10m hold with this store, measured from this machine\.\n$/)
     const store = fileStore({ directory })
     onTestFinished(() => store.close?.())
     expect(await store.read('ward', call)).toMatchObject({ released: true, term: 1 })
   })
 
-  test('compares its clock with that of a service', async () => {
+  test('tenure doctor compares its clock with that of a service', async () => {
     const { url } = await serve(temporaryFolder())
     const { code, out } = await run(['doctor', '--store', url, '--ttl', '10m', '--calls', '5', '--json'])
     expect(code).toBe(0)
@@ -45,7 +45,7 @@ describe('tenure doctor', () => {
     expect(body['groups']).toMatchObject([{ group_id: 'tenure-doctor', leader: null, highest_term: 1 }])
   })
 
-  test('finds a service that is too far away for the lease not safe, and says which lease would be', async () => {
+  test('tenure doctor reports a service as unsafe when it is too slow for the lease, and suggests a longer lease', async () => {
     const { url } = await serve(temporaryFolder())
     const proxy = await startProxy(Number(new URL(url).port))
     onTestFinished(() => proxy.stop())
@@ -58,7 +58,7 @@ describe('tenure doctor', () => {
     )
   })
 
-  test('keeps a lease that is shorter than the examination', async () => {
+  test('tenure doctor keeps its lease during measurements that take longer than the lease', async () => {
     const { url } = await serve(temporaryFolder())
     const { out, error } = await run(['doctor', '--store', url, '--ttl', '2s', '--json'])
     expect(error).toBe('')
@@ -70,7 +70,7 @@ describe('tenure doctor', () => {
     expect(body['groups']).toMatchObject([{ group_id: 'tenure-doctor', highest_term: 1 }])
   })
 
-  test('says that a lease is lost which runs out before its renewal is answered', async () => {
+  test('tenure doctor reports a lost lease when the lease expires before its renewal is answered', async () => {
     const { url } = await serve(temporaryFolder(), ['--min-ttl', '100ms'])
     const proxy = await startProxy(Number(new URL(url).port))
     onTestFinished(() => proxy.stop())
@@ -78,15 +78,15 @@ describe('tenure doctor', () => {
     const args = ['doctor', '--store', `http://127.0.0.1:${proxy.port}`, '--ttl', '200ms', '--calls', '1']
     const { code, out } = await run(args)
     expect(code).toBe(1)
-    expect(out).toMatch(/\nIts lease ran out \d+ times before a renewal arrived/)
+    expect(out).toMatch(/\nThe lease expired \d+ times before a renewal arrived/)
     expect(out).toMatch(/Choose --ttl \d+s or longer\./)
-    expect(out).not.toMatch(/Its clock runs|does not work/)
+    expect(out).not.toMatch(/clock rate is off|does not work/)
   })
 
-  test('writes what people can read, also of what is nothing', async () => {
+  test('tenure doctor prints readable numbers, even for zero and one', async () => {
     const { url } = await serve(temporaryFolder())
     const service = await run(['doctor', '--store', url, '--ttl', '10m', '--calls', '1'])
-    expect(service.out).toMatch(/^clock .* Its time of day differs by \S+, which does not matter$/m)
+    expect(service.out).toMatch(/^clock .* Time of day differs by \S+, which does not matter$/m)
     expect(service.out).not.toContain('-0.00 %')
     const memory = await run(['doctor', '--store', 'memory:', '--calls', '1'])
     expect(memory.out).toMatch(/^store +memory: the store judges/)
@@ -99,7 +99,7 @@ describe('tenure doctor', () => {
     expect(error).toContain('The directory does not exist: create or restore it')
   })
 
-  test('forgets its election however often it runs, and lets others run at the same time', async () => {
+  test('tenure doctor forgets its election after each run, and several can run at the same time', async () => {
     const directory = temporaryFolder()
     const store = fileStore({ directory })
     onTestFinished(() => store.close?.())
@@ -115,7 +115,7 @@ describe('tenure doctor', () => {
     expect(records).toEqual(['tenure-doctor.json'])
   })
 
-  test('gives its lease back when a signal ends it', async () => {
+  test('tenure doctor releases its lease when a signal ends it', async () => {
     const { url } = await serve(temporaryFolder())
     const { child, ended } = tenure(['doctor', '--store', url])
     const leads = async () => (await ask(`${url}/v1/groups/tenure-doctor/leader`)).body['leader']
@@ -125,7 +125,7 @@ describe('tenure doctor', () => {
     expect(await leads()).toBe(null)
   })
 
-  test('leads no election that it finds in the environment of a command', async () => {
+  test('tenure doctor ignores TENURE_ELECTION from the environment of a command', async () => {
     const folder = temporaryFolder()
     const store = pathToFileURL(folder).href
     const env = { TENURE_ELECTION: 'queue', TENURE_STORE: store, TENURE_CALLS: '1' }
@@ -133,7 +133,7 @@ describe('tenure doctor', () => {
     expect(readdirSync(folder).filter((name) => name.startsWith('queue'))).toEqual([])
   })
 
-  test('leaves whoever leads alone', async () => {
+  test('tenure doctor does not disturb a running leader', async () => {
     const directory = temporaryFolder()
     const store = fileStore({ directory })
     onTestFinished(() => store.close?.())
@@ -141,11 +141,11 @@ describe('tenure doctor', () => {
     await store.acquire(claim, call)
     const { code, error } = await run(['doctor', '--store', pathToFileURL(directory).href, '--election', 'jobs'])
     expect(code).toBe(69)
-    expect(error).toContain('grants no lease of jobs: a leads it in term 1.')
+    expect(error).toContain('did not grant a lease for jobs: a leads it in term 1.')
     expect(await store.read('jobs', call)).toMatchObject({ attempt: 'a.1', released: false })
   })
 
-  test('says which right is missing, and to whom, with exit code 69', async () => {
+  test('tenure doctor says which right is missing, and for whom, and exits with 69', async () => {
     const folder = temporaryFolder()
     const keys = ecKeys()
     writeFileSync(join(folder, 'keys.json'), JSON.stringify(jwkOf(keys.publicKey)))
@@ -154,7 +154,7 @@ describe('tenure doctor', () => {
     const nobody = await run(['doctor', '--store', url])
     expect(nobody.code).toBe(69)
     expect(nobody.error).toMatch(
-      /^tenure: It cannot read\. The election service at http\S+ could not authenticate the caller \(401\)\..* --token-file/,
+      /^tenure: The read call failed\. The election service at http\S+ could not authenticate the caller \(401\)\..* --token-file/,
     )
     const token = signed({ alg: 'ES256', typ: 'JWT' }, claimsOf('node-1'), keys.privateKey)
     const stranger = await run(['doctor', '--store', url], { env: { TENURE_TOKEN: token } })
@@ -167,7 +167,7 @@ describe('tenure doctor', () => {
   })
 })
 
-describe('what the doctor says', () => {
+describe('the diagnosis of the doctor', () => {
   const timings = resolveTimings({ leaseDurationMs: 15_000 })
   const latency = (p99Ms: number, failed = 0) => ({ calls: 30, failed, medianMs: 1, p99Ms, worstMs: p99Ms })
   const seen = { clock: undefined, watching: { medianMs: 5 }, timings, settings: [] }
@@ -177,17 +177,17 @@ describe('what the doctor says', () => {
   test.each([
     ['all is well', {}, 'safe', undefined],
     ['an answer takes half its time', { renew: latency(1_250) }, 'safe', undefined],
-    ['an answer takes more', { renew: latency(1_251) }, 'tight', /costs a second try\. Choose --ttl 20s or longer/],
+    ['an answer takes more', { renew: latency(1_251) }, 'tight', /costs a retry\. Choose --ttl 20s or longer/],
     ['an answer takes too long', { renew: latency(2_501) }, 'unsafe', /would lose their leases\. Choose --ttl 45s or/],
     ['a renewal failed', { renew: latency(10, 1) }, 'tight', /1 of 30 renewals failed/],
     ['many renewals failed', { renew: latency(10, 4) }, 'unsafe', /4 of 30 renewals failed/],
-    ['a lease was lost', { lost: 1 }, 'unsafe', /ran out once before a renewal arrived/],
-    ['a clock is 3 % fast', { clock: clock(1.03, 0.01) }, 'unsafe', /3\.0 % off/],
+    ['a lease was lost', { lost: 1 }, 'unsafe', /expired once before a renewal arrived/],
+    ['a clock is 3 % fast', { clock: clock(1.03, 0.01) }, 'unsafe', /off by 3\.0 %/],
     ['a clock is perhaps 3 % slow', { clock: clock(0.97, 0.03) }, 'safe', undefined],
     ['a setting is unsafe', { settings: [{ risk: 'unsafe', text: 'fsync is off.' }] }, 'unsafe', /^fsync is off\.$/],
     ['a setting is odd', { settings: [{ risk: 'tight', text: 'A pooler.' }] }, 'tight', /^A pooler\.$/],
     ['there is no watch', { watching: { why: 'it is forbidden' } }, 'tight', /wait for the next poll: it is forbidden/],
-  ] as const)('when %s', (_, found, verdict, reason) => {
+  ] as const)('the diagnosis is right when %s', (_, found, verdict, reason) => {
     const said = diagnose({ ...healthy, ...found })
     expect(said.verdict).toBe(verdict)
     if (reason) expect(said.reasons).toEqual([expect.stringMatching(reason)])

@@ -1,4 +1,7 @@
-/** The folder of `tenure run` in a temporary directory that all users share, swept away and taken by another one (G6). */
+/**
+ * The folder of `tenure run` is in a temporary directory that all users share. It may be removed there, and another
+ * user may take its name (G6).
+ */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -12,13 +15,13 @@ interface Victim extends Wrapper {
   readonly temporary: string
   /** The folder that the command was given. */
   readonly folder: string
-  /** A folder and a file of the victim's own. */
+  /** A folder with a file that belong to the victim. */
   readonly home: string
   readonly precious: string
   folders(): string[]
 }
 
-/** A run whose command runs, in a temporary directory as /tmp is, with leases that are renewed often. */
+/** Starts a run with a running command, in a temporary directory like /tmp, with frequent renewals. */
 async function victim(): Promise<Victim> {
   const temporary = temporaryFolder()
   chmodSync(temporary, 0o1777)
@@ -34,7 +37,7 @@ async function victim(): Promise<Victim> {
   return { ...wrapper, temporary, home, precious, folder: dirname(wrapper.output.out.trim()), folders }
 }
 
-/** What the other user does, with Node's own tools. */
+/** Runs a script as the other user. */
 function attack(script: string, ...args: string[]): void {
   const { status, stderr } = spawnSync(
     process.execPath,
@@ -44,7 +47,7 @@ function attack(script: string, ...args: string[]): void {
   expect([status, String(stderr)]).toEqual([0, ''])
 }
 
-/** Where the lease is noted now: not where it was. */
+/** Waits until the fence file has moved, and returns its new folder. */
 async function moved({ folder, folders, output }: Victim): Promise<string> {
   await vi.waitUntil(() => output.error.includes('was removed or replaced'), { timeout: 20_000 })
   const place = await vi.waitUntil(
@@ -63,7 +66,7 @@ async function renewed(place: string): Promise<void> {
   await vi.waitUntil(() => readFileSync(file, 'utf8') !== before, { timeout: 20_000 })
 }
 
-test('a folder that was swept away is made again under another name, and goes at the end', async () => {
+test('tenure run replaces a removed folder by one with another name, and removes that at the end', async () => {
   const at = await victim()
   rmSync(at.folder, { recursive: true })
   await renewed(await moved(at))
@@ -74,8 +77,8 @@ test('a folder that was swept away is made again under another name, and goes at
   expect(at.folders()).toEqual([])
 })
 
-describe.skipIf(noOtherUser !== undefined)(`another user takes the name of a swept folder${reason()}`, () => {
-  test('with links in it: no file is written through them, and what is there stays', async () => {
+describe.skipIf(noOtherUser !== undefined)(`another user takes the name of a removed folder${reason()}`, () => {
+  test('tenure run does not write through links in a folder of another user, and leaves that folder unchanged', async () => {
     const at = await victim()
     rmSync(at.folder, { recursive: true })
     const links = ['fence.json', 'fence.json.new']
@@ -96,7 +99,7 @@ describe.skipIf(noOtherUser !== undefined)(`another user takes the name of a swe
     expect(at.folders()).toEqual([at.folder])
   })
 
-  test('with a link to a folder of the victim: nothing in that is written or removed', async () => {
+  test('tenure run writes and removes nothing through a link to a folder of the victim', async () => {
     const at = await victim()
     rmSync(at.folder, { recursive: true })
     attack('const [folder, target] = process.argv.slice(1); fs.symlinkSync(target, folder)', at.folder, at.home)
@@ -107,7 +110,7 @@ describe.skipIf(noOtherUser !== undefined)(`another user takes the name of a swe
     expect(readFileSync(at.precious, 'utf8')).toBe('precious')
   })
 
-  test('and tenure is killed: its supervisor removes nothing of it', async () => {
+  test('the supervisor of a killed tenure removes nothing from a folder of another user', async () => {
     const at = await victim()
     const supervisor = at.supervisor()
     at.child.kill('SIGSTOP')
@@ -123,7 +126,7 @@ describe.skipIf(noOtherUser !== undefined)(`another user takes the name of a swe
     expect(readdirSync(at.folder)).toEqual(['fence.json'])
   })
 
-  test('that folder is left open to all by mistake: it is not used any more', async () => {
+  test('tenure run stops using a folder that was made writable for others by mistake', async () => {
     const at = await victim()
     chmodSync(at.folder, 0o777)
     attack(

@@ -9,15 +9,18 @@ import { program, serve, temporaryFolder } from '../../../tenure.ts'
 
 const lease = ['--ttl', '3s']
 
-/** Each leads two wrappers, of which the first leads, into one trap. Gives where their commands wrote. */
+/**
+ * Each scenario runs two wrappers, of which the first leads, into one fault. Returns the scene with the lines that
+ * their commands wrote.
+ */
 const scenarios = {
-  async 'tenure is stopped past its lease'(command: string) {
+  async 'tenure is stopped for longer than its lease'(command: string) {
     const { on, first } = await two(command, { worker: ['--stubborn'] })
     await stopBetweenRenewals(on, first)
     await secondWorks(on)
     return on
   },
-  async 'the supervisor is stopped, and tenure is cut off'(command: string) {
+  async 'the supervisor is stopped and tenure is cut off from the store'(command: string) {
     const served = await serve(temporaryFolder())
     const proxy = await startProxy(Number(new URL(served.url).port))
     onTestFinished(() => proxy.stop())
@@ -28,22 +31,22 @@ const scenarios = {
     await secondWorks(on)
     return on
   },
-  async 'tenure is killed over a child in a group of its own'(command: string) {
+  async 'tenure is killed while a child runs in its own process group'(command: string) {
     const { on, first } = await two(command, { worker: ['--fork', 'group'] })
     await vi.waitUntil(() => new Set(on.lines().map(({ pid }) => pid)).size >= 2, { timeout: 20_000 })
     first.child.kill('SIGKILL')
     await secondWorks(on)
-    // It is nobody's any more.
+    // Nothing else would end this process.
     for (const { pid, term } of on.lines()) if (term === 1) signal(pid, 'SIGKILL')
     return on
   },
-  async 'tenure is told to stop over a slow command'(command: string) {
+  async 'tenure is stopped while the command drains slowly'(command: string) {
     const { on, first } = await two(command, { worker: ['--slow', '4000'] })
     first.child.kill('SIGTERM')
     await secondWorks(on)
     return on
   },
-  async 'tenure is killed while the supervisor takes its time'(command: string) {
+  async 'tenure is killed while the supervisor is paused'(command: string) {
     const { on, first } = await two(command, {})
     const supervisor = first.supervisor()
     signal(supervisor, 'SIGSTOP')
@@ -78,51 +81,51 @@ interface Mutant extends Mutation {
 
 const mutants: readonly Mutant[] = [
   {
-    name: 'the supervisor leaves it all to tenure',
+    name: 'the supervisor does not enforce the deadlines',
     file: 'run/supervisor.ts',
     find: "  answer({ type: 'started', run: id, session })",
     replace: "  enforcer.stop()\n  answer({ type: 'started', run: id, session })",
-    caughtWhen: 'tenure is stopped past its lease',
+    caughtWhen: 'tenure is stopped for longer than its lease',
   },
   {
-    name: 'tenure leaves it all to the supervisor',
+    name: 'tenure does not enforce the deadlines',
     file: 'run/command-run.ts',
     find: '    if (this.#order) this.#enforcer.end(this.#order.signal, this.#order.killAt)',
     replace: '    this.#enforcer.stop()',
-    caughtWhen: 'the supervisor is stopped, and tenure is cut off',
+    caughtWhen: 'the supervisor is stopped and tenure is cut off from the store',
   },
   {
-    name: 'only the first process group is ended',
+    name: 'tenure ends only the first process group',
     file: 'run/session.ts',
     find: '  if (isGivenAway(session)) return { processes: [], isComplete: true }',
     replace: '  if (session) return undefined',
-    caughtWhen: 'tenure is killed over a child in a group of its own',
+    caughtWhen: 'tenure is killed while a child runs in its own process group',
   },
   {
-    name: 'the lease is released before the command has ended',
+    name: 'tenure releases the lease before the command has ended',
     file: 'run/conductor.ts',
     find: 'leadership.waitUntil(new Promise<void>((resolve) => (settle = resolve)))',
     replace: 'leadership.waitUntil(Promise.resolve(settle))',
-    caughtWhen: 'tenure is told to stop over a slow command',
+    caughtWhen: 'tenure is stopped while the command drains slowly',
   },
   {
-    name: 'the sign of life ends with tenure',
+    name: 'the liveness socket ends with tenure',
     file: 'run/supervision.ts',
     find: '      await supervisor.hold(sign, server)',
     replace: '      await supervisor.ready',
-    caughtWhen: 'tenure is killed while the supervisor takes its time',
+    caughtWhen: 'tenure is killed while the supervisor is paused',
   },
 ]
 
 describe.each(Object.entries(scenarios))('when %s', (name, scenario) => {
-  test('no two commands run at once', { timeout: 90_000 }, async () => {
+  test('no two commands run at the same time', { timeout: 90_000 }, async () => {
     expect(overlaps((await scenario(program)).lines())).toEqual([])
   })
 
   const own = mutants.filter(({ caughtWhen }) => caughtWhen === name)
-  test.each(own)('but they do if $name', { timeout: 90_000 }, async (mutant) => {
+  test.each(own)('two commands run at the same time if $name', { timeout: 90_000 }, async (mutant) => {
     const command = join(await buildMutant('cli', [mutant]), 'bin/tenure.js')
-    // On a busy machine the second one may begin so late that the mistake does no harm.
+    // On a busy machine the second command may start so late that the mutant does no harm.
     let found: ReturnType<typeof overlaps> = []
     for (let tries = 0; tries < 3 && found.length === 0; tries++) found = overlaps((await scenario(command)).lines())
     expect(found).toMatchObject([{ term: 2 }])
@@ -137,19 +140,19 @@ const startMutants: readonly StartMutant[] = [
   {
     name: 'the supervisor starts a command whose deadline has passed',
     file: 'run/supervisor.ts',
-    find: "  if (untilMs(deadlines.termAt) <= 0) return refuse('its time was over before it began')\n",
+    find: "  if (untilMs(deadlines.termAt) <= 0) return refuse('its deadline had already passed')\n",
     replace: '',
     caughtBy: 'the supervisor starts nothing when the deadline of the order has passed on one of the two clocks',
   },
   {
-    name: 'tenure does not look once more before it orders a start',
+    name: 'tenure does not check for a stop or a loss before it orders a start',
     file: 'run/executor.ts',
     find: '    if (!leadership.isLeader() || this.#stop.signal) return undefined\n',
     replace: '',
     caughtBy: 'tenure run orders no start when it was asked to end after it had decided to run the command',
   },
   {
-    name: 'tenure does not look at its lease once more before it orders a start',
+    name: 'tenure does not check its lease again before it orders a start',
     file: 'run/executor.ts',
     find: '    if (!leadership.isLeader() || this.#stop.signal) return undefined\n',
     replace: '    if (this.#stop.signal) return undefined\n',
@@ -163,7 +166,7 @@ test.each(Object.entries(slowStartChecks))('%s', { timeout: 90_000 }, async (_, 
   await check(join(import.meta.dirname, '../../../..'))
 })
 
-test.each(startMutants)('it is noticed if $name', { timeout: 90_000 }, async (mutant) => {
+test.each(startMutants)('the start checks fail if $name', { timeout: 90_000 }, async (mutant) => {
   const folder = await buildMutant('cli', [mutant])
   const check = allStartChecks[mutant.caughtBy] ?? expect.unreachable(`There is no check "${mutant.caughtBy}".`)
   expect(await passes(() => check(folder))).toBe(false)

@@ -6,7 +6,7 @@ import { fileStore } from '../../../../../tenure/src/stores/file.ts'
 import { scene, type Scene } from '../../../run/scene.ts'
 import { begun, expectRuns, expectEachOnce, quick } from '../../../run/slots.ts'
 
-/** Leaves a text in the record, as a leader does. */
+/** Leaves a text in the record, as a leader would. */
 async function carry(on: Scene, text: string): Promise<void> {
   const store = fileStore({ directory: join(on.folder, 'leases') })
   const elector = new Elector({ store, election: 'jobs' })
@@ -19,7 +19,7 @@ async function carry(on: Scene, text: string): Promise<void> {
 const lastRun = (ms: number) => JSON.stringify({ lastRun: new Date(ms).toISOString() })
 
 describe('--every', { timeout: 90_000 }, () => {
-  test('does not run a slot again whose run was killed with its machine', async () => {
+  test('--every does not repeat a run that was killed with its machine', async () => {
     const on = scene()
     const args = ['--ttl', '2s', '--every', '*/3 * * * * *']
     const first = on.work(args)
@@ -30,7 +30,7 @@ describe('--every', { timeout: 90_000 }, () => {
     expectEachOnce(on)
   })
 
-  test('goes on after a run that failed, and leads in between', async () => {
+  test('--every continues after a failed run, and keeps leading in between', async () => {
     const on = scene()
     const { child, ended } = on.work(['--every', '* * * * * *'], ['--exit', '5'])
     await expectRuns(on, 3)
@@ -40,12 +40,12 @@ describe('--every', { timeout: 90_000 }, () => {
     expect([0, 5, 143]).toContain(await ended)
   })
 
-  test('ends a run that takes longer than it may, goes on with the next, and keeps what became of them', async () => {
+  test('--every ends a run that exceeds --max-runtime, continues with the next one, and records the results', async () => {
     const on = scene()
     const { output } = on.work(['--every', '*/3 * * * * *', '--max-runtime', '1s'])
     await expectRuns(on, 3)
     expectEachOnce(on)
-    expect(output.error).toContain('the command runs for longer than --max-runtime 1s: it gets SIGTERM, then SIGKILL')
+    expect(output.error).toContain('the command exceeded --max-runtime 1s: it gets SIGTERM, then SIGKILL')
     const store = fileStore({ directory: join(on.folder, 'leases') })
     const record = await store.read('jobs', { signal: AbortSignal.timeout(10_000) })
     const runs = (record && jobStatus(record)?.runs) ?? []
@@ -54,25 +54,25 @@ describe('--every', { timeout: 90_000 }, () => {
     await store.close?.()
   })
 
-  test('says that a run is still going when the next time comes', async () => {
+  test('--every reports that a run is still in progress when the next time comes', async () => {
     const on = scene()
     const { output } = on.work(['--every', '* * * * * *'], ['--exit', '0', '--after', '2500'])
-    await vi.waitUntil(() => /the run of \S+ is still going at \S+/.test(output.error), { timeout: 20_000 })
+    await vi.waitUntil(() => /the run of \S+ is still in progress at \S+/.test(output.error), { timeout: 20_000 })
   })
 
   const tenMinutesAgo = Date.now() - 600_000
   const pattern = `${new Date(tenMinutesAgo).getUTCMinutes()} * * * *`
 
-  test('leaves out what was missed', async () => {
+  test('--every skips missed times by default', async () => {
     const on = scene()
     await carry(on, lastRun(Date.now() - 7_200_000))
     const { output } = on.work(['--every', pattern], quick)
     await vi.waitUntil(() => output.error.includes('the next run is at'), { timeout: 20_000 })
-    expect(output.error).toContain('was missed, and is left out')
+    expect(output.error).toContain('was missed and is skipped')
     expect(begun(on)).toEqual([])
   })
 
-  test('catches up with one run, if so chosen', async () => {
+  test('--every makes up for missed times with one run if --missed is run-once', async () => {
     const on = scene()
     await carry(on, lastRun(Date.now() - 7_200_000))
     const { output } = on.work(['--every', pattern, '--missed', 'run-once'], quick)
@@ -80,14 +80,14 @@ describe('--every', { timeout: 90_000 }, () => {
     expect(begun(on)).toHaveLength(1)
   })
 
-  test('begins with what comes next when there was no run before', async () => {
+  test('--every starts with the next time if there was no run before', async () => {
     const on = scene()
     const { output } = on.work(['--every', pattern, '--missed', 'run-once'], quick)
     await vi.waitUntil(() => output.error.includes('the next run is at'), { timeout: 20_000 })
     expect(begun(on)).toEqual([])
   })
 
-  test('does not touch the record of another program', async () => {
+  test('--every does not change the record of another program', async () => {
     const on = scene()
     await carry(on, 'my own notes')
     const { ended, output } = on.work(['--every', pattern], quick)
@@ -97,7 +97,7 @@ describe('--every', { timeout: 90_000 }, () => {
 })
 
 describe('--at-most-once-per', () => {
-  test('runs it on one of many machines that are told to at once, and ends on all', async () => {
+  test('--at-most-once-per runs the command on one of several machines that are started together, and exits on all', async () => {
     const on = scene()
     const all = Array.from({ length: 4 }, () => on.work(['--at-most-once-per', '1h'], quick))
     expect(await Promise.all(all.map(({ ended }) => ended))).toEqual([0, 0, 0, 0])
@@ -105,7 +105,7 @@ describe('--at-most-once-per', () => {
     expect(all.filter(({ output }) => output.error.includes('nothing to do'))).toHaveLength(3)
   })
 
-  test('runs it once for all that were told to at once, also if it takes longer than that time', async () => {
+  test('--at-most-once-per runs the command once for machines that are started together, even if it takes longer than the interval', async () => {
     const on = scene()
     const slow = ['--exit', '0', '--after', '2000']
     const all = Array.from({ length: 3 }, () => on.work(['--at-most-once-per', '1s'], slow))
@@ -113,7 +113,7 @@ describe('--at-most-once-per', () => {
     expect(begun(on)).toHaveLength(1)
   })
 
-  test('runs it again when the time has passed, and ends with its code', async () => {
+  test('--at-most-once-per runs the command again after the interval, and exits with its code', async () => {
     const on = scene()
     await carry(on, lastRun(Date.now() - 61_000))
     expect(await on.work(['--at-most-once-per', '1m'], ['--exit', '6']).ended).toBe(6)
@@ -121,13 +121,13 @@ describe('--at-most-once-per', () => {
     expect(begun(on)).toHaveLength(1)
   })
 
-  test('ends a run that takes longer than it may, and says so with 124', async () => {
+  test('--at-most-once-per ends a run that exceeds --max-runtime, and exits with 124', async () => {
     const { ended, output } = scene().work(['--at-most-once-per', '1h', '--max-runtime', '1s'])
     expect(await ended).toBe(124)
     expect(output.error).toContain('--max-runtime 1s')
   })
 
-  test('does not run it if the last run lies ahead of this clock', async () => {
+  test('--at-most-once-per does not run the command when the last run is in the future of this clock', async () => {
     const on = scene()
     await carry(on, lastRun(Date.now() + 600_000))
     expect(await on.work(['--at-most-once-per', '1m'], quick).ended).toBe(0)

@@ -5,7 +5,7 @@ import { serve, temporaryFolder } from '../../../tenure.ts'
 import { lease, tells } from '../../../run/stalls.ts'
 
 test.each(['tenure', 'its supervisor'] as const)(
-  'after both were stopped past the lease, %s kills as soon as it goes on, whatever answers it finds',
+  'after both were stopped for longer than the lease, %s kills the command as soon as it continues, whatever answers it reads',
   async (who) => {
     const served = await serve(temporaryFolder())
     const proxy = await startProxy(Number(new URL(served.url).port))
@@ -13,7 +13,7 @@ test.each(['tenure', 'its supervisor'] as const)(
     const on = scene(served.url)
     const first = on.work(['--ttl', '3s', '--store', `http://127.0.0.1:${proxy.port}`], ['--stubborn'])
     const { pid } = await on.wrote('begin', 1)
-    // The answer to a renewal is on its way, and is read too late.
+    // The answer to a renewal is in flight, and is read too late.
     proxy.set('hold', 'to-client')
     await vi.waitUntil(() => proxy.queuedBytes > 0, { timeout: 20_000, interval: 5 })
     const both = { tenure: first.child.pid ?? 0, 'its supervisor': first.supervisor() }
@@ -28,12 +28,12 @@ test.each(['tenure', 'its supervisor'] as const)(
   },
 )
 
-test('tenure that was stopped while its supervisor started finds it ready, and goes on', async () => {
+test('tenure continues normally when it was stopped while its supervisor started', async () => {
   const on = scene()
   const wrapper = on.work([])
   const supervisor = await vi.waitUntil(() => childrenOf(wrapper.child.pid ?? 0)[0], { timeout: 20_000, interval: 2 })
   wrapper.child.kill('SIGSTOP')
-  // Longer than it waits for an answer.
+  // Longer than tenure waits for an answer.
   await new Promise((resolve) => setTimeout(resolve, 5_500))
   wrapper.child.kill('SIGCONT')
   await on.wrote('begin', 1)

@@ -9,7 +9,7 @@ const lease = ['--ttl', `${ttlMs}ms`]
 interface Place {
   readonly on: Scene
   readonly served: Served
-  /** Between the first wrapper and the service. */
+  /** The proxy between the first wrapper and the service. */
   readonly proxy: Proxy
   readonly first: Wrapper
   readonly second: Wrapper
@@ -47,7 +47,7 @@ describe('the command has ended before another machine leads', () => {
         proxy.reset()
       },
     ],
-  ])('when the store %s', async (_, break_) => {
+  ])('the command has ended before another machine leads when the store %s', async (_, break_) => {
     const at = await place(['--stubborn'])
     break_(at.proxy)
     await expectTakeOver(at)
@@ -57,7 +57,7 @@ describe('the command has ended before another machine leads', () => {
   })
 })
 
-test('a store that is slow, but not too slow, costs nothing', async () => {
+test('a store that is slow within the timeouts does not cost leadership', async () => {
   const { on, proxy, pid, first } = await place()
   proxy.set({ delayMs: 150 })
   await new Promise((resolve) => setTimeout(resolve, 2 * ttlMs))
@@ -68,7 +68,7 @@ test('a store that is slow, but not too slow, costs nothing', async () => {
   await on.wrote('begin', 2)
 })
 
-test('a store that hangs for a while ends the command, and the machine leads again after it, each time told', async () => {
+test('a store that hangs ends the command, and the machine leads again afterwards, each with a message', async () => {
   const served = await serve(temporaryFolder())
   const on = scene(served.url)
   const wrapper = on.work(lease)
@@ -84,7 +84,7 @@ test('a store that hangs for a while ends the command, and the machine leads aga
   expect(wrapper.output.error.split('the store answers again')).toHaveLength(3)
 })
 
-test('a store that hangs while the command drains does not keep it past its lease', async () => {
+test('a store that hangs while the command drains does not let the command outlive its lease', async () => {
   const served = await serve(temporaryFolder())
   const on = scene(served.url)
   const { child, ended } = on.work([...lease, '--drain-timeout', '1h'], ['--stubborn'])
@@ -96,7 +96,7 @@ test('a store that hangs while the command drains does not keep it past its leas
   signal(served.child.pid ?? 0, 'SIGCONT')
 })
 
-test('a service that is killed and comes back keeps its promise: nobody else led meanwhile', async () => {
+test('after a service was killed and restarted, nobody else has led in the meantime', async () => {
   const data = temporaryFolder()
   const served = await serve(data)
   const { port } = new URL(served.url)

@@ -19,12 +19,12 @@ interface Two {
   readonly on: Scene
   readonly first: Wrapper
   readonly second: Wrapper
-  /** The first command. */
+  /** The process id of the first command. */
   readonly pid: number
   readonly supervisor: number
 }
 
-/** Two machines' worth of wrappers: the first leads, the second waits. */
+/** Starts two wrappers, as on two machines: the first leads, the second waits. */
 async function two(kind: 'file' | 'service', worker: readonly string[] = [], ttl = lease): Promise<Two> {
   const on = scene(kind === 'file' ? undefined : (await serve(temporaryFolder())).url)
   const first = on.work([...ttl, '--identity', 'first'], worker)
@@ -40,7 +40,7 @@ async function expectTakeOver({ on }: Two): Promise<void> {
   expect(expectNoOverlap(on.lines())).toEqual([1, 2])
 }
 
-/** How long after the last line of the first term the second one began. */
+/** How long after the last line of the first term the second term began. */
 function gapMs(on: Scene): number {
   const last = on.lines().findLast(({ term }) => term === 1)
   const next = on.lines().find(({ term }) => term === 2)
@@ -49,14 +49,14 @@ function gapMs(on: Scene): number {
 
 const workers = [
   ['a command', []],
-  ['one that ignores SIGTERM', ['--stubborn']],
-  ['one that forks', ['--fork', 'same']],
-  ['one whose child is in a group of its own', ['--fork', 'group']],
+  ['a command that ignores SIGTERM', ['--stubborn']],
+  ['a command that forks', ['--fork', 'same']],
+  ['a command with a child in its own process group', ['--fork', 'group']],
 ] as const
 
-describe.each(['file', 'service'] as const)('on a store of kind %s, no two commands ever run at once', (kind) => {
-  test.each(workers)('when tenure is killed over %s', async (_, worker) => {
-    // Where the store learns of the death, nobody waits for the lease, so it may last longer than any test.
+describe.each(['file', 'service'] as const)('on a %s store', (kind) => {
+  test.each(workers)('no two commands run at the same time when tenure is killed while %s runs', async (_, worker) => {
+    // The file store notices the death, so nobody waits for the lease. It may be longer than any test.
     const both = await two(kind, worker, kind === 'file' ? ['--ttl', '60s'] : lease)
     if (worker.length > 1) await forked(both.on)
     both.first.child.kill('SIGKILL')
@@ -65,18 +65,21 @@ describe.each(['file', 'service'] as const)('on a store of kind %s, no two comma
     if (kind === 'file') expect(gapMs(both.on)).toBeLessThan(30_000)
   })
 
-  test.each(workers)('when tenure is stopped past its lease over %s', async (_, worker) => {
-    const both = await two(kind, worker)
-    if (worker.length > 1) await forked(both.on)
-    await stopBetweenRenewals(both.on, both.first)
-    await expectTakeOver(both)
-    both.first.child.kill('SIGCONT')
-    // It goes on as a standby.
-    await vi.waitUntil(() => both.first.output.error.includes('second leads'), { timeout: 20_000 })
-    expect(expectNoOverlap(both.on.lines())).toEqual([1, 2])
-  })
+  test.each(workers)(
+    'no two commands run at the same time when tenure is stopped for longer than its lease while %s runs',
+    async (_, worker) => {
+      const both = await two(kind, worker)
+      if (worker.length > 1) await forked(both.on)
+      await stopBetweenRenewals(both.on, both.first)
+      await expectTakeOver(both)
+      both.first.child.kill('SIGCONT')
+      // The first wrapper continues as a standby.
+      await vi.waitUntil(() => both.first.output.error.includes('second leads'), { timeout: 20_000 })
+      expect(expectNoOverlap(both.on.lines())).toEqual([1, 2])
+    },
+  )
 
-  test('when the supervisor is killed', async () => {
+  test('no two commands run at the same time when the supervisor is killed', async () => {
     const both = await two(kind, ['--stubborn'])
     signal(both.supervisor, 'SIGKILL')
     await vi.waitUntil(() => both.first.output.error.includes('the supervisor died'), { timeout: 20_000 })
@@ -85,7 +88,7 @@ describe.each(['file', 'service'] as const)('on a store of kind %s, no two comma
     expectNoOverlap(both.on.lines())
   })
 
-  test('when the supervisor is stopped, and then tenure is told to stop', async () => {
+  test('no two commands run at the same time when the supervisor is stopped and then tenure is asked to stop', async () => {
     const both = await two(kind)
     signal(both.supervisor, 'SIGSTOP')
     both.first.child.kill('SIGTERM')
@@ -99,7 +102,7 @@ async function forked(on: Scene): Promise<void> {
   await vi.waitUntil(() => new Set(on.lines().map(({ pid }) => pid)).size === 2, { timeout: 20_000 })
 }
 
-test('tenure ends the command in time although its supervisor is stopped and the store hangs', async () => {
+test('tenure ends the command in time even when its supervisor is stopped and the store hangs', async () => {
   const served = await serve(temporaryFolder())
   const on = scene(served.url)
   const wrapper = on.work(lease, ['--stubborn'])
@@ -109,7 +112,7 @@ test('tenure ends the command in time although its supervisor is stopped and the
   await vi.waitUntil(() => !runs(pid), { timeout: 20_000 })
   const told = on.lines().find(({ what }) => what === 'SIGTERM')
   const last = on.lines().at(-1)
-  // SIGTERM came first, and SIGKILL a grace later.
+  // SIGTERM came first, and SIGKILL after the grace period.
   expect((last?.at ?? 0) - (told?.at ?? 0)).toBeLessThan(ttlMs / 5 + 300)
   signal(served.child.pid ?? 0, 'SIGCONT')
 })
@@ -128,7 +131,7 @@ test.each(['file', 'service'] as const)(
   },
 )
 
-test('a new supervisor takes the place of one that died, and the campaign goes on', async () => {
+test('a new supervisor replaces one that died, and the campaign continues', async () => {
   const on = scene()
   const wrapper = on.work([...lease, '--restart-delay', '100ms'])
   await on.wrote('begin', 1)
@@ -141,7 +144,7 @@ test('a new supervisor takes the place of one that died, and the campaign goes o
   expect(await wrapper.ended).toBe(143)
 })
 
-test('a new supervisor holds the sign of life of the term that goes on', { timeout: 60_000 }, async () => {
+test('a new supervisor holds the liveness socket of the current term', { timeout: 60_000 }, async () => {
   const on = scene()
   const first = on.work([...lease, '--identity', 'first', '--hold', '--restart-delay', '100ms'])
   await on.wrote('begin', 1)
@@ -158,7 +161,7 @@ test('a new supervisor holds the sign of life of the term that goes on', { timeo
   expect(expectNoOverlap(on.lines())).toEqual([1, 2])
 })
 
-test('a supervisor that was stopped for a while is harmless, and so is its renewed lease', async () => {
+test('a supervisor that was stopped for a while does no harm, and neither does its renewed lease', async () => {
   const on = scene()
   const wrapper = on.work(['--ttl', '3s'])
   const { pid } = await on.wrote('begin', 1)
@@ -171,7 +174,7 @@ test('a supervisor that was stopped for a while is harmless, and so is its renew
   expect(await wrapper.ended).toBe(143)
 })
 
-test('nothing is left behind: no process, no socket, no folder', async () => {
+test('tenure run leaves no process, no socket and no folder behind', async () => {
   const on = scene()
   const wrapper = on.work(lease, ['--fork', 'same'])
   await forked(on)
@@ -182,7 +185,7 @@ test('nothing is left behind: no process, no socket, no folder', async () => {
   await vi.waitUntil(() => !runs(supervisor), { timeout: 20_000 })
   for (const { pid } of on.lines()) expect(runs(pid)).toBe(false)
   expect(() => readFileSync(file)).toThrow('ENOENT')
-  // The socket of a dead one stays until the next leader has come, which takes its place as proof of death.
+  // The socket of a dead holder stays as proof of its death until the next leader has replaced it.
   const next = on.work([...lease, '--once'], ['--exit', '0'])
   expect(await next.ended).toBe(0)
   expect(readdirSync(join(on.folder, 'leases')).filter((name) => name.endsWith('.sock'))).toEqual([])

@@ -1,4 +1,4 @@
-/** A store that can be read but not written ends `tenure run`, which used to wait for ever (G9). */
+/** A store that can be read but not written ends `tenure run`. Before, it waited forever (G9). */
 import { chmodSync, chownSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -9,7 +9,7 @@ import { serve, temporaryFolder } from '../../../tenure.ts'
 
 const short = ['--ttl', '1s', '--store-timeout', '1500ms']
 
-/** A folder of leases in which root has led, and which others may look into. */
+/** Creates a folder of leases in which root has led, and which others may read. */
 async function ledByRoot(): Promise<{ on: Scene; leases: string }> {
   const on = scene()
   expect(await on.run(['--once', '--', 'true']).ended).toBe(0)
@@ -20,15 +20,15 @@ async function ledByRoot(): Promise<{ on: Scene; leases: string }> {
 }
 
 describe.skipIf(noOtherUser !== undefined)(`a folder of leases that another user owns${reason()}`, () => {
-  test('and nobody else may write to ends it with 69, and says why', async () => {
+  test('tenure run exits with 69 and a reason when it may not write to the folder', async () => {
     const { on } = await ledByRoot()
     const { ended, output } = on.run([...short, '--', 'true'], { user: otherUser, command: programForAll() })
     expect(await ended).toBe(69)
-    expect(output.error).toContain('The store can be read, but nothing could be written to it for 1500ms.')
+    expect(output.error).toContain('The store can be read, but no write has succeeded for 1500ms.')
     expect(output.error).toMatch(/jobs\.json\.lock".*EACCES.*Allow this user/)
   })
 
-  test('and everybody may write to, with its lock file left behind, ends it with 69', async () => {
+  test('tenure run exits with 69 when it may write to the folder, but not to a lock file that another user left there', async () => {
     const { on, leases } = await ledByRoot()
     chmodSync(leases, 0o777)
     const { ended, output } = on.run([...short, '--', 'true'], { user: otherUser, command: programForAll() })
@@ -36,7 +36,7 @@ describe.skipIf(noOtherUser !== undefined)(`a folder of leases that another user
     expect(output.error).toMatch(/can be read, .*jobs\.json\.lock".*EACCES/)
   })
 
-  test('does not end one that waits for somebody who leads there, and ends it once nobody does', async () => {
+  test('a standby that may not write keeps waiting while another leads, and exits once nobody does', async () => {
     const folder = temporaryFolder()
     chmodSync(folder, 0o755)
     const leases = join(folder, 'leases')
@@ -46,10 +46,10 @@ describe.skipIf(noOtherUser !== undefined)(`a folder of leases that another user
     const on = scene(`file://${leases}?shareWithGroup=true`)
     const leader = on.run(['--ttl', '1s', '--', 'sleep', '60'])
     await vi.waitUntil(() => leader.output.error.includes('in term 1'), { timeout: 20_000 })
-    // The other user may look, and only that.
+    // The other user may only read.
     chmodSync(leases, 0o2750)
     const standby = on.run([...short, '--', 'true'], { user: otherUser, command: programForAll() })
-    await vi.waitUntil(() => standby.output.error.includes('waits'), { timeout: 20_000 })
+    await vi.waitUntil(() => standby.output.error.includes('waiting'), { timeout: 20_000 })
     await new Promise((resolve) => setTimeout(resolve, 4_000))
     expect(standby.isOver()).toBe(false)
     leader.child.kill('SIGTERM')
@@ -57,7 +57,7 @@ describe.skipIf(noOtherUser !== undefined)(`a folder of leases that another user
     expect(standby.output.error).toContain('can be read, but nothing could be written')
   })
 
-  test('ends one that leads: first its command, then itself', async () => {
+  test('a leader that may no longer write ends its command, then itself', async () => {
     const on = scene()
     const leases = join(on.folder, 'leases')
     chmodSync(on.folder, 0o755)
@@ -81,7 +81,7 @@ function reason(): string {
   return noOtherUser === undefined ? '' : ` (skipped: ${noOtherUser})`
 }
 
-test('a token that may only read ends it with 69 at once, while somebody leads and while nobody does', async () => {
+test('a read-only token ends tenure run with 69 at once, with and without a leader', async () => {
   const folder = temporaryFolder()
   const { publicKey, privateKey } = ecKeys()
   writeFileSync(join(folder, 'keys.json'), JSON.stringify(jwkOf(publicKey)))
@@ -94,7 +94,7 @@ test('a token that may only read ends it with 69 at once, while somebody leads a
   }
   const on = scene(url)
   const reader = tokenOf('onlooker', { reader: true })
-  // A timeout that the test does not reach: there is nothing to wait for.
+  // A timeout that the test never reaches, because this failure must end the run at once.
   const first = on.run([...reader, '--store-timeout', '10m', '--', 'true'])
   expect(await first.ended).toBe(69)
   expect(first.output.error).toMatch(/Ask the operator of the service for this permission/)

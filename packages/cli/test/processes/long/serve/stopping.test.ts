@@ -30,7 +30,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 )
 
-test('whoever waits is answered, and streams end', async () => {
+test('a service that stops answers waiting requests and ends streams', async () => {
   const served = await serve(temporaryFolder())
   const { url } = served
   await campaign(url, 'jobs', 'a')
@@ -52,7 +52,7 @@ test('whoever waits is answered, and streams end', async () => {
   expect(await text).toContain('"node_id":"a"')
 })
 
-test('a thousand connections that nobody uses, and some that never said anything, do not keep it', async () => {
+test('a thousand idle connections, and some that never sent anything, do not delay the stop', async () => {
   const served = await serve(temporaryFolder())
   const { hostname, port } = new URL(served.url)
   const sockets = Array.from({ length: 1_000 }, () => connect(Number(port), hostname))
@@ -73,7 +73,7 @@ test('a thousand connections that nobody uses, and some that never said anything
   await closed
 })
 
-test('a request that arrives slowly is waited for, for a few seconds and not longer', async () => {
+test('a service that stops waits a few seconds for a request that arrives slowly, but no longer', async () => {
   const served = await serve(temporaryFolder())
   const { hostname, port } = new URL(served.url)
   const slow = connect(Number(port), hostname)
@@ -87,7 +87,7 @@ test('a request that arrives slowly is waited for, for a few seconds and not lon
   expect(tookMs).toBeLessThan(9_000)
 })
 
-test('the second signal ends it at once, as that signal does by itself', async () => {
+test('a second signal ends the service at once, with the exit status of that signal', async () => {
   const served = await serve(temporaryFolder())
   const { hostname, port } = new URL(served.url)
   const slow = connect(Number(port), hostname)
@@ -100,7 +100,7 @@ test('the second signal ends it at once, as that signal does by itself', async (
   expect(await stop(served, 'SIGINT')).toMatchObject({ code: 'SIGINT' })
 })
 
-test('in the middle of load every request gets its answer or a closed connection, and no grant is lost', async () => {
+test('when a service stops under load, every request gets its answer or a closed connection, and no grant is lost', async () => {
   const folder = temporaryFolder()
   const served = await serve(folder)
   const agent = new Agent({ keepAlive: true })
@@ -143,7 +143,7 @@ interface Posted {
   readonly body: Record<string, unknown>
 }
 
-/** Without any retry: what became of this one request. An answer that ends in its middle is none. */
+/** Sends one request without retries, and returns its outcome. A truncated answer counts as none. */
 async function post(agent: Agent, url: string, body: object): Promise<Posted | 'closed'> {
   const text = JSON.stringify(body)
   const sent = request(url, {

@@ -13,7 +13,7 @@ const untilShown = (look: () => unknown) => vi.waitUntil(look, { timeout: 20_000
 const typesOf = ({ output }: Spawned) => linesOf(output.out).map(({ type }) => type)
 
 describe('tenure watch', () => {
-  test('tells each change in a folder, as a line of JSON', async () => {
+  test('tenure watch --json prints each change in a folder as a line of JSON', async () => {
     const directory = temporaryFolder()
     const watching = tenure(['watch', 'jobs', '--store', pathToFileURL(directory).href, '--json'])
     await untilShown(() => typesOf(watching).length === 1)
@@ -32,10 +32,10 @@ describe('tenure watch', () => {
     expect(watching.output.error).toBe('')
   })
 
-  test('makes no folder, and finds the one that a candidate makes', async () => {
+  test('tenure watch creates no folder, and finds the one that a candidate creates', async () => {
     const directory = join(temporaryFolder(), 'leases')
     const store = pathToFileURL(directory).href
-    const note = `tenure: There is no folder ${directory} yet: nobody has campaigned there, or the name is wrong.\n`
+    const note = `tenure: The folder ${directory} does not exist yet. Either nobody has campaigned there, or the name is wrong.\n`
     const asked = await run(['leader', 'jobs', '--store', store])
     expect(asked).toEqual({ code: 1, out: 'Nobody leads "jobs".\n', error: note })
     const watching = tenure(['watch', 'jobs', '--store', store, '--json'])
@@ -47,7 +47,7 @@ describe('tenure watch', () => {
     expect(watching.output.error).toBe(note)
   })
 
-  test('tells each change in a service, as a line for people, with renewals if they are wanted', async () => {
+  test('tenure watch prints each change in a service as a line for people, and renewals with --renewals', async () => {
     const { url } = await serve(temporaryFolder())
     const watching = tenure(['watch', 'jobs', '--store', url, '--renewals'])
     const shown = (text: string) => untilShown(() => watching.output.out.includes(text))
@@ -61,7 +61,7 @@ describe('tenure watch', () => {
     expect(watching.output.out).toMatch(/^(\d{4}-\d\d-\d\dT[\d:.]+Z {2}.+\n)+$/)
   })
 
-  test('notices that a lease runs out which nobody renews', async () => {
+  test('tenure watch notices that a lease expires because nobody renews it', async () => {
     const directory = temporaryFolder()
     const store = fileStore({ directory })
     onTestFinished(() => store.close?.())
@@ -69,12 +69,12 @@ describe('tenure watch', () => {
     const claim = { election: 'jobs', holder: 'a', attempt: 'a.1', leaseDurationMs: 500, afterTerm: 0, metadata: {} }
     await store.acquire(claim, { signal })
     const watching = tenure(['watch', 'jobs', '--store', pathToFileURL(directory).href])
-    await untilShown(() => watching.output.out.includes('a has not renewed term 1 for 500ms: its lease has run out'))
+    await untilShown(() => watching.output.out.includes('a has not renewed term 1 for 500ms: its lease has expired'))
   })
 
-  test('tells once that a lease ran out, also where the service says so, and nothing else of its end', async () => {
+  test('tenure watch reports an expired lease once, even when the service reports it too', async () => {
     const { url } = await serve(temporaryFolder())
-    // The first lease is not seen from its beginning, and lasts while the command starts on a busy machine.
+    // The watch does not see the start of the first lease, which must last while the command starts on a busy machine.
     await campaign(url, 'jobs', 'node-a', { lease_ttl_ms: 8_000 })
     const half = async () =>
       (await ask(`${url}/v1/groups/jobs/leader`)).body['leader'] as { lease_remaining_ms: number }
@@ -94,7 +94,7 @@ describe('tenure watch', () => {
     expect(linesOf(watching.output.out)[1]).toMatchObject({ leader: null, previousLeader: { holder: 'node-a' } })
   })
 
-  test('tells that a lease goes on which seemed to have run out', async () => {
+  test('tenure watch reports the renewal of a lease that seemed to have expired', async () => {
     const { url } = await serve(temporaryFolder())
     const proxy = await startProxy(Number(new URL(url).port))
     onTestFinished(() => proxy.stop())
@@ -111,22 +111,22 @@ describe('tenure watch', () => {
     expect(linesOf(watching.output.out)[2]).toMatchObject({ type: 'renewed', leader: { holder: 'node-a', term: 1 } })
   })
 
-  test('goes on when the service comes back', async () => {
+  test('tenure watch continues when the service comes back', async () => {
     const folder = temporaryFolder()
     const first = await serve(folder)
     const watching = tenure(['watch', 'jobs', '--store', first.url, '--json'])
     await untilShown(() => typesOf(watching).length === 1)
     first.child.kill('SIGKILL')
     await first.ended
-    await untilShown(() => watching.output.error.includes('It is tried again.'))
-    // Some more tries.
+    await untilShown(() => watching.output.error.includes('Retrying.'))
+    // Enough time for more retries.
     await delay(2_000)
     const second = await serve(folder, ['--listen', new URL(first.url).host])
     await campaign(first.url, 'jobs', 'node-a')
     await untilShown(() => typesOf(watching).includes('elected'))
     const told = watching.output.error.trim().split('\n')
     expect(told.pop()).toBe('tenure: The store answers again.')
-    // Each trouble once, however often it was tried.
+    // Each error is reported once, no matter how often it occurs.
     expect(new Set(told).size).toBe(told.length)
     expect(watching.child.exitCode).toBe(null)
     await ask(`${first.url}/v1/groups/jobs/resign`, { node_id: 'node-a', term: 1 })
@@ -139,13 +139,13 @@ describe('tenure watch', () => {
     expect(typesOf(watching)).toEqual(['state', 'elected', 'released', 'elected'])
   })
 
-  test('ends with 69 if the store cannot be asked in the first place', async () => {
+  test('tenure watch exits with 69 when the store is unavailable at the start', async () => {
     const { ended, output } = tenure(['watch', 'jobs', '--store', 'http://127.0.0.1:1'])
     expect(await ended).toBe(69)
     expect(output).toMatchObject({ out: '', error: expect.stringContaining('ECONNREFUSED') as string })
   })
 
-  test('ends when nobody reads what it prints', async () => {
+  test('tenure watch exits when nobody reads its output', async () => {
     const { url } = await serve(temporaryFolder())
     const { child, ended, output } = tenure(['watch', 'jobs', '--store', url, '--renewals'])
     await untilShown(() => output.out.includes('nobody leads'))

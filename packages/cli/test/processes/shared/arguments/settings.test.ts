@@ -5,7 +5,7 @@ import { serveSettings } from '../../../../src/serve/settings.ts'
 import { flagOf } from '../../../../src/shared/arguments/settings.ts'
 import { program, temporaryFolder, tenure } from '../../../tenure.ts'
 
-describe('the command', () => {
+describe('the command line', () => {
   const run = async (args: string[], options: Parameters<typeof tenure>[1] = {}) => {
     const { output, ended } = tenure(args, options)
     return { code: await ended, ...output }
@@ -14,18 +14,18 @@ describe('the command', () => {
   test.for([
     [['serve', '--min-tll', '1s'], /unknown option '--min-tll'\n\(Did you mean --min-ttl\?\)/],
     [['serve', '--url', 'http://127.0.0.1'], /unknown option '--url'/],
-    [['serve', '--store', 'etcd://127.0.0.1:2379/tenure'], /--store needs --advertise too/],
+    [['serve', '--store', 'etcd://127.0.0.1:2379/tenure'], /--store also requires --advertise/],
     [
       ['serve', '--data', '.', '--store', 'etcd://127.0.0.1:2379/tenure', '--advertise', 'http://127.0.0.1:7071'],
-      /--data and --store exclude each other/,
+      /--data and --store are mutually exclusive/,
     ],
     [['serve', 'now'], /too many arguments/],
     [['srve'], /unknown command 'srve'\n\(Did you mean serve\?\)/],
     [['serve', '--listen', '7070'], /--listen must be HOST:PORT.*not "7070"\. Did you mean "127\.0\.0\.1:7070"\?/],
-    [['serve', '--min-ttl', '2h'], /--min-ttl \(2h\) must not be above --max-ttl \(1h\)/],
-    [['serve', '--tls-cert', 'package.json'], /--tls-cert needs --tls-key too/],
-    [['serve', '--jwt-keys', 'package.json'], /--jwt-keys needs --jwt-issuer too.*\n.*needs --jwt-audience too/],
-    [['serve', '--jwt-keys', 'nowhere.json'], /--jwt-keys must be a file that can be read, not "nowhere.json"/],
+    [['serve', '--min-ttl', '2h'], /--min-ttl \(2h\) must not be longer than --max-ttl \(1h\)/],
+    [['serve', '--tls-cert', 'package.json'], /--tls-cert also requires --tls-key/],
+    [['serve', '--jwt-keys', 'package.json'], /--jwt-keys also requires --jwt-issuer.*\n.*requires --jwt-audience/],
+    [['serve', '--jwt-keys', 'nowhere.json'], /--jwt-keys must be a readable file, not "nowhere.json"/],
     [['serve', '--config', 'nowhere.json'], /The configuration file nowhere.json cannot be read: ENOENT/],
     [
       ['serve', '--listen', ':0'],
@@ -37,7 +37,7 @@ describe('the command', () => {
     ],
     [
       ['serve', '--token-key', 'package.json', '--jwt-keys', 'package.json'],
-      /--token-key and --jwt-keys exclude each other/,
+      /--token-key and --jwt-keys are mutually exclusive/,
     ],
   ] as const)('%s exits with 2 before anything is opened', async ([args, message]) => {
     const folder = temporaryFolder()
@@ -47,7 +47,7 @@ describe('the command', () => {
     expect({ code, out, opened: existsSync(join(folder, 'tenure-data')) }).toEqual({ code: 2, out: '', opened: false })
   })
 
-  test('without a subcommand it shows its help, and exits with 2', async () => {
+  test('tenure without a subcommand shows its help and exits with 2', async () => {
     const { code, error } = await run([])
     expect(error).toContain('serve')
     expect(code).toBe(2)
@@ -66,14 +66,14 @@ describe('the command', () => {
     expect(await run(['--version'])).toEqual({ code: 0, out: `${version}\n`, error: '' })
   })
 
-  test('a variable of another command, or that a command of tenure run is given, is not called unknown', async () => {
+  test('variables of other commands, and those that tenure run sets, are not reported as unknown', async () => {
     const named = { TENURE_URL: 'http://127.0.0.1:7070', TENURE_CALLS: '5', TENURE_TTL_: '3s' }
     const script = `'${process.execPath}' '${program}' run inner --store memory: --once -- true`
     const { code, error } = await run(['run', 'outer', '--store', 'memory:', '--once', '--', 'sh', '-c', script], {
       env: named,
     })
     expect(code).toBe(0)
-    const told = error.split('\n').filter((line) => line.includes('not known'))
-    expect(told).toEqual(Array(2).fill('tenure: TENURE_TTL_ is not known. Did you mean "TENURE_TTL"?'))
+    const told = error.split('\n').filter((line) => line.includes('Unknown environment variable'))
+    expect(told).toEqual(Array(2).fill('tenure: Unknown environment variable TENURE_TTL_. Did you mean "TENURE_TTL"?'))
   })
 })
